@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.sampling.blocks import Ask, Sums, log_likelihood, started, step
+from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, started
 from pgmult.sampling.cluster.tasks import work
 
 
@@ -32,7 +32,7 @@ class RowsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianRows:
+class GaussianRows(SweepsInBlocks):
     """mu ~ N(0, 1), var ~ InvGamma(2, 1), x_i ~ N(mu, var) in two dimensions, y_i ~ N(x_i, 1)."""
 
     block_rows: int = 8
@@ -45,7 +45,6 @@ class GaussianRows:
     }  # fmt: skip
     default_keep: ClassVar[tuple[str, ...]] = ("mu", "var", "positive", "mean")
     summary_names: ClassVar[frozenset[str]] = frozenset({"positive", "mean"})
-    in_blocks: ClassVar[bool] = True
 
     def init(self, rng, data):
         return RowsState(data.y + rng.standard_normal(data.y.shape), data.y[:, 0] > 0.0,
@@ -87,12 +86,6 @@ class GaussianRows:
 
         parts = max(1, (len(data.y) + self.block_rows // 2) // self.block_rows)
         return self.summarized("mean", state, summaries(self, state, data).result(parts), data)
-
-    def step(self, rng, state, data):
-        return step(self, rng, state, data)
-
-    def log_likelihood(self, state, data):
-        return log_likelihood(self, state, data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +148,7 @@ class PathsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskingPaths:
+class AskingPaths(SweepsInBlocks):
     """Sweeps whose shared step asks: of no use but that every number depends on all before."""
 
     block_rows: int = 3
@@ -167,8 +160,6 @@ class AskingPaths:
         "x": ("step",), "mu": (), "first": ("sequence",)
     }  # fmt: skip
     default_keep: ClassVar[tuple[str, ...]] = ("mu", "x", "first")
-    summary_names: ClassVar[frozenset[str]] = frozenset()
-    in_blocks: ClassVar[bool] = True
 
     def init(self, rng, data):
         return PathsState(rng.standard_normal(len(data.y)), 0.0)
@@ -202,12 +193,6 @@ class AskingPaths:
 
     def first(self, state, data):
         return state.x[data.offsets[:-1]]
-
-    def step(self, rng, state, data):
-        return step(self, rng, state, data)
-
-    def log_likelihood(self, state, data):
-        return log_likelihood(self, state, data)
 
 
 class InThisProcess:

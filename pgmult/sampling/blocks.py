@@ -162,6 +162,31 @@ class BlockModel(Protocol[Data, State]):
         """A variable out of `summary_names` from shared fields and the sum of all summaries."""
 
 
+class SweepsInBlocks:
+    """What most `BlockModel` classes have in common, to derive from."""
+
+    __slots__ = ()
+
+    summary_names: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether rows are drawn independently, given what they share."""
+        return True
+
+    def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """One sweep over all variables, block after block of rows."""
+        return step(self, rng, state, data)
+
+    def log_likelihood(self, state: Any, data: Any) -> float:
+        """Log probability of the observations given the state, up to a constant."""
+        return log_likelihood(self, state, data)
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+        """A variable out of `summary_names`."""
+        raise KeyError(name)
+
+
 @runtime_checkable
 class StartsInBlocks(Protocol):
     """A `BlockModel` whose rows start by themselves, too, given what a chain starts from."""

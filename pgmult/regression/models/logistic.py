@@ -64,14 +64,7 @@ from pgmult.regression.models.linear import (
     weights_prior,
 )
 from pgmult.regression.updates import Update, find_potentials
-from pgmult.sampling.blocks import (
-    BLOCK_ROWS,
-    Sums,
-    as_block_rows,
-    blocks,
-    log_likelihood,
-    step,
-)
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums, SweepsInBlocks, as_block_rows, blocks
 
 
 def _predictors(weights: FloatArray, data: LabelledRows) -> FloatArray:
@@ -203,7 +196,7 @@ class GroupedLogisticRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupedLogisticRegression(_BinomialRows, Checked):
+class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
     """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
 
     Parameters
@@ -232,8 +225,6 @@ class GroupedLogisticRegression(_BinomialRows, Checked):
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(GroupedLogisticRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "mu", "Sigma")
     row_dim: ClassVar[str] = "group"
-    summary_names: ClassVar[frozenset[str]] = frozenset()
-    in_blocks: ClassVar[bool] = True
 
     def _complete(self) -> None:
         size = self.mean_prior.size
@@ -274,16 +265,8 @@ class GroupedLogisticRegression(_BinomialRows, Checked):
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         parts = blocks(data.num_groups, self.block_rows)
         weights = np.concatenate([self._middle(mu, data.rows(part)) for part in parts])
-        return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)
-
-    def step(
-        self,
-        rng: np.random.Generator,
-        state: GroupedLogisticRegressionState,
-        data: LabelledRows,
-    ) -> GroupedLogisticRegressionState:
-        """One sweep: the weights, then mu, then Sigma."""
-        moved: GroupedLogisticRegressionState = step(self, rng, state, data)
+        start = GroupedLogisticRegressionState(weights, mu, Sigma)
+        moved: GroupedLogisticRegressionState = self.step(rng, start, data)
         return moved
 
     def local_step(
@@ -312,19 +295,9 @@ class GroupedLogisticRegression(_BinomialRows, Checked):
         Sigma = self._sample_Sigma(rng, *self.Sigma_given(moments, mu))
         return replace(state, mu=mu, Sigma=Sigma)
 
-    def log_likelihood(self, state: GroupedLogisticRegressionState, data: LabelledRows) -> float:
-        """Log probability of the successes, without binomial coefficients."""
-        return log_likelihood(self, state, data)
-
     def local_summary(self, state: GroupedLogisticRegressionState, data: LabelledRows) -> Sums:
         """The log likelihood of a block of groups."""
         return Sums((), (np.array(_BinomialRows.log_likelihood(self, state, data)),))
-
-    def summarized(
-        self, name: str, state: GroupedLogisticRegressionState, summary: Sums, data: LabelledRows
-    ) -> Any:
-        """Nothing else is summarized."""
-        raise KeyError(name)
 
     def mu_given(self, weights: Moments, Sigma: FloatArray) -> MvNormal:
         """The Gaussian of mu given the groups' weights."""

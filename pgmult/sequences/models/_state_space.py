@@ -101,7 +101,7 @@ def _default_dynamics(D: int, U: int) -> MatrixNormalInverseWishart:
 
 
 def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
-    """Moduli of a transition's eigenvalues, largest first: the same in every basis of the states."""
+    """Moduli of a transition's eigenvalues, largest first: the same in every basis of states."""
     return np.sort(np.abs(np.linalg.eigvals(transition)))[::-1].copy()
 
 

@@ -59,7 +59,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.sampling.blocks import Ask, Sums, as_block_rows, log_likelihood, step
+from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import ScaleLaw
@@ -92,7 +92,7 @@ from pgmult.sequences.updates.unseen_moves import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(StickBreakingLDS):
+class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -124,6 +124,9 @@ class MultinomialLDS(StickBreakingLDS):
 
     Notes
     -----
+    The log likelihood is that of the observations *given the states*: no measure of prediction. For
+    that, score `pgmult.sequences.one_step_ahead` on sequences held out.
+
     A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), some fifteen times over with a path, for
     P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
@@ -134,8 +137,6 @@ class MultinomialLDS(StickBreakingLDS):
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
     asks: ClassVar[bool] = True
-    in_blocks: ClassVar[bool] = True
-    summary_names: ClassVar[frozenset[str]] = frozenset()
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
     def init(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
@@ -164,13 +165,6 @@ class MultinomialLDS(StickBreakingLDS):
         later = transition_sums(states, data.offsets, driving, about)
         first = first_sums(states, data.offsets, states[data.offsets[:-1]].mean(axis=0))
         return self._state(rng, states, later, first, weights, loading_var, dynamics, data)
-
-    def step(
-        self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
-    ) -> StateSpaceState:
-        """One sweep over all variables."""
-        moved: StateSpaceState = step(self, rng, state, data)
-        return moved
 
     def local_step(
         self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
@@ -282,13 +276,6 @@ class MultinomialLDS(StickBreakingLDS):
         draws a sweep of ``update="gibbs"``. Slices do not depend on it.
         """
         return stick_rates(data)
-
-    def log_likelihood(self, state: StateSpaceState, data: Sequences) -> float:
-        """Log probability of the observations *given the states*: no measure of prediction.
-
-        For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
-        """
-        return log_likelihood(self, state, data)
 
     def _around(self, state: StateSpaceState, data: Sequences) -> Around:
         """A Gaussian near the law of the states given all else, omega left out."""

@@ -18,7 +18,7 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import Sums, log_likelihood, step
+from pgmult.sampling.blocks import Sums, SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 from pgmult.topics.family import TOPICS
@@ -153,7 +153,7 @@ def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -
         return float(np.sum(data.counts * np.log(probs)))
 
 
-class AllocatedTopics:
+class AllocatedTopics(SweepsInBlocks):
     """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
 
     __slots__ = ()
@@ -163,11 +163,6 @@ class AllocatedTopics:
     row_dim: ClassVar[str] = "document"
     family: ClassVar[Family] = TOPICS
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether documents are drawn independently, given what they share."""
-        return True
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
@@ -184,14 +179,6 @@ class AllocatedTopics:
         topic_ids = np.tile(np.arange(num_topics), num_documents)
         assignments = np.repeat(topic_ids, state.topic_counts.ravel())
         return simulate_words(rng, assignments, state.topics, data)
-
-    def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
-        """One sweep over all variables, block after block of documents."""
-        return step(self, rng, state, data)
-
-    def log_likelihood(self, state: Any, data: Any) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        return log_likelihood(self, state, data)
 
     def summary_table(self, state: Any, data: Any) -> FloatArray:
         """What summaries of blocks share: the topics word by word, ``(num_words, num_topics)``."""

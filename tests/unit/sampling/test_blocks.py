@@ -11,6 +11,7 @@ from same_draws import check_shards_do_not_matter
 
 from pgmult.sampling.blocks import (
     Sums,
+    SweepsInBlocks,
     Total,
     as_block_model,
     block_rng,
@@ -21,7 +22,6 @@ from pgmult.sampling.blocks import (
     log_likelihood,
     num_rows,
     shared_variable,
-    step,
     summaries,
     take_rows,
     with_rows_of,
@@ -36,7 +36,7 @@ class RowsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowsModel:
+class RowsModel(SweepsInBlocks):
     """mu ~ N(0, 1), x_i ~ N(mu, 1), y_i ~ N(x_i, 1)."""
 
     block_rows: int = 2
@@ -44,7 +44,6 @@ class RowsModel:
     row_dim: ClassVar[str] = "row"
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"x": ("row",), "mu": (), "mean": ()}
     summary_names: ClassVar[frozenset[str]] = frozenset({"mean"})
-    in_blocks: ClassVar[bool] = True
 
     def local_step(self, rng, state, data):
         mean = 0.5 * (state.mu + data.y)
@@ -61,9 +60,6 @@ class RowsModel:
 
     def summarized(self, name, state, summary, data):
         return summary.rounded[1]
-
-    def step(self, rng, state, data):
-        return step(self, rng, state, data)
 
 
 def test_blocks_cover_the_rows_and_none_is_small():
