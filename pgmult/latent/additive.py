@@ -156,6 +156,13 @@ class Additive:
                 f"design must have {sum(sizes)} columns, one a weight, got {self.design.shape[1]}"
             )
         self._transposed = self.design.T.tocsr()
+        # full columns are multiplied as a matrix
+        full = 2 * np.diff(self._transposed.indptr) > self.design.shape[0]
+        self._full = np.flatnonzero(full)
+        self._full_design = np.ascontiguousarray(self._transposed[self._full].toarray().T)
+        self._others = np.flatnonzero(~full)
+        self._other_rows = self.design[:, self._others].tocsr()
+        self._other_columns = self._other_rows.T.tocsr()
         self.offset = np.zeros(self.design.shape[0]) + offset
         apart = [term.size if term.num_blocks else 0 for term in self.terms]
         most = max(apart, default=0)
@@ -210,17 +217,26 @@ class Additive:
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Predictors of the rows."""
-        return np.asarray(self.design @ w + self.offset)
+        return self.times(w) + self.offset
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """A w, without the offset."""
+        psi = self._full_design @ w[self._full]
+        return psi + self._other_rows @ w[self._others] if len(self._others) else psi
 
     def pull(self, g: FloatArray) -> FloatArray:
         """A' g."""
-        return np.asarray(self._transposed @ g)
+        out = np.empty(self.num_weights)
+        out[self._full] = g @ self._full_design
+        if len(self._others):
+            out[self._others] = self._other_columns @ g
+        return out
 
     def part(self, which: int, w: FloatArray) -> FloatArray:
         """What one term adds to the predictors."""
         own = np.zeros(self.num_weights)
         own[self.weights[which]] = w[self.weights[which]]
-        return np.asarray(self.design @ own)
+        return self.times(own)
 
     def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
         """A' J A, packed for the factor, and A' (h - J offset)."""
@@ -256,7 +272,7 @@ class Additive:
         if not isinstance(inner, SparseFactor) and 1.0 * rows * size**2 < _AFFORDABLE:
             half = inner.forward(np.asarray(self._transposed.todense())[self._order])
             return np.asarray(np.einsum("pn,pn->n", half, half))
-        draws = (self.design @ (law.sample(rng) - law.mean) for _ in range(_DRAWS))
+        draws = (self.times(law.sample(rng) - law.mean) for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
 
     def _packed(self, gram: Any) -> Any:
@@ -334,7 +350,9 @@ def _added(gram: FloatArray, own: Any, x: FloatArray, shift: int) -> FloatArray:
         here = slice(weights.start, weights.start + term.size)
         precision = term.precision(x[at])
         if isinstance(precision, np.ndarray) and precision.ndim == 1:
-            np.einsum("ii->i", out)[here] += precision
+            out.flat[here.start * (len(out) + 1) : here.stop * (len(out) + 1) : len(out) + 1] += (
+                precision
+            )
         else:
             out[here, here] += np.asarray(_as_sparse(precision).todense())
     return out

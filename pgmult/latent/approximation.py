@@ -115,7 +115,7 @@ def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
         new_J, new_h = _expected(rows, family.predictor(law.mean), family.variances(law, rng))
         step = 1.0 if i < 2 else _STEP
         J, h = J + step * (new_J - J), h + step * (new_h - h)
-    guess = Leaning(x, np.zeros((len(x), len(x))), np.zeros(len(x)))
+    guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
     for _ in range(2 if len(x) else 1):
         if len(x):
             guess = _mode(family, family.absorb(J, h), guess.mean)

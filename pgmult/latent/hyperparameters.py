@@ -21,7 +21,7 @@ one with a density's moments.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -146,6 +146,12 @@ class Leaning:
     mean: FloatArray
     root: FloatArray
     lean: FloatArray
+    _inverse: FloatArray = field(init=False)
+    _moments: tuple[FloatArray, FloatArray] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_inverse", np.linalg.inv(self.root))
+        object.__setattr__(self, "_moments", _moments(self.lean)[:2])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw."""
@@ -154,19 +160,19 @@ class Leaning:
 
     def at(self, e: FloatArray) -> FloatArray:
         """What numbers e, ``(..., num_coordinates)``, stand for."""
-        centre, scale, _ = _moments(self.lean)
+        centre, scale = self._moments
         z = (np.sinh(np.arcsinh(e) + self.lean) - centre) / scale
         return np.asarray(self.mean + z @ self.root.T)
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """At points ``(..., num_coordinates)``, up to a constant."""
-        centre, scale, _ = _moments(self.lean)
-        away = x - self.mean
-        leant = centre + scale * np.linalg.solve(self.root, away[..., None])[..., 0]
+        centre, scale = self._moments
+        leant = centre + scale * ((x - self.mean) @ self._inverse.T)
         e = np.sinh(np.arcsinh(leant) - self.lean)
-        squares = np.sum(e * e, axis=-1)
-        slopes = 0.5 * np.sum(np.log1p(e * e) - np.log1p(leant * leant), axis=-1)
-        return np.asarray(slopes - 0.5 * (_DOF + len(self.mean)) * np.log1p(squares / _DOF))
+        squares = e * e
+        slopes = 0.5 * np.log((1.0 + squares) / (1.0 + leant * leant)).sum(axis=-1)
+        far = np.log1p(squares.sum(axis=-1) / _DOF)
+        return np.asarray(slopes - 0.5 * (_DOF + len(self.mean)) * far)
 
 
 def _moments(lean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

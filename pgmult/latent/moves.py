@@ -168,7 +168,7 @@ def interweave(
             part = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             part[scaled] = w[scaled]
-            moved = family.design @ part
+            moved = family.times(part)
             new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, rows)
             x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
     return Point.of(x, w, family, found)

@@ -380,8 +380,11 @@ class Scaled(_OneSd, Checked):
         return _log_half_t(x[:1], self.scale, self.dof)
 
     def precision(self, x: FloatArray) -> Any:
-        """A sparse array."""
-        return math.exp(-2.0 * float(log_sd(x[0]))) * self.structure.array()
+        """A diagonal where K is one, as of smooths, or a sparse array."""
+        scale = math.exp(-2.0 * float(log_sd(x[0])))
+        if len(self.structure.values) == self.size:
+            return scale * self.structure.values
+        return scale * self.structure.array()
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""

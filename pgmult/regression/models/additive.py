@@ -22,10 +22,10 @@ read probabilities.
 ... }
 >>> data = pgmult.read(table).rows("vote ~ age + (1 | region)")
 >>> posterior = pgmult.sample(
-...     AdditiveRegression(), data, draws=400, chains=1, random_seed=0, progressbar=False
+...     AdditiveRegression(), data, draws=600, chains=1, random_seed=0, progressbar=False
 ... )
 >>> posterior["sds"].shape, posterior["weights"].shape
-((1, 400, 2, 1), (1, 400, 2, 12))
+((1, 600, 2, 1), (1, 600, 2, 12))
 """
 
 import math
@@ -62,8 +62,9 @@ from pgmult.variational.sites import CountSite, LogisticSite
 
 _NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
-_WOVEN, _WOVEN_NEAR = 0.5, 0.15  # of the sweeps
-_SWUNG_NEAR, _KICKS_NEAR = 0.5, 2
+_WOVEN, _WOVEN_NEAR = 0.5, 0.1  # of the sweeps
+_SWUNG_NEAR = 0.5
+_SAME = 0.05  # spread up to which one kick is enough
 _MORE_KICKS = 2
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
 _SIZES = (0.05, 1e4)
@@ -163,7 +164,7 @@ class AdditiveRegression(Checked):
         negative binomial counts; several of them as a tuple.
     kicks : int
         Of each Hamiltonian path of the weights; twice as many where the approximation is far from
-        the posterior, two where it is near.
+        the posterior, one or two where it is near.
 
     Notes
     -----
@@ -290,8 +291,10 @@ class AdditiveRegression(Checked):
         if far or rng.random() < (_WOVEN_NEAR if near else _WOVEN):
             point = interweave(rng, point, family, rows, found)
         point = (carry if far else leap)(rng, point, family, rows, found)
-        if not near or rng.random() <= _SWUNG_NEAR:
-            kicks = _KICKS_NEAR if near else self.kicks * (_MORE_KICKS if far else 1)
+        if not near or rng.random() < _SWUNG_NEAR:
+            kicks = 1 + (found.spread > _SAME)
+            if not near:
+                kicks = self.kicks * (_MORE_KICKS if far else 1)
             point = swing(rng, point, family, rows, found, kicks)
         return point.x, point.w
 

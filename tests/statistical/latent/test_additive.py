@@ -63,6 +63,13 @@ def test_sweeps_leave_the_joint_law_as_it_is(case, around):
     check_geweke(*around(case), replicates=200, sweeps=3)
 
 
+def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypatch):
+    """Which is done where leaps are too far."""
+    model, data = around("slopes and a walk")
+    monkeypatch.setattr(module, "leap", moves.carry)
+    check_geweke(model, data, replicates=200, sweeps=3)
+
+
 def stretched_twice(rng, term, x, i, rest, part, rows):
     """Weights grow by the square of what their standard deviation does."""
     new, ratio = STRETCHED(rng, term, x, i, rest, part, rows)
