@@ -752,6 +752,12 @@ ARGUMENTS = {
     "regression.predict": lambda: dict(run=voters_run()),
     "regression.effects": lambda: dict(run=voters_run(), column="g", values=["u", "v"]),
     "regression.compare": lambda: dict(run=voters_run(), other=voters_run(), held_out=voters()),
+    "regression.comparisons": lambda: dict(run=voters_run(), column="g", values=["u", "v"]),
+    "regression.contrasts": lambda: dict(run=voters_run(), column="g", step=None, reference="a"),
+    "regression.groups": lambda: dict(run=voters_run()),
+    "regression.variance_shares": lambda: dict(run=voters_run()),
+    "regression.check": lambda: dict(run=voters_run(), held_out=voters(), by="g"),
+    "regression.loo": lambda: dict(run=voters_run()),
     "regression.report": lambda: dict(run=voters_run()),
     "regression.poststratify": lambda: dict(run=voters_run(), census=voters(), by="g", weight="n"),
     "regression.fit_logistic_regression": lambda: dict(

@@ -10,9 +10,11 @@ from pgmult.cli.shared import (
     add_incomplete,
     add_probability,
     add_seed,
+    add_settings,
     add_table,
     complete,
     read_table,
+    settings_of,
     value_of,
 )
 from pgmult.regression.family import REGRESSION
@@ -30,6 +32,10 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--order", nargs="+", metavar="CATEGORY", help="of sticks; default: the most frequent first"
     )
+    fit.add_argument(
+        "--method", choices=["sampling", "approximate"], default="sampling",
+        help="draw from the posterior, or at once from an approximation (default: sampling)",
+    )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
 
@@ -50,7 +56,7 @@ def _job(options: argparse.Namespace) -> Job:
             f"formula must have a grouping or a curve, (1 | g) or s(x), got {options.formula!r}"
             " (others are scikit-learn estimators: pgmult.regression.from_formula)"
         )
-    model = AdditiveRegression()
+    model = AdditiveRegression(method=options.method)
     notes = {
         "title": options.title
         or f"{options.formula.partition('~')[0].strip()} in {options.table.name}",
@@ -66,22 +72,37 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    return run.ask("report", title=run.title, facts=run.facts)
+    return run.ask("report", title=run.title, facts=run.facts, comparison=run.comparison)
 
 
-def _add_new(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("new", type=Path, metavar="TABLE", help="with the columns of the formula")
-    parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
+def _add_averages(parser: argparse.ArgumentParser) -> None:
+    """What averages are over, and how wide intervals are."""
+    add_settings(parser)
+    parser.add_argument("--weight", metavar="COLUMN", help="how much a row of the table counts")
     add_probability(parser)
     add_seed(parser)
     add_table(parser)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    return run.ask(
-        "predict", read_table(options.new, options), new_levels=options.new_levels,
-        probability=options.probability, random_seed=options.seed,
+def _averages(options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "at": settings_of(options) or None, "by": options.by, "weight": options.weight,
+        "probability": options.probability, "random_seed": options.seed,
+    }  # fmt: skip
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "new", type=Path, nargs="?", metavar="TABLE",
+        help="with the columns of the formula; default: the cells of the data",
     )  # fmt: skip
+    parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
+    _add_averages(parser)
+
+
+def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
+    new = None if options.new is None else read_table(options.new, options)
+    return run.ask("predict", new, new_levels=options.new_levels, **_averages(options))
 
 
 def _add_poststratify(parser: argparse.ArgumentParser) -> None:
@@ -102,27 +123,98 @@ def _poststratify(run: StoredRun, options: argparse.Namespace) -> Any:
     )  # fmt: skip
 
 
+def _add_column(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
+    parser.add_argument(
+        "column", nargs=None if is_needed else "?", metavar="COLUMN",
+        help="one that the formula names" + ("" if is_needed else "; default: all of them"),
+    )  # fmt: skip
+    parser.add_argument("--values", nargs="+", type=value_of, metavar="VALUE")
+    parser.add_argument(
+        "--population", type=Path, metavar="TABLE", help="average over its rows, not the data's"
+    )
+    _add_averages(parser)
+
+
 def _add_effects(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("column", metavar="COLUMN", help="one that the formula names")
-    parser.add_argument("--difference", nargs=2, metavar="VALUE", help="the first less the second")
-    add_probability(parser)
+    _add_column(parser, is_needed=True)
+    parser.add_argument(
+        "--difference", nargs=2, type=value_of, metavar="VALUE", help="the first less the second"
+    )
+
+
+def _of_column(word: str, run: StoredRun, options: argparse.Namespace, **more: Any) -> Any:
+    table = options.population
+    return run.ask(
+        word, options.column, options.values,
+        population=None if table is None else read_table(table, options),
+        **_averages(options), **more,
+    )  # fmt: skip
 
 
 def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
-    ends = None if options.difference is None else [*map(value_of, options.difference)]
-    found = run.ask("effects", options.column, ends, probability=options.probability)
-    return found if ends is None else found.difference(options.column, *ends)
+    if options.difference is None:
+        return _of_column("effects", run, options)
+    options.values = options.difference
+    return _of_column("effects", run, options).difference(options.column, *options.difference)
+
+
+def _add_comparisons(parser: argparse.ArgumentParser) -> None:
+    _add_column(parser, is_needed=False)
+    parser.add_argument(
+        "--step", type=float, metavar="X", help="of numbers; default: a standard deviation"
+    )
+
+
+def _comparisons(run: StoredRun, options: argparse.Namespace) -> Any:
+    return _of_column("comparisons", run, options, step=options.step)
+
+
+def _add_contrasts(parser: argparse.ArgumentParser) -> None:
+    _add_comparisons(parser)
+    parser.add_argument(
+        "--reference", metavar="CATEGORY", help="of log odds; default: the most frequent"
+    )
+
+
+def _contrasts(run: StoredRun, options: argparse.Namespace) -> Any:
+    return _of_column("contrasts", run, options, step=options.step, reference=options.reference)
+
+
+def _add_groups(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("column", nargs="?", metavar="COLUMN", help="default: the first grouping")
+    add_probability(parser)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--held-out", type=Path, metavar="TABLE", help="rows that the model was not shown"
+    )
+    parser.add_argument("--by", metavar="COLUMN", help="shares in each of its parts")
+    add_seed(parser)
+    add_table(parser)
+
+
+def _check(run: StoredRun, options: argparse.Namespace) -> Any:
+    table = options.held_out
+    held_out = None if table is None else read_table(table, options)
+    return run.ask("check", held_out, by=options.by, random_seed=options.seed)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--held-out", type=Path, required=True, metavar="TABLE", help="that neither run was shown"
+        "--held-out",
+        type=Path,
+        metavar="TABLE",
+        help="rows that neither run was shown; without it respondents are told from each other",
     )
     add_table(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    return first.ask("compare", second.posterior, read_table(options.held_out, options))
+    table = options.held_out
+    return first.ask(
+        "compare", second.posterior, None if table is None else read_table(table, options)
+    )
 
 
 ROOM = Room(
@@ -133,9 +225,9 @@ ROOM = Room(
     "  pgmult regression effects run sex --difference f m",
     "categories by covariates and groups, by formula",
     draws=500, tune=100, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    add_compare=_add_compare,
+    rivals=lambda run: run.ask("compare"), add_compare=_add_compare,
     questions=(
-        Question("predict", "probabilities in the rows of a table", _predict, _add_new, tidy=True),
+        Question("predict", "probabilities in rows", _predict, _add_predict, tidy=True),
         Question(
             "poststratify", "shares of the categories in a population", _poststratify,
             _add_poststratify, tidy=True,
@@ -143,6 +235,30 @@ ROOM = Room(
         Question(
             "effects", "probabilities if a column had certain values", _effects, _add_effects,
             draws=True,
+        ),
+        Question(
+            "comparisons", "how probabilities differ between values of columns", _comparisons,
+            _add_comparisons, draws=True,
+        ),
+        Question(
+            "contrasts", "how log odds against a category differ between values of columns",
+            _contrasts, _add_contrasts, draws=True,
+        ),
+        Question(
+            "groups", "effects of the levels of a grouping, sorted",
+            lambda run, options: run.ask(
+                "groups", options.column, probability=options.probability
+            ),
+            _add_groups, draws=True,
+        ),
+        Question(
+            "variance-shares", "how much of the variance goes with each term",
+            lambda run, options: run.ask("variance_shares"), draws=True,
+        ),
+        Question("check", "where the data are not as the model has them", _check, _add_check),
+        Question(
+            "loo", "how well each respondent is told from all others",
+            lambda run, options: run.ask("loo"),
         ),
         Question(
             "export", "probabilities in all cells of the data",

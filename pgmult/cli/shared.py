@@ -18,6 +18,7 @@ __all__ = [
     "add_probability",
     "add_running",
     "add_seed",
+    "add_settings",
     "add_table",
     "add_writing",
     "at_least",
@@ -29,6 +30,7 @@ __all__ = [
     "plain",
     "read_table",
     "running",
+    "settings_of",
     "share",
     "show_warning",
     "silence_what_is_told_anyway",
@@ -152,6 +154,27 @@ def add_probability(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probability", type=share, default=0.9, metavar="P", help="of intervals; default: 0.9"
     )
+
+
+def add_settings(parser: Any) -> None:
+    """Which columns are set to what, and by which one the rows are divided."""
+    parser.add_argument("--by", metavar="COLUMN", help="for each label of another column")
+    parser.add_argument(
+        "--at", action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
+        help="hold a column at a value, or take these values of it; may be repeated",
+    )  # fmt: skip
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Columns and the values that ``--at`` gives them."""
+    found = {}
+    for text in options.at:
+        name, equals, given = text.partition("=")
+        if not equals:
+            raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
+        values = [value_of(part) for part in given.split(",")]
+        found[name.strip()] = values if len(values) > 1 else values[0]
+    return found
 
 
 def add_table(parser: Any) -> None:

@@ -15,6 +15,7 @@ from pgmult.cli.shared import (
     add_probability,
     add_running,
     add_seed,
+    add_settings,
     add_table,
     add_writing,
     at_least,
@@ -22,6 +23,7 @@ from pgmult.cli.shared import (
     draw,
     give,
     read_table,
+    settings_of,
     silence_what_is_told_anyway,
     value_of,
 )
@@ -236,11 +238,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
 
 def _add_effects(action: argparse.ArgumentParser) -> None:
     action.add_argument("variable", metavar="COLUMN", help="whose effect it is")
-    action.add_argument("--by", metavar="COLUMN", help="for each label of another column")
-    action.add_argument(
-        "--at", action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
-        help="hold a column at a value, or take these values of the one asked for",
-    )  # fmt: skip
+    add_settings(action)
     action.add_argument(
         "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
     )
@@ -260,7 +258,7 @@ def _add_effects(action: argparse.ArgumentParser) -> None:
 def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
     from pgmult.topics.summaries.effects import difference
 
-    at = dict(_column_and_values(text) for text in options.at)
+    at = settings_of(options)
     found = run.ask(
         "effects", options.variable, at=at or None, by=options.by, average=options.average,
         scope=options.scope, probability=options.probability, random_seed=options.seed,
@@ -370,14 +368,6 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     if not options.json:
         print(f"first   {first.path}\nsecond  {second.path}\n")
     return found
-
-
-def _column_and_values(text: str) -> tuple[str, Any]:
-    name, equals, given = text.partition("=")
-    if not equals:
-        raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
-    values = [value_of(part) for part in given.split(",")]
-    return name.strip(), values if len(values) > 1 else values[0]
 
 
 # --------------------------------------------------------------------------- beside runs

@@ -27,17 +27,19 @@ True
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_probability, brief
+from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.parameters import Checked
-from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
+from pgmult.core.tabled import Column, Table, Tabled, number, probability_text, with_interval
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 
@@ -66,6 +68,8 @@ class Estimand(Checked, Tabled):
         What it is, in a sentence.
     probability : float
         Of the central intervals.
+    is_difference : bool
+        Whether its sign matters: tables then tell how probably it is above 0.
     """
 
     draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
@@ -73,6 +77,7 @@ class Estimand(Checked, Tabled):
     labels: Mapping[str, Labels]
     caption: str = field(default="", kw_only=True)
     probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
+    is_difference: bool = field(default=False, kw_only=True)
 
     def _complete(self) -> None:
         if self.draws.ndim != len(self.axes) + 1:
@@ -140,9 +145,7 @@ class Estimand(Checked, Tabled):
         ValueError
             If there is no such column or label; the nearest ones are named.
         """
-        found = Estimand(
-            self.draws, self.axes, self.labels, caption=self.caption, probability=self.probability
-        )
+        found = self._with(self.draws, self.axes, self.labels, self.caption)
         for column, label in labels.items():
             found = found._where(column, label)
         return found
@@ -162,9 +165,18 @@ class Estimand(Checked, Tabled):
                 " in all other columns, which they have not"
             )
         caption = f"{self.caption} {column} {one} less {column} {other}."
+        gap = first.draws - second.draws
+        return replace(
+            first._with(gap, first.axes, first.labels, caption.strip()), is_difference=True
+        )
+
+    def _with(
+        self, draws: FloatArray, axes: tuple[str, ...], labels: Any, caption: str
+    ) -> "Estimand":
+        """Other draws of the same kind; of a kind of estimand, a plain one."""
         return Estimand(
-            first.draws - second.draws, first.axes, first.labels,
-            caption=caption.strip(), probability=self.probability,
+            draws, axes, labels, caption=caption, probability=self.probability,
+            is_difference=self.is_difference,
         )  # fmt: skip
 
     def _where(self, column: str, label: Any) -> "Estimand":
@@ -182,7 +194,7 @@ class Estimand(Checked, Tabled):
         else:
             labels[axis] = rest or {column: _taken(known[column], rows)}
         caption = f"{self.caption} {said}.".strip()
-        return Estimand(draws, axes, labels, caption=caption, probability=self.probability)
+        return self._with(draws, axes, labels, caption)
 
     def _axis_of(self, column: str) -> tuple[int, str]:
         for place, axis in enumerate(self.axes):
@@ -226,9 +238,12 @@ class Estimand(Checked, Tabled):
             for name, values in self._cells().items()
         ]
         said = f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip()
-        return Table(
-            said, [*labels, mean, Column("sd", self.sd.ravel().tolist(), "sd", form), *ends]
-        )
+        sd = Column("sd", self.sd.ravel().tolist(), "sd", form)
+        above = [
+            Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text)
+            for _ in range(self.is_difference)
+        ]
+        return Table(said, [*labels, mean, sd, *ends, *above])
 
     def to_dataframe(self, probability: float | None = None) -> Any:
         """The numbers of the table as a pandas data frame."""
@@ -262,8 +277,31 @@ class Estimand(Checked, Tabled):
         )
 
     def figure(self, *arguments: Any, **options: Any) -> Any:
-        """The figure that shows it best: `curves`, unless a kind of estimand has another."""
-        return self.curves(*arguments, **options)
+        """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""
+        named = [values for axis in self.axes for values in self.columns_of(axis).values()]
+        if arguments or options or (len(self.axes) < 3 and any(map(_numbers, named))):
+            return self.curves(*arguments, **options)
+        return self.points()
+
+    def points(self) -> Forest:
+        """Means and intervals: those along the last axis beside each other, a row for the rest."""
+        mean, (lower, upper) = self.mean, self.interval()
+        last = self.draws.shape[-1] if len(self.axes) > 1 else 1
+        cells = [value_texts(values) for values in self._cells().values()]
+        columns = len(self.columns_of(self.axes[-1])) if len(self.axes) > 1 else 0
+        texts = list(zip(*cells[: len(cells) - columns], strict=True))[::last]
+        legend = {}
+        if columns:
+            ends = zip(*cells[len(cells) - columns :], strict=True)
+            legend = {k: ", ".join(text) for k, text in enumerate(islice(ends, last))}
+        return Forest(
+            labels=[", ".join(text) for text in texts],
+            mean=mean.reshape(-1, last).T, lower=lower.reshape(-1, last).T,
+            upper=upper.reshape(-1, last).T, legend=legend,
+            legend_title=self.axes[-1] if columns else "",
+            line=0.0 if self.is_difference else None, name=", ".join(self.axes[:-1] or self.axes),
+            caption=self.caption, x_label=f"mean and {100.0 * self.probability:g} % interval",
+        )  # fmt: skip
 
     def plot(self, *axes: Any, **options: Any) -> Any:
         """Draw `figure`, whose options it takes, with matplotlib, on axes given or new ones."""

@@ -1,7 +1,10 @@
-from pgmult.regression.answers import compare as compare
+from pgmult.regression.answers import comparisons as comparisons
+from pgmult.regression.answers import contrasts as contrasts
 from pgmult.regression.answers import effects as effects
+from pgmult.regression.answers import groups as groups
 from pgmult.regression.answers import poststratify as poststratify
 from pgmult.regression.answers import predict as predict
+from pgmult.regression.answers import variance_shares as variance_shares
 from pgmult.regression.data import CountedRows as CountedRows
 from pgmult.regression.data import EventRows as EventRows
 from pgmult.regression.data import LabelledRows as LabelledRows
@@ -47,3 +50,7 @@ from pgmult.regression.models.scaled import HalfT as HalfT
 from pgmult.regression.models.scaled import Horseshoe as Horseshoe
 from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression
 from pgmult.regression.reports import report as report
+from pgmult.regression.scores import LeaveOneOut as LeaveOneOut
+from pgmult.regression.scores import check as check
+from pgmult.regression.scores import compare as compare
+from pgmult.regression.scores import loo as loo

@@ -1,103 +1,118 @@
-"""What a run of additive regressions says of rows and of populations, in probabilities.
+"""What a run of an additive regression says of rows and of populations, in probabilities.
 
-`predict` gives probabilities of categories in rows of a table; `poststratify` averages them over
-the cells of a census, so that a sample that is not representative still tells of a population
-(multilevel regression and poststratification: Gelman and Little 1997; Park, Gelman and Bafumi
-2004). Both are draws; effects of a level that the data lack are drawn from the law of its grouping.
+Every answer is an average of probabilities over rows, in each draw: over the respondents of the
+data or the cells of a census, as they are or with columns set to certain values, all together or in
+parts. `predict` and `poststratify` give averages (multilevel regression and poststratification:
+Gelman and Little 1997; Park, Gelman and Bafumi 2004), `effects` gives them with one column set to
+each of its values, and `comparisons` and `contrasts` give differences between these, of
+probabilities and of log odds. Coefficients of sticks are in none of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pgmult.core.arguments import (
     as_choice,
     as_flag,
     as_kind,
     as_list,
+    as_mapping,
+    as_real,
     as_seed,
+    as_strings,
     brief,
     under_name,
 )
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import labels_of
-from pgmult.core.reports import Report
-from pgmult.core.typing import FloatArray
+from pgmult.core.labels import Levels, find_labels, value_texts
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
-from pgmult.formulas.columns import as_mapping, cells_of_rows
+from pgmult.formulas.columns import as_mapping as as_columns
+from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.design import Design
-from pgmult.formulas.terms import GroupTerm
+from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.regression.models.additive import AdditiveRows
-from pgmult.regression.rows import outcomes_of
+from pgmult.regression.models.predictors import Latent
 from pgmult.sampling.posterior import Posterior
 
-__all__ = [
-    "compare",
-    "data_of_run",
-    "effects",
-    "group_shares",
-    "log_scores",
-    "poststratify",
-    "predict",
-]
+_AT_ONCE = 1 << 18  # predictors
+_MOST_RESPONDENTS = 500  # over whom effects of groups are averaged, evenly spread
 
 
 def predict(
     run: Posterior,
     new: Any = None,
     *,
+    at: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
     new_levels: bool = False,
     probability: float = 0.9,
     max_draws: int = 2000,
     random_seed: int = 0,
 ) -> Estimand:
-    """Probabilities of the categories in rows of a table.
+    """Probabilities of the categories in rows, or averaged over them.
 
     Parameters
     ----------
     run : Posterior
         Of an `AdditiveRegression`.
     new : table, optional
-        With the columns that the formula names; the cells of the data if left out.
+        With the columns that the formula names; if left out, the cells of the data, which count as
+        many respondents as they have.
+    at : mapping from column to value or list of values, optional
+        Columns that are set in all rows; each value of a list by itself.
+    by : str or sequence of str, optional
+        Columns of `new`: averages are those of the rows of each label.
+    weight : str, optional
+        A column of `new`: how much a row counts in averages.
     new_levels : bool
         Whether groupings may have labels that the data lack: their effects are drawn from the law
         of the grouping, one for all rows of a label.
     probability : float
         Of the intervals.
     max_draws : int
+        At most so many draws are used, evenly spread.
     random_seed : int
         Of effects of new levels.
 
     Returns
     -------
     Estimand
-        Axes row and category.
+        Axes row and category; with `at`, `by` or `weight` the columns that are set to several
+        values, those of `by`, and category.
 
     Raises
     ------
     ValueError
-        If a column is missing or a label is not known.
+        If a column is missing, a label is not known, or a weight is negative.
     """
-    data, as_new = data_of_run(run), as_flag(new_levels, "new_levels")
-    design = data.design
-    if new is not None:
-        with under_name("new", of="the table"), under_name("new", of="covariates"):
-            design = data.design.like(new, new_levels=as_new)
-    draws = list(_probabilities(run, data, design, max_draws, random_seed))
-    return Estimand(
-        np.array(draws), ("row", "category"), {"category": data.categories},
-        caption="Probabilities of categories.", probability=probability,
-    )  # fmt: skip
+    whole = at is None and by is None and weight is None
+    means = Means.of(run, new, by, weight, new_levels, max_draws, random_seed)
+    if whole:
+        draws = np.array(list(means.each({})))
+        return Estimand(
+            draws, ("row", "category"), {"category": means.data.categories},
+            caption="Probabilities of categories.", probability=probability,
+        )  # fmt: skip
+    at = as_mapping(at, "at")
+    told = f"Probabilities of categories, averaged over the rows{_told(at)}."
+    return means.at(at, told, probability)
 
 
 def poststratify(
     run: Posterior,
     census: Any,
     *,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     weight: str,
     new_levels: bool = True,
     probability: float = 0.9,
@@ -112,8 +127,8 @@ def poststratify(
         Of an `AdditiveRegression`.
     census : table
         A row a cell of the population, with the columns that the formula names.
-    by : str, optional
-        A column of the census: shares are those in each of its labels.
+    by : str or sequence of str, optional
+        Columns of the census: shares are those in each of their labels.
     weight : str
         A column of the census: how many people a cell has.
     new_levels : bool
@@ -131,35 +146,12 @@ def poststratify(
     ValueError
         If a column is missing, a label is not known or a weight negative.
     """
-    data = data_of_run(run)
-    with under_name("census", of="covariates"):
-        given = as_mapping(census, None)
-    weight = _one_of(weight, "weight", given)
-    by = None if by is None else _one_of(by, "by", given)
-    with under_name("census", of="covariates"):
-        design = data.design.like(given, new_levels=as_flag(new_levels, "new_levels"))
-    size = len(design.matrix)
-    people = as_nonnegative(_cells_of(given, weight, size), f"census[{weight!r}]")
-    labels = [""] * size if by is None else labels_of(_cells_of(given, by, size), by)
-    parts, part = np.unique(np.asarray(labels), return_inverse=True)
-    sizes = np.bincount(part, people)
-    if not (sizes > 0.0).all():
-        empty = str(parts[int(np.argmin(sizes))])
-        raise ValueError(f"{weight} must be positive in each part, got 0 in {empty!r}")
-    shares = (people / sizes[part])[:, None]
-    draws = []
-    for probs in _probabilities(run, data, design, max_draws, random_seed):
-        sums = np.zeros((len(parts), data.num_categories))
-        np.add.at(sums, part, shares * probs)
-        draws.append(sums)
-    found = np.array(draws)
-    of = "of the population" if by is None else f"by {by}"
-    axes = ("category",) if by is None else (by, "category")
-    named = {"category": data.categories} | ({} if by is None else {by: parts})
-    return Estimand(
-        found[:, 0] if by is None else found, axes, named,
-        caption=f"Shares of categories {of}.", probability=probability,
-    )  # fmt: skip
+    if census is None:
+        raise TypeError("census must be a table, got None")
+    means = Means.of(run, census, by, weight, new_levels, max_draws, random_seed, "census")
+    of = f"by {' and '.join(means.by)}" if means.by else "of the population"
+    draws = means.over([{}])[:, 0].reshape(means.num_draws, *means.shape)
+    return means.estimand(draws, (), {}, f"Shares of categories {of}.", probability)
 
 
 def effects(
@@ -167,6 +159,10 @@ def effects(
     column: str,
     values: Sequence[Any] | None = None,
     *,
+    at: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    population: Any = None,
+    weight: str | None = None,
     probability: float = 0.9,
     max_draws: int = 1000,
     random_seed: int = 0,
@@ -184,12 +180,15 @@ def effects(
         One that the formula names.
     values : sequence, optional
         Labels, or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
-    probability, max_draws, random_seed : as of `predict`
+    at, by : as of `predict`
+    population : table, optional
+        Over whose rows to average, instead of over the respondents.
+    weight, probability, max_draws, random_seed : as of `predict`
 
     Returns
     -------
     Estimand
-        Axes `column` and category.
+        Axes `column`, those of `at` and `by`, and category.
 
     Raises
     ------
@@ -197,128 +196,524 @@ def effects(
         If the formula does not name the column, or a label is not known.
     """
     data = data_of_run(run)
-    design, respondents = data.design, data.counts.sum(axis=1)
-    given = _table_of(design)
-    as_choice(column, "column", given)
-    if values is None:
-        known = np.asarray(given[column])
-        if known.dtype.kind == "f":
-            each = np.repeat(known, respondents)
-            values = np.unique(np.quantile(each, [0.1, 0.5, 0.9], method="nearest")).tolist()
-        else:
-            values = np.unique(known).tolist()
-    draws = []
-    if not len(values := as_list(values, "values", "numbers or labels")):
-        raise ValueError("values must hold a number or a label, got none")
-    for value in values:
-        if not isinstance(value, str | Real | np.generic):
-            raise TypeError(f"values must be numbers or labels, got {brief(value)}")
-        with under_name(f"values of {column!r}", of=f"column {column!r}"):
-            there = design.like({**given, column: [value] * len(respondents)})
-        found = _probabilities(run, data, there, max_draws, random_seed)
-        draws.append([respondents @ probs / respondents.sum() for probs in found])
-    return Estimand(
-        np.array(draws).swapaxes(0, 1), (column, "category"),
-        {column: list(values), "category": data.categories},
-        caption=f"Probabilities of categories if all had this {column}.", probability=probability,
+    as_choice(column, "column", table_of(data.design))
+    chosen = _values_of(data, column) if values is None else as_list(values, "values", "values")
+    if column in (at := as_mapping(at, "at")):
+        raise ValueError(f"at must not set {column!r}, whose values are asked for")
+    means = Means.of(
+        run, population, by, weight, False, max_draws, random_seed, "population"
     )  # fmt: skip
+    caption = f"Probabilities of categories if all had this {column}{_told(at)}."
+    words = f"column {column!r}"
+    with under_name("values", of=f"at[{column!r}]"), under_name(f"values of {words}", of=words):
+        return means.at({column: chosen, **at}, caption, probability)
 
 
-def group_shares(run: Posterior, term: GroupTerm, max_draws: int = 1000) -> Estimand:
-    """Mean probabilities of the respondents in each level of a grouping of the formula."""
-    data = data_of_run(run)
-    respondents = data.counts.sum(axis=1)
-    people = np.bincount(term.codes, respondents, len(term.known))
-    draws = []
-    for probs in _probabilities(run, data, data.design, max_draws, 0):
-        sums = np.zeros((len(people), data.num_categories))
-        np.add.at(sums, term.codes, respondents[:, None] * probs)
-        draws.append(sums / np.maximum(people, 1)[:, None])
-    name = ":".join(term.variables)
-    return Estimand(
-        np.array(draws), (name, "category"), {name: term.levels, "category": data.categories},
-        caption=f"Mean probabilities of respondents by {name}.",
-    )  # fmt: skip
+def comparisons(
+    run: Posterior,
+    column: str | None = None,
+    values: Sequence[Any] | None = None,
+    *,
+    step: float | None = None,
+    at: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    population: Any = None,
+    weight: str | None = None,
+    probability: float = 0.9,
+    max_draws: int = 1000,
+    random_seed: int = 0,
+) -> Estimand:
+    """How much more probable the categories are at one value of a column than at another.
 
-
-def log_scores(run: Posterior, max_draws: int = 1000) -> FloatArray:
-    """Log probability of a new respondent, in each cell and category.
-
-    Estimated from the respondents themselves, less what fitting them gains: the widely applicable
-    information criterion (Vehtari, Gelman and Gabry 2017, eq. 12), a respondent each.
-
-    Returns
-    -------
-    array, ``(num_rows, num_categories)``
-    """
-    data = data_of_run(run)
-    sums, number = np.zeros((3, *data.counts.shape)), 0
-    for probs in _probabilities(run, data, data.design, max_draws, 0):
-        log_probs = np.log(np.maximum(probs, 1e-300))
-        sums += np.array([probs, log_probs, log_probs**2])
-        number += 1
-    mean, log_mean, log_square = sums / number
-    spread = (log_square - log_mean**2) * number / max(number - 1, 1)
-    return np.asarray(np.log(np.maximum(mean, 1e-300)) - spread)
-
-
-def compare(run: Posterior, other: Posterior, held_out: Any) -> Report:
-    """Which of two runs predicts rows better that neither was shown.
+    Averages over the respondents, all else as it is: what `effects` has at one value less what it
+    has at the other, draw by draw.
 
     Parameters
     ----------
-    run, other : Posterior
-        Of an `AdditiveRegression` each, of the same outcome; their formulas may differ.
-    held_out : table
-        With all columns that the formulas name, and the outcome.
+    run : Posterior
+        Of an `AdditiveRegression`.
+    column : str, optional
+        One that the formula names; if left out, all but those of groupings.
+    values : sequence, optional
+        Labels or numbers, all compared with the first; if left out, all labels in order, or half a
+        `step` above each row's number with half a step below it.
+    step : float, optional
+        One standard deviation if left out.
+    at, by, population, weight, probability, max_draws, random_seed : as of `effects`
+
+    Returns
+    -------
+    Estimand
+        Axes comparison (labelled by column and comparison), those of `by`, and category. Its table
+        has the probability of a difference above 0.
 
     Raises
     ------
     ValueError
-        If a column is missing, or the runs have other categories.
+        If the formula does not name the column, or a label is not known.
     """
-    each = []
-    for one in (run, as_kind(other, "other", Posterior)):
-        data = data_of_run(one)
-        counts = outcomes_of(str(data.design.formula), held_out, data.categories)
-        with under_name("held_out", of="new"):
-            mean = predict(one, held_out, new_levels=True, max_draws=400).mean
-        each.append((counts, np.sum(counts * np.log(np.maximum(mean, 1e-300)), axis=1)))
-    (counts, first), (theirs, second) = each
-    if not np.array_equal(counts, theirs):
-        raise ValueError("other must be a run of the same categories as run")
-    number = counts.sum()
-    gain = (first - second).sum() / number
-    error = float(np.sqrt(len(first)) * (first - second).std() / number)
-    word = "better than" if gain > 2 * error else "worse than" if gain < -2 * error else "like"
-    return Report(
-        "Two runs",
-        [
-            f"The first predicts {number:,} respondents that neither was shown {word} the second:"
-            f" {gain:+.4f} ± {error:.4f} nats each, paired by row."
-        ],
+    at = as_mapping(at, "at")
+    means = Means.of(
+        run, population, by, weight, False, max_draws, random_seed, "population"
+    )  # fmt: skip
+    told = f"Differences of probabilities, all else as it is{_told(at)}."
+    pairs = pairs_of(means.data, column, values, step)
+    return compared(means, pairs, at, told, None, probability)
+
+
+def contrasts(
+    run: Posterior,
+    column: str | None = None,
+    values: Sequence[Any] | None = None,
+    *,
+    reference: str | None = None,
+    step: float | None = None,
+    at: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] | None = None,
+    population: Any = None,
+    weight: str | None = None,
+    probability: float = 0.9,
+    max_draws: int = 1000,
+    random_seed: int = 0,
+) -> Estimand:
+    """How log odds against a reference category change between values of a column.
+
+    What coefficients of a multinomial logit are: log p(category) / p(reference) at one value less
+    that at another, averaged over the respondents, since here it may differ between them.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression`.
+    column, values : as of `comparisons`
+    reference : str, optional
+        A category; the most frequent one if left out.
+    step, at, by, population, weight, probability, max_draws, random_seed : as of `comparisons`
+        With ``step=1`` numbers are a unit apart, as in tables of coefficients.
+
+    Returns
+    -------
+    Estimand
+        Axes comparison, those of `by`, and category, the reference left out.
+    """
+    at = as_mapping(at, "at")
+    data_of_run(run, of_categories=True)
+    means = Means.of(
+        run, population, by, weight, False, max_draws, random_seed, "population"
+    )  # fmt: skip
+    names = means.data.categories
+    base = int(means.data.counts.sum(axis=0).argmax())
+    if reference is not None:
+        base = int(find_labels(names, [reference], "reference", what="argument")[0])
+    others = np.delete(np.arange(len(names)), base)
+
+    def log_odds(probs: FloatArray) -> FloatArray:
+        logs = np.log(np.maximum(probs, 1e-300))
+        return np.asarray(logs[:, others] - logs[:, [base]])
+
+    told = f"Differences of log odds against {names[base]}, all else as it is{_told(at)}."
+    means = means._replace(categories=names[others])
+    pairs = pairs_of(means.data, column, values, step)
+    return compared(means, pairs, at, told, log_odds, probability)
+
+
+def groups(
+    run: Posterior,
+    column: str | None = None,
+    *,
+    probability: float = 0.9,
+    max_draws: int = 400,
+) -> Estimand:
+    """Effects of the levels of a grouping: differences of probabilities from their mean level.
+
+    Each of the respondents, or 500 of them evenly spread, is given the effects of one level after
+    another, and keeps everything else.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression` with a grouping, such as ``(1 | region)``.
+    column : str, optional
+        The grouping, ``"region"`` or ``"region:sex"``; the first of the formula if left out.
+    probability, max_draws : as of `predict`
+
+    Returns
+    -------
+    Estimand
+        Axes of the grouping and category; levels in the order of the category that differs most.
+
+    Raises
+    ------
+    ValueError
+        If there is no such grouping.
+    """
+    means = Means.of(run, None, None, None, False, max_draws, 0)
+    design = means.data.design
+    known: dict[str, tuple[int, GroupTerm]] = {}
+    for place, term in enumerate(design.terms):
+        if isinstance(term, GroupTerm):
+            known.setdefault(":".join(term.variables), (place, term))
+    if not known:
+        raise ValueError(f"run must be of a formula with a grouping, got {design.formula}")
+    name = next(iter(known)) if column is None else as_choice(column, "column", known)
+    means = means.spread(_MOST_RESPONDENTS)
+    some = design.like(means.given, num_rows=len(means.people))
+    share = means.people / means.people.sum()
+    place, term = known[name]
+    levels, found = term.known.names, []
+    for level in range(len(levels)):
+        terms = list(some.terms)
+        terms[place] = replace(term, codes=np.full(len(share), level))
+        probs = means.probabilities(replace(some, terms=tuple(terms)))
+        found.append([share @ each for each in probs])
+    draws = np.array(found).swapaxes(0, 1)
+    draws = draws - draws.mean(axis=1, keepdims=True)
+    mean = draws.mean(axis=0)
+    order = np.argsort(mean[:, int(np.ptp(mean, axis=0).argmax())], kind="stable")[::-1]
+    return Estimand(
+        draws[:, order], (name, "category"), {name: levels[order], "category": means.categories},
+        caption=f"Differences of probabilities from the mean level of {name}, all else as it is.",
+        probability=probability, is_difference=True,
+    )  # fmt: skip
+
+
+def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int = 400) -> Estimand:
+    """How much of what respondents differ in goes with each term of the formula.
+
+    The variance of an outcome is that of its probabilities between respondents, plus that within
+    each: sum over categories of p (1 - p). The former is divided among the terms: a term's part is
+    the covariance of the probabilities with what they lose if the term alone is brought to its
+    mean, and with what they gain over the means if it alone is not, half each.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression`.
+    probability, max_draws : as of `predict`
+
+    Returns
+    -------
+    Estimand
+        Axis term: the terms, then ``not explained``. Shares add up to 1.
+    """
+    data = data_of_run(run, of_categories=True)
+    link, latent = run.model.link(data), run.model.latent(data)
+    share = data.respondents / data.respondents.sum()
+    of_weight = _terms_of_weights(data.design, latent)
+    terms = list(dict.fromkeys(name for name in of_weight if name))
+    found = []
+    for weights in chosen(run.stack("weights"), max_draws):
+        state = run.model.state_of(weights, weights[:, :0])
+        psi = run.model.predictors(state, data)
+        centre, probs = share @ psi, link.probs(psi)
+        away = share[:, None] * (probs - share @ probs)
+        own = []
+        for term in terms:
+            part = latent.family.design @ np.where(of_weight == term, weights, 0.0).T
+            part = part.reshape(latent.num_sticks, len(psi), -1).transpose(1, 2, 0)
+            moved = part.reshape(psi.shape) - share @ part.reshape(psi.shape)
+            last, first = probs - link.probs(psi - moved), link.probs(centre + moved)
+            own.append(0.5 * float(np.sum(away * (last + first))))
+        between, mean = float(np.sum(away * probs)), share @ probs
+        scale = between / max(sum(own), 1e-300) / float(np.sum(mean * (1.0 - mean)))
+        found.append([*(scale * np.array(own)), 1.0 - scale * sum(own)])
+    return Estimand(
+        np.array(found), ("term",), {"term": [*terms, "not explained"]},
+        caption="Shares of the variance of outcomes that go with each term.",
+        probability=probability,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- averages over rows
+
+
+class Means(NamedTuple):
+    """Averages of probabilities over rows, in each draw.
+
+    Attributes
+    ----------
+    run : Posterior
+    data : AdditiveRows
+    given : mapping from column to its values in the rows
+    people : array, ``(num_rows,)``
+        How much each counts.
+    by : tuple of str
+    levels : Levels or None
+        Of the columns of `by`.
+    part : int array, ``(num_rows,)``
+        Each row's level.
+    categories : str array
+        Of what is averaged.
+    new_levels : bool
+    max_draws, random_seed : int
+    """
+
+    run: Posterior
+    data: AdditiveRows
+    given: Mapping[str, Any]
+    people: FloatArray
+    by: tuple[str, ...]
+    levels: Levels | None
+    part: IntArray
+    categories: NDArray[np.str_]
+    new_levels: bool
+    max_draws: int
+    random_seed: int
+
+    @classmethod
+    def of(
+        cls,
+        run: Posterior,
+        new: Any,
+        by: str | Sequence[str] | None,
+        weight: str | None,
+        new_levels: bool,
+        max_draws: int,
+        random_seed: int,
+        name: str = "new",
+    ) -> "Means":
+        """Over the rows of a table, which errors call `name`, or over the respondents."""
+        data = data_of_run(run)
+        given: Mapping[str, Any]
+        if new is None:
+            given, people = table_of(data.design), data.respondents
+            if weight is not None:
+                raise ValueError("weight must be left out where there is no table but the data")
+        else:
+            with under_name(name, of="the table"), under_name(name, of="covariates"):
+                given = as_columns(new, None)
+                size = len(data.design.like(given, new_levels=True).matrix)
+            people = np.ones(size)
+            if weight is not None:
+                own = cells_of_rows(given, _one_of(weight, "weight", given), size)
+                people = as_nonnegative(own.values, f"column {weight!r}")
+        columns = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
+        levels, part = None, np.zeros(len(people), dtype=np.int64)
+        if columns:
+            cells = {
+                name: cells_of_rows(given, _one_of(name, "by", given), len(people)).values
+                for name in columns
+            }
+            levels, part = Levels.of(cells)
+        sizes = np.bincount(part, people)
+        if not (sizes > 0.0).all():
+            where = "" if levels is None else f" in {str(levels.names[np.argmin(sizes)])!r}"
+            raise ValueError(f"{weight} must be positive in each part, got 0{where}")
+        return cls(
+            run, data, given, people, tuple(columns), levels, part, data.categories,
+            as_flag(new_levels, "new_levels"), as_positive_int(max_draws, "max_draws"),
+            as_seed(random_seed),
+        )  # fmt: skip
+
+    def spread(self, count: int) -> "Means":
+        """Over so many respondents at most, evenly spread over the rows."""
+        ends = np.cumsum(self.people)
+        chosen = (np.arange(count) + 0.5) / count * ends[-1]
+        rows, times = np.unique(np.searchsorted(ends, chosen), return_counts=True)
+        given = {name: np.asarray(values)[rows] for name, values in self.given.items()}
+        return self._replace(given=given, people=times.astype(np.float64), part=self.part[rows])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the averages of a draw: parts, if there are any, and categories."""
+        parts = () if self.levels is None else (len(self.levels),)
+        return (*parts, len(self.categories))
+
+    @property
+    def num_draws(self) -> int:
+        """How many are used."""
+        return len(chosen(self.run.stack("hyperparameters"), self.max_draws))
+
+    def each(self, setting: Mapping[str, Any]) -> Iterator[FloatArray]:
+        """Probabilities of the rows in each draw, some columns set."""
+        given = {**self.given, **setting}
+        with under_name("new", of="the table"), under_name("new", of="covariates"):
+            design = self.data.design.like(
+                given, new_levels=self.new_levels, num_rows=len(self.people)
+            )
+        return self.probabilities(design)
+
+    def mean(self) -> FloatArray:
+        """Posterior mean probabilities of the rows."""
+        return np.asarray(sum(self.each({})) / self.num_draws)
+
+    def probabilities(self, design: Design) -> Iterator[FloatArray]:
+        """Probabilities of the rows of a design in each draw."""
+        return _probabilities(self.run, self.data, design, self.max_draws, self.random_seed)
+
+    def over(
+        self,
+        settings: Sequence[Mapping[str, Any]],
+        of: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> FloatArray:
+        """Averages at each setting, ``(num_draws, num_settings, num_parts, num_categories)``."""
+        size = len(self.people)
+        shares = self.people / np.bincount(self.part, self.people)[self.part]
+        mean = sparse.csr_array((shares, (self.part, np.arange(size))))
+        found = [
+            [mean @ (probs if of is None else of(probs)) for probs in self.each(setting)]
+            for setting in settings
+        ]
+        return np.array(found).swapaxes(0, 1)
+
+    def at(self, at: Mapping[str, Any], caption: str, probability: float) -> Estimand:
+        """Averages at each value that `at` lists."""
+        settings, axes, labels = _settings(at, self)
+        shape = (self.num_draws, *map(len, labels.values()), *self.shape)
+        return self.estimand(self.over(settings).reshape(shape), axes, labels, caption, probability)
+
+    def estimand(
+        self,
+        draws: FloatArray,
+        axes: Sequence[str],
+        labels: Mapping[str, Any],
+        caption: str,
+        probability: float,
+        is_difference: bool = False,
+    ) -> Estimand:
+        """Averages with their axes: those given, the parts', and category."""
+        more: dict[str, Any] = {}
+        if self.levels is not None:
+            known = dict(zip(self.by, self.levels.labels.T, strict=True))
+            more[":".join(self.by)] = known if len(known) > 1 else self.levels.labels[:, 0]
+        named = {**labels, **more, "category": self.categories}
+        return Estimand(
+            draws, (*axes, *more, "category"), named, caption=caption, probability=probability,
+            is_difference=is_difference,
+        )  # fmt: skip
+
+
+def _settings(
+    at: Mapping[str, Any], means: Means
+) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
+    """What to set in turn; the axes of what has several values, and their labels."""
+    lists: dict[str, list[Any]] = {}
+    labels: dict[str, Any] = {}
+    for column, value in at.items():
+        as_choice(column, "column of at", means.given)
+        if column in means.by:
+            raise ValueError(f"at must not set {column!r}, which by= divides the rows by")
+        several = not isinstance(value, str | Real | np.generic)
+        lists[column] = as_list(value, f"at[{column!r}]", "values") if several else [value]
+        if not lists[column]:
+            raise ValueError(f"at[{column!r}] must hold a value, got none")
+        for one in lists[column]:
+            if not isinstance(one, str | Real | np.generic):
+                raise TypeError(f"at[{column!r}] must be numbers or labels, got {brief(one)}")
+        if several:
+            labels[column] = lists[column]
+    size = len(means.people)
+    settings = [
+        {column: [value] * size for column, value in zip(lists, values, strict=True)}
+        for values in product(*lists.values())
+    ]
+    return settings, list(labels), labels
+
+
+def _told(at: Mapping[str, Any]) -> str:
+    """What is set to one value, in words."""
+    one = {c: v for c, v in at.items() if isinstance(v, str | Real | np.generic)}
+    return "".join(f", {column} {value_texts([value])[0]}" for column, value in one.items())
+
+
+class _Shift(NamedTuple):
+    """Each row's own number, and so much more."""
+
+    by: float
+
+
+class _Pair(NamedTuple):
+    """Two settings of a column, and what their difference is called."""
+
+    column: str
+    name: str
+    one: Any
+    other: Any
+
+
+def pairs_of(
+    data: AdditiveRows, column: str | None, values: Sequence[Any] | None, step: float | None
+) -> list[_Pair]:
+    """What to compare, each label with the first."""
+    known = table_of(data.design)
+    fixed = data.design.columns.names.tolist()
+    if column is None and (values is not None or not fixed):
+        raise ValueError(
+            f"column must be one of {', '.join(known)}, got none"
+            + (" with values" if values is not None else "")
+        )
+    found = []
+    for name in fixed if column is None else [as_choice(column, "column", known)]:
+        is_number = np.asarray(known[name]).dtype.kind == "f"
+        if values is None and is_number:
+            half = 0.5 * (_sd_of(data, name) if step is None else as_real(step, "step"))
+            found.append(_Pair(name, f"+{_digits(2.0 * half)}", _Shift(half), _Shift(-half)))
+            continue
+        if step is not None and column is not None:
+            raise ValueError(f"step is for numbers that are compared with values near them: {name}")
+        chosen = _values_of(data, name) if values is None else as_list(values, "values", "values")
+        if len(chosen) < 2:
+            raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
+        texts = value_texts(chosen)
+        found += [
+            _Pair(name, f"{text} less {texts[0]}", value, chosen[0])
+            for text, value in zip(texts[1:], chosen[1:], strict=True)
+        ]
+    return found
+
+
+def compared(
+    means: Means,
+    pairs: Sequence[_Pair],
+    at: Mapping[str, Any],
+    caption: str,
+    of: Callable[[FloatArray], FloatArray] | None,
+    probability: float,
+) -> Estimand:
+    """Averages at the first settings of pairs, less those at the second."""
+    settings, several, _ = _settings(at, means)
+    if several:
+        raise ValueError(f"at must have one value of {several[0]!r}, got several (see by=)")
+    made: dict[tuple[str, Any], FloatArray] = {}
+
+    def average(column: str, value: Any) -> FloatArray:
+        if (column, value) not in made:
+            cells: Any = [value] * len(means.people)
+            if isinstance(value, _Shift):
+                cells = np.asarray(means.given[column], dtype=np.float64) + value.by
+            words = f"column {column!r}"
+            with under_name(f"values of {words}", of=words):
+                made[column, value] = means.over([{**settings[0], column: cells}], of)[:, 0]
+        return made[column, value]
+
+    gaps = [average(pair.column, pair.one) - average(pair.column, pair.other) for pair in pairs]
+    draws = np.stack(gaps, axis=1)
+    labels = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
+    shape = (len(draws), len(pairs), *means.shape)
+    return means.estimand(
+        draws.reshape(shape), ("comparison",), {"comparison": labels}, caption, probability, True
     )
 
 
-def data_of_run(run: Posterior) -> AdditiveRows:
-    """The data of a run of an additive regression."""
+# --------------------------------------------------------------------------- rows and draws
+
+
+def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
+    """The data of a run of an additive regression.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is another run, or one of events where it must be of categories.
+    """
     as_kind(run, "run", Posterior)
-    return as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
+    data = as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
+    if of_categories and data.family != "categories":
+        raise ValueError(f"run must be of categories, got events of {data.categories[0]}")
+    return data
 
 
-def _one_of(name: Any, argument: str, given: Mapping[str, Any]) -> str:
-    if not isinstance(name, str) or name not in given:
-        raise ValueError(
-            f"{argument} must name a column of census ({', '.join(given)}), got {brief(name)}"
-        )
-    return name
-
-
-def _cells_of(given: Mapping[str, Any], name: str, size: int) -> NDArray[Any]:
-    return np.asarray(cells_of_rows(given, name, size).values)
-
-
-def _table_of(design: Design) -> dict[str, Any]:
+def table_of(design: Design) -> dict[str, NDArray[Any]]:
     """The columns that a design was made from."""
     columns, given = design.columns, {}
     for place, name in enumerate(columns.names.tolist()):
@@ -332,13 +727,72 @@ def _table_of(design: Design) -> dict[str, Any]:
     return given
 
 
+def _values_of(data: AdditiveRows, column: str) -> list[Any]:
+    """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
+    known = np.asarray(table_of(data.design)[column])
+    if known.dtype.kind != "f":
+        return list(np.unique(known).tolist())
+    each = np.repeat(known, data.respondents.astype(np.int64))
+    return list(np.unique(np.quantile(each, [0.1, 0.5, 0.9], method="nearest")).tolist())
+
+
+def _sd_of(data: AdditiveRows, column: str) -> float:
+    """Standard deviation of a column over the respondents."""
+    values, people = np.asarray(table_of(data.design)[column]), data.respondents
+    mean = np.average(values, weights=people)
+    return float(np.sqrt(np.average((values - mean) ** 2, weights=people)))
+
+
+def _digits(x: float) -> str:
+    """Four digits, and no exponent."""
+    return str(np.format_float_positional(x, precision=4, fractional=False, trim="-"))
+
+
+def _one_of(name: Any, argument: str, given: Mapping[str, Any]) -> str:
+    if not isinstance(name, str) or name not in given:
+        raise ValueError(
+            f"{argument} must name a column of the rows ({', '.join(given)}), got {brief(name)}"
+        )
+    return name
+
+
+def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
+    """The term that each weight belongs to; empty for the intercept."""
+    curves = {t.expression: t.name for t in design.terms if isinstance(t, SplineTerm)}
+    fixed, names = [], []
+    for name in design.names.tolist():
+        term = re.sub(r"\[[^\]]*\]", "", name)
+        fixed.append("" if term == "Intercept" else curves.get(term, term))
+    first, *others = latent.pieces
+    names += list(np.repeat(fixed, len(first.names) // len(fixed)))
+    for piece in others:
+        owner = next(t for t in design.terms if piece.names[0].startswith(f"{t.name}["))
+        names += [owner.title] * len(piece.names)
+    return np.array(names, dtype=np.str_)
+
+
+def chosen(draws: NDArray[Any], max_draws: int) -> NDArray[Any]:
+    """At most so many, evenly spread, as many of each chain where chains go into them."""
+    count = min(as_positive_int(max_draws, "max_draws"), len(draws))
+    return draws[((np.arange(count) + 0.5) * len(draws) / count).astype(np.int64)]
+
+
 def _probabilities(
     run: Posterior, data: AdditiveRows, design: Design, max_draws: int, random_seed: int
 ) -> Iterator[FloatArray]:
     """Probabilities of each draw, ``(num_rows, num_categories)``."""
-    rng = np.random.default_rng(as_seed(random_seed))
+    rng = np.random.default_rng(random_seed)
     link, latent = run.model.link(data), run.model.latent(data, design)
-    weights, hyper = run.stack("weights"), run.stack("hyperparameters")
-    count = min(as_positive_int(max_draws, "max_draws"), len(weights))
-    for draw in np.linspace(0, len(weights) - 1, count).astype(np.int64):
-        yield link.probs(latent.draw(rng, weights[draw], hyper[draw]))
+    weights = chosen(run.stack("weights"), max_draws)
+    if any(piece.fresh is not None for piece in latent.pieces):
+        hyper = chosen(run.stack("hyperparameters"), max_draws)
+        for own, x in zip(weights, hyper, strict=True):
+            yield link.probs(latent.draw(rng, own, x))
+        return
+    family, sticks = latent.family, latent.num_sticks
+    few = max(1, _AT_ONCE // (len(design.matrix) * data.num_sticks))
+    for first in range(0, len(weights), few):
+        own = weights[first : first + few]
+        psi = family.design @ own.reshape(-1, own.shape[-1]).T + family.offset[:, None]
+        psi = psi.reshape(sticks, -1, *own.shape[:2]).transpose(2, 1, 3, 0)
+        yield from link.probs(psi.reshape(*psi.shape[:2], -1))

@@ -4,15 +4,20 @@ from pgmult.core.family import Family, Verb
 
 __all__ = ["REGRESSION"]
 
-_ADDITIVE = ("AdditiveRegression",)
+_WORDS = {
+    "answers": (
+        "predict", "poststratify", "effects", "comparisons", "contrasts", "groups",
+        "variance_shares",
+    ),
+    "scores": ("check", "loo", "compare"),
+    "reports": ("report",),
+}  # fmt: skip
 
 REGRESSION = Family(
     "regression",
     {
-        "predict": Verb("pgmult.regression.answers:predict", _ADDITIVE, ("weights",)),
-        "poststratify": Verb("pgmult.regression.answers:poststratify", _ADDITIVE, ("weights",)),
-        "effects": Verb("pgmult.regression.answers:effects", _ADDITIVE, ("weights",)),
-        "compare": Verb("pgmult.regression.answers:compare", _ADDITIVE, ("weights",)),
-        "report": Verb("pgmult.regression.reports:report", _ADDITIVE, ("weights",)),
+        word: Verb(f"pgmult.regression.{module}:{word}", ("AdditiveRegression",), ("weights",))
+        for module, words in _WORDS.items()
+        for word in words
     },
 )

@@ -1,24 +1,41 @@
-"""What a run of an additive regression found: shares by group, how sure, and whether they help."""
+"""What a run of an additive regression found: what matters, how sure, and whether it helps."""
 
 from collections.abc import Mapping
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
+from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.base import round_ticks
+from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import value_texts
-from pgmult.core.reports import Cell, Interval, Report, Section
+from pgmult.core.reports import Cell, Interval, Report, Section, check_section
+from pgmult.core.tabled import Column
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import GroupTerm
-from pgmult.regression.answers import data_of_run, effects, group_shares, log_scores
+from pgmult.regression.answers import (
+    Means,
+    compared,
+    data_of_run,
+    pairs_of,
+    table_of,
+    variance_shares,
+)
+from pgmult.regression.models.additive import AdditiveRows
+from pgmult.regression.scores import check, compare
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["report"]
-
 _DRAWS = 400
+_CELLS = 3e7  # probabilities of all draws together
 _MOST_ROWS = 60
+_MOST_BESIDE = 4  # categories whose numbers stand beside a figure
+_RESPONDENTS = 500  # over whom effects are averaged, evenly spread
+_CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
+_FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
 
 def report(
@@ -27,6 +44,7 @@ def report(
     *,
     title: str | None = None,
     facts: Mapping[str, str] | None = None,
+    comparison: Comparison | bool = True,
     max_draws: int = _DRAWS,
 ) -> Report:
     """Summarise a run of an `AdditiveRegression`.
@@ -40,96 +58,236 @@ def report(
         The formula if left out.
     facts : mapping from str to str, optional
         What else is known of the run.
+    comparison : Comparison or bool
+        With the obvious, as `compare` finds it; whether to find it here.
     max_draws : int
     """
-    data, used = data_of_run(run), as_positive_int(max_draws, "max_draws")
     place = None if page is None else as_path(page, "page")
-    name = str(data.design.formula) if title is None else as_kind(title, "title", str)
-    design, number = data.design, int(data.counts.sum())
+    count = as_positive_int(max_draws, "max_draws")
+    data_of_run(run, of_categories=True)
+    means = Means.of(run, None, None, None, False, count, 0)
+    data, design = means.data, means.data.design
+    count = min(count, max(20, int(_CELLS / data.counts.size)))
+    means = means._replace(max_draws=count)
+    name = str(design.formula) if title is None else as_kind(title, "title", str)
+    if comparison is True:
+        comparison = compare(run, max_draws=count)
+    beats = [comparison] if isinstance(comparison, Comparison) else []
+    some = means.spread(_RESPONDENTS)
+    apart, shares = _differences_of(some), variance_shares(run, max_draws=min(count, 200))
+    checked = check(run, max_draws=min(count, 200))
+    sections = [found.section() for found in beats]
+    if apart is not None:
+        sections.append(_shown(apart, "What each column does", "All else as it is", "+.2f"))
+    by_group = [_by_group(means, term) for term in design.terms if isinstance(term, GroupTerm)]
+    for found in by_group:
+        sections.append(_shown(found, f"Shares by {found.axes[0]}", "Means over the respondents"))
+    for column in design.columns.names.tolist():
+        found = _effect(some, column)
+        sections.append(_shown(found, f"If all had the same {column}", "All else as it is"))
+    sections += [_variances(shares), *_sds(run, data), check_section(checked)]
+    names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
+    chains, *details = chains_in_words(run, names)
+    sections.append(Section("Diagnostics", sentences=[chains, *details, *_nearness(run, data)]))
+    verdict = [
+        _in_short(data),
+        *(sentence for found in beats for sentence in found.sentences),
+        *_what_matters(apart),
+        *(_extremes(found) for found in by_group),
+        _explained(shares),
+        checked.verdict,
+        *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
+    ]
+    order = ", ".join(data.categories[data.order].tolist())
+    known = {"formula": str(design.formula), "order of categories": order}
+    found_report = Report(name, verdict, sections, known | dict(as_mapping(facts, "facts")))
+    return found_report.save(place)
+
+
+def _in_short(data: AdditiveRows) -> str:
+    number = int(data.counts.sum())
     shares = data.counts.sum(axis=0) / number
     told = ", ".join(
         f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
     )
-    verdict = [
-        f"{number:,} respondents in {data.num_rows:,} cells of equal covariates. Shares: {told}."
+    return f"{number:,} respondents in {data.num_rows:,} cells of equal covariates. Shares: {told}."
+
+
+def _differences_of(means: Means) -> Estimand | None:
+    """What each column of the formula does; None where there are only groupings."""
+    if not means.data.design.columns.names.size:
+        return None
+    told = "Differences of probabilities, all else as it is."
+    return compared(means, pairs_of(means.data, None, None, None), {}, told, None, 0.9)
+
+
+def _effect(means: Means, column: str) -> Estimand:
+    """Probabilities at each label of a column, or along a number."""
+    known = np.asarray(table_of(means.data.design)[column])
+    values = np.unique(known)
+    if known.dtype.kind == "f" and len(values) > len(_CURVE):
+        each = np.repeat(known, means.data.respondents.astype(np.int64))
+        values = np.unique(np.quantile(each, _CURVE))
+    size = len(means.people)
+    draws = means.over([{column: [value] * size} for value in values.tolist()])[:, :, 0]
+    return means.estimand(draws, (column,), {column: values.tolist()}, "", 0.9)
+
+
+def _by_group(means: Means, term: GroupTerm) -> Estimand:
+    """Mean probabilities of the respondents in each level of a grouping."""
+    own = means._replace(by=term.variables, levels=term.known, part=term.codes)
+    return own.estimand(own.over([{}])[:, 0], (), {}, "", 0.9)
+
+
+def _what_matters(found: Estimand | None) -> list[str]:
+    """The largest difference that a column makes, of those whose interval excludes 0."""
+    if found is None:
+        return []
+    lower, upper = found.interval()
+    sure = np.where((lower > 0.0) | (upper < 0.0), np.abs(found.mean), 0.0)
+    if not sure.any():
+        return ["No column makes a difference whose 90 % interval excludes 0."]
+    row, k = np.unravel_index(int(sure.argmax()), sure.shape)
+    labels: Any = found.labels["comparison"]
+    column, words = labels["column"][row], labels["comparison"][row]
+    category = np.asarray(found.labels["category"])[k]
+    mean, low, high = (100.0 * x[row, k] for x in (found.mean, lower, upper))
+    gap = Interval(mean, low, high, ".0f")
+    return [
+        f"All else as it is, {column} makes the largest difference: {words}, {category} is"
+        f" {gap} percentage points more frequent."
     ]
-    gains = log_scores(run, used) - np.log(np.maximum(shares, 1e-300))
-    gain = float(np.sum(data.counts * gains) / number)
-    error = float(np.sqrt(np.sum(data.counts * (gains - gain) ** 2)) / number)
-    word = "better than" if gain > 2 * error else "worse than" if gain < -2 * error else "like"
-    verdict.append(
-        f"The model predicts a new respondent {word} the overall shares do: {gain:+.4f} ±"
-        f" {error:.4f} nats each, estimated from the same respondents less what fitting gains."
-    )
-    sections = []
-    for term in design.terms:
-        if isinstance(term, GroupTerm):
-            found = group_shares(run, term, max_draws=used)
-            verdict.append(_extremes(found, term.name))
-            sections.append(_by_level(found, f"Shares by {' and '.join(term.variables)}"))
-    for column in design.columns.names.tolist():
-        found = effects(run, column, max_draws=min(used, 200))
-        sections.append(_by_level(found, f"If all had the same {column}"))
-    if design.terms:
-        sds = run.stack("sds")
-        ends = np.quantile(sds, [0.05, 0.95], axis=0)
-        rows = [
-            (str(category), term.name, Interval(sds[:, k, t].mean(), *ends[:, k, t]))
-            for k, category in enumerate(data.categories[data.order[:-1]])
-            for t, term in enumerate(design.terms)
-        ]
-        sections.append(
-            Section(
-                "Standard deviations of groups and curves",
-                "On the scale of log odds of each category among those after it in the order [90 %"
-                " interval].",
-                head=("category", "term", "sd"),
-                rows=rows,
-            )
-        )
-    names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
-    chains, *details = chains_in_words(run, names)
-    sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    order = ", ".join(data.categories[data.order].tolist())
-    known = {"formula": str(design.formula), "order of categories": order}
-    found_report = Report(
-        name, [*verdict, chains], sections,
-        known | dict(as_mapping(facts, "facts")),
-    )  # fmt: skip
-    if place is not None:
-        found_report.save(place)
-    return found_report
 
 
-def _extremes(found: Estimand, name: str) -> str:
+def _extremes(found: Estimand) -> str:
     """Where the category that varies most is most and least frequent."""
     mean = found.mean
     k = int(np.argmax(mean.max(axis=0) - mean.min(axis=0)))
     top, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
-    axis, labels = found.axes[0], found.labels
-    categories = np.asarray(labels["category"])
-    levels = np.asarray(labels[axis])
+    texts, categories = _texts(found), np.asarray(found.labels["category"])
     ends = [
-        f"{levels[i]} ({Interval(mean[i, k], found.lower[i, k], found.upper[i, k])})"
+        f"{texts[i]} ({Interval(mean[i, k], found.lower[i, k], found.upper[i, k])})"
         for i in (low, top)
     ]
     above = float(np.mean(found.draws[:, top, k] > found.draws[:, low, k]))
     return (
-        f"By {name.removeprefix('1 | ')}, {categories[k]} differs most: from {ends[0]} to"
-        f" {ends[1]}; the second is the larger with probability {above:.2f}."
+        f"By {found.axes[0]}, {categories[k]} differs most: from {ends[0]} to {ends[1]}; the second"
+        f" is the larger with probability {above:.2f}."
     )
 
 
-def _by_level(found: Estimand, title: str) -> Section:
-    """A row a level, a column a category."""
-    axis, categories = found.axes[0], np.asarray(found.labels["category"]).tolist()
-    labels = value_texts(np.asarray(found.labels[axis]).tolist())
-    mean, lower, upper = found.mean, found.lower, found.upper
-    rows: list[list[Cell]] = []
-    for i, label in enumerate(labels[:_MOST_ROWS]):
-        ends = zip(mean[i], lower[i], upper[i], strict=True)
-        rows.append([label, *(Interval(*end) for end in ends)])
-    return Section(
-        title, "Means over the respondents [90 % interval].", head=(axis, *map(str, categories)),
-        rows=rows, shown=8,
+def _explained(shares: Estimand) -> str:
+    """Which terms go with how much of the variance."""
+    *terms, _ = np.asarray(shares.labels["term"]).tolist()
+    mean = shares.mean
+    order = np.argsort(-mean[:-1], kind="stable")
+    told = ", ".join(f"{terms[i]} {100.0 * mean[i]:.1f} %" for i in order)
+    return (
+        f"The terms go with {100.0 * (1.0 - mean[-1]):.0f} % of the variance of single outcomes:"
+        f" {told}."
+    )
+
+
+def _texts(found: Estimand) -> list[str]:
+    """What the entries along the first axis are."""
+    each = [value_texts(list(values)) for values in found.columns_of(found.axes[0]).values()]
+    return [", ".join(text) for text in zip(*each, strict=True)]
+
+
+def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section:
+    """A row a label, a column a category, and a figure of them."""
+    categories = list(map(str, np.asarray(found.labels["category"]).tolist()))
+    mean, (lower, upper) = found.mean, found.interval()
+    texts = _texts(found)
+    kept = slice(None, _MOST_ROWS)
+    told = [
+        [Interval(*end, form) for end in zip(*ends, strict=True)]
+        for ends in zip(mean[kept], lower[kept], upper[kept], strict=True)
+    ]
+    rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[kept], told, strict=True)]
+    note = f"{over}; {'differences' if found.is_difference else 'means'} and 90 % intervals."
+    axis = found.axes[0]
+    is_curve = np.asarray(next(iter(found.columns_of(axis).values()))).dtype.kind in "if"
+    if is_curve:
+        chosen = np.unique(np.linspace(0, len(rows) - 1, 5).astype(int))
+        return Section(
+            title, note, head=(axis, *categories), rows=[rows[i] for i in chosen],
+            figures=[found.curves()],
+        )  # fmt: skip
+    beside = len(categories) <= _MOST_BESIDE
+    cells = [
+        Column("", [str(row[k]) for row in told], name)
+        for k, name in enumerate(categories)
+        if beside
+    ]
+    figure = Forest(
+        labels=texts[kept], mean=mean[kept].T, lower=lower[kept].T, upper=upper[kept].T,
+        legend=dict(enumerate(categories)), line=0.0 if found.is_difference else None, name=axis,
+        cells=cells, told=[", ".join(map(str, row)) for row in told],
+        ticks=None if found.is_difference else _share_ticks(lower[kept], upper[kept]),
     )  # fmt: skip
+    return Section(
+        title, note, head=(axis, *categories), rows=rows, figures=[figure], is_drawn=beside,
+        shown=8,
+    )  # fmt: skip
+
+
+def _share_ticks(lower: Any, upper: Any) -> list[tuple[float, str]]:
+    low, high = float(np.min(lower)), float(np.max(upper))
+    return [(x, f"{x:g}") for x in round_ticks(low, high, 4)] if high > low else []
+
+
+def _variances(shares: Estimand) -> Section:
+    """What each term goes with."""
+    mean, (lower, upper) = shares.mean, shares.interval()
+    rows = [
+        (term, Interval(100 * mean[i], 100 * lower[i], 100 * upper[i], ".1f"))
+        for i, term in enumerate(np.asarray(shares.labels["term"]).tolist())
+    ]
+    return Section(
+        "What goes with each term",
+        "Percent of the variance of single outcomes [90 % interval]. Most of it is chance in any"
+        " survey: a single answer is hard to tell even where shares are known.",
+        head=("term", "%"), rows=rows,
+    )  # fmt: skip
+
+
+def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
+    """Standard deviations of groups and curves, if there are any."""
+    if not data.design.terms:
+        return []
+    sds = run.stack("sds")
+    ends = np.quantile(sds, [0.05, 0.95], axis=0)
+    names = run.coords["sd"].tolist()
+    rows = [
+        (str(category), name, Interval(sds[:, k, t].mean(), *ends[:, k, t]))
+        for k, category in enumerate(run.coords["stick"].tolist())
+        for t, name in enumerate(names)
+    ]
+    return [
+        Section(
+            "Standard deviations of groups and curves",
+            "On the scale of log odds of each category among those after it in the order [90 %"
+            " interval].",
+            head=("category", "term", "sd"), rows=rows,
+        )
+    ]  # fmt: skip
+
+
+def _nearness(run: Posterior, data: AdditiveRows) -> list[str]:
+    """How near the approximation is, that the draws are from or that the sampler goes around."""
+    spread = max(found.spread for found in run.model.approximations(data))
+    near = (
+        "can hardly be told from the posterior"
+        if spread < _FAR[0]
+        else "is near the posterior"
+        if spread < _FAR[1]
+        else "is far from the posterior"
+    )
+    if run.model.method != "approximate":
+        return [f"The approximation that the sampler goes around {near} (spread {spread:.2g})."]
+    hint = "" if spread < _FAR[0] else " (method='sampling' is exact)"
+    return [
+        f"The draws are from an approximation, which {near}: log densities differ by a variance of"
+        f" {spread:.2g}{hint}."
+    ]

@@ -259,7 +259,11 @@ def _additive(
     sums = np.zeros((len(first), counts.shape[1]), dtype=np.int64)
     np.add.at(sums, cells, counts)
     shares = (sums.sum(axis=0) + 0.5) / (sums.sum() + 0.5 * len(categories))
-    return AdditiveRows(sums, design.take(first), places, np.asarray(categories), shares=shares)
+    rows, which = np.nonzero(counts)
+    entries = np.column_stack([cells[rows] * counts.shape[1] + which, counts[rows, which]])
+    return AdditiveRows(
+        sums, design.take(first), places, np.asarray(categories), shares=shares, entries=entries
+    )
 
 
 def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:

@@ -85,6 +85,10 @@ class Posterior(Draws):
         quotes: Callable[..., Any]
         permutation_test: Callable[..., Any]
         poststratify: Callable[..., Any]
+        comparisons: Callable[..., Any]
+        contrasts: Callable[..., Any]
+        groups: Callable[..., Any]
+        loo: Callable[..., Any]
         variance_shares: Callable[..., Any]
         shares_over_time: Callable[..., Any]
     else:

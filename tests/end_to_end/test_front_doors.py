@@ -46,6 +46,7 @@ RESULTS = {
         "CountedRows",
         "EventRows",
         "FormulaFit",
+        "LeaveOneOut",
         "LabelledRows",
     },
     "sequences": {

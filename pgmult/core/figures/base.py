@@ -93,6 +93,17 @@ ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasha
 figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));
   gap: 0 2em; }
+.forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 7em; }
+.forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
+@media (max-width: 44em) {
+  .forest, .forest tbody { display: block; } .forest thead th:not(:nth-child(2)) { display: none; }
+  .forest tr { display: flex; flex-wrap: wrap; gap: 0 .7em; align-items: center;
+    padding: .25em 0; } .forest th[scope=row] { flex: 1 0 100%; padding: 0; }
+  .forest td { padding: 0; } .forest td:nth-child(2) { flex: 1 0 100%; }
+  .forest th { white-space: normal; }
+  .forest td.number::before { content: attr(data-label) " "; color: var(--soft, #595959);
+    font-size: .85em; }
+}
 """
 )
 

@@ -15,6 +15,7 @@ from pgmult.core.figures.base import (
     axes_or_new,
     captioned,
     clean,
+    key,
     legend_beside,
     round_ticks,
 )
@@ -98,7 +99,15 @@ class Forest(Figure):
         heads = [tag("th", c.head) if c.head.strip() else tag("td") for c in self.cells]
         head = tag("thead", tag("tr", tag("th", self.name), tag("td", drawn), heads))
         table = tag("table", head, map(self._row, range(len(self.labels))), class_="forest")
-        return joined(table, tag("p", self.note, class_="note") if self.note else None)
+        legend = [
+            key(tag("circle", class_="dot", cx=15, cy=7, r=5), name, colour)
+            for colour, name in self.legend.items()
+        ]
+        return joined(
+            tag("ul", legend, class_="legend") if len(legend) > 1 else None,
+            table,
+            tag("p", self.note, class_="note") if self.note else None,
+        )
 
     def _row(self, row: int) -> Markup:
         """A row; the heads of its cells are read where there is no room above them."""

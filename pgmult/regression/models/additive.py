@@ -40,7 +40,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
@@ -68,6 +68,7 @@ _SAME = 0.05  # spread up to which one kick is enough
 _MORE_KICKS = 2
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
 _SIZES = (0.05, 1e4)
+_MOST_RESPONDENTS = 100_000  # that are told one by one
 _MOST_EVENTS = 40.0  # log rate of simulated counts
 
 
@@ -98,6 +99,9 @@ class AdditiveRows:
         How many rows of the table a row of events stands for.
     shares : array, ``(num_categories,)``, or None
         Of the categories in the table, at which effects of categories are seen.
+    entries : int64 array, ``(num_entries, 2)``, or None
+        In the order of the table's rows, each count that is not 0: its cell times K plus its
+        category, and how many respondents it is. It tells how runs with other cells go together.
     """
 
     counts: IntArray
@@ -107,6 +111,7 @@ class AdditiveRows:
     family: str = "categories"
     times: FloatArray | None = None
     shares: FloatArray | None = None
+    entries: IntArray | None = None
 
     @property
     def num_rows(self) -> int:
@@ -165,6 +170,9 @@ class AdditiveRegression(Checked):
     kicks : int
         Of each Hamiltonian path of the weights; twice as many where the approximation is far from
         the posterior, one or two where it is near.
+    method : {"sampling", "approximate"}
+        Whether a sweep moves to the posterior, or draws from the approximation, anew each time: at
+        once, without tuning, and as good as `approximations` says by its spread.
 
     Notes
     -----
@@ -177,6 +185,7 @@ class AdditiveRegression(Checked):
     effects: Literal["sticks", "categories", "correlated"] = "sticks"
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
+    method: Literal["sampling", "approximate"] = "sampling"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(AdditiveRegressionState) | {
         "sds": ("stick", "sd"),
@@ -239,7 +248,8 @@ class AdditiveRegression(Checked):
         psi = self.predictors(state, data)
         if data.family == "categories":
             totals = data.counts.sum(axis=1)
-            return replace(data, counts=StickBreaking(data.order).simulate(rng, psi, totals))
+            counts = StickBreaking(data.order).simulate(rng, psi, totals)
+            return replace(data, counts=counts, entries=None)
         times = np.asarray(data.times)
         if (times % 1.0).any():
             raise ValueError("events of rows with weights that are not whole cannot be simulated")
@@ -267,7 +277,9 @@ class AdditiveRegression(Checked):
     def step(
         self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
     ) -> AdditiveRegressionState:
-        """One sweep over all sticks."""
+        """One sweep over all sticks, or a draw from the approximation."""
+        if self.method == "approximate":
+            return self.init(rng, data)
         points = []
         with one_blas_thread():
             pairs = zip(state.hyperparameters, state.weights, _blocks(data, self), strict=True)
@@ -322,10 +334,47 @@ class AdditiveRegression(Checked):
         """Of all rows and categories; mean numbers of events."""
         return self.link(data).probs(self.predictors(state, data))
 
+    def observed_rows(self, data: AdditiveRows) -> ObservedRows:
+        """The respondents, one a row; the cells, where respondents are more than 100,000.
+
+        Raises
+        ------
+        ValueError
+            If the rows are events.
+        """
+        if data.family != "categories":
+            raise ValueError("rows must be of categories to be told one by one, got events")
+        if data.counts.sum() > _MOST_RESPONDENTS:
+            return ObservedRows(("cell", "category"), data.counts, {})
+        cells = _cells_of_respondents(data)
+        each = np.concatenate([np.repeat(np.arange(len(row)), row) for row in data.counts])
+        counts = (each[:, None] == np.arange(data.num_categories)).astype(np.int64)
+        return ObservedRows(("respondent", "category"), counts, {"cells": (("respondent",), cells)})
+
+    def row_probs(self, draw: Mapping[str, NDArray[Any]], data: AdditiveRows) -> FloatArray:
+        """Probabilities of the observed rows, given a draw of weights.
+
+        Raises
+        ------
+        ValueError
+            If the weights were not kept.
+        """
+        if "weights" not in draw:
+            raise ValueError("weights must be kept to tell the probabilities of rows")
+        weights = draw["weights"]
+        probs = self.probs(self.state_of(weights, weights[:, :0]), data)
+        if data.counts.sum() > _MOST_RESPONDENTS:
+            return probs
+        return np.asarray(probs[_cells_of_respondents(data)])
+
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""
         latent = _everywhere(data, self)
         return np.array([latent.sds(x) for x in state.hyperparameters])
+
+
+def _cells_of_respondents(data: AdditiveRows) -> IntArray:
+    return np.repeat(np.arange(data.num_rows), data.counts.sum(axis=1))
 
 
 def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:

@@ -34,8 +34,6 @@ line.negative { stroke: var(--c0); stroke-opacity: .3; stroke-dasharray: 5 4; }
 .picked .matrix circle { opacity: .12; }
 .picked text.on, .picked g.on text { font-weight: bold; } .picked g.on circle { fill: var(--mark); }
 tr.on td { background: var(--mark); }
-.forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 11em; }
-.forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
 .panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
 .panels figcaption { font-weight: normal; font-size: .85em; margin: 0; }
 svg.graph text, svg.matrix text { font-size: 11px; fill: var(--ink); }
@@ -61,16 +59,11 @@ details.on > summary, tr.on th[scope=row] { background: var(--mark); }
     border-bottom: 1px solid var(--line); align-items: baseline; }
   #topics td { padding: 0; } #topics td.ranked { flex: 1 0 100%; }
   #topics td.frex { display: none; }
-  #topics td.number::before, .forest td.number::before {
+  #topics td.number::before {
     content: attr(data-label) " "; color: var(--faint); font-size: .85em; }
   #topics td.number { white-space: normal; }
   #controls { position: static; } #controls label:not([hidden]) { display: block; margin: .2em 0; }
   #controls label[hidden] { display: none; }
-  .forest, .forest tbody { display: block; } .forest thead th:not(:nth-child(2)) { display: none; }
-  .forest tr { display: flex; flex-wrap: wrap; gap: 0 .7em; align-items: center;
-    padding: .25em 0; } .forest th[scope=row] { flex: 1 0 100%; padding: 0; }
-  .forest td { padding: 0; } .forest td:nth-child(2) { flex: 1 0 100%; }
-  .forest th { white-space: normal; }
   svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
 }
 """)

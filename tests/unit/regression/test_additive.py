@@ -9,7 +9,6 @@ import pgmult
 from pgmult.cli import commands as cli
 from pgmult.latent.terms import log_sd
 from pgmult.regression import AdditiveRegression
-from pgmult.regression.answers import log_scores
 from pgmult.regression.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -148,7 +147,7 @@ def test_bad_censuses_are_refused_in_a_sentence(run):
     census = {"age": [20.0], "sex": ["f"], "year": [2001], "region": [10], "n": [0]}
     with pytest.raises(ValueError, match="n must be positive in each part, got 0 in '10'"):
         run.poststratify(census, by="region", weight="n")
-    with pytest.raises(ValueError, match=r"weight must name a column of census \(age, sex"):
+    with pytest.raises(ValueError, match=r"weight must name a column of the rows \(age, sex"):
         run.poststratify(census, weight="people")
 
 
@@ -164,21 +163,165 @@ def test_effects_are_averages_over_respondents(run, data):
 
 
 def test_scores_of_respondents_are_below_those_that_were_fitted(run, data):
-    scores = log_scores(run)
-    fitted = np.log(run.predict().mean)
-    assert (scores < fitted).all()
-    assert np.sum(data.counts * (fitted - scores)) > 1.0
+    found = run.loo()
+    assert found.counts.sum() == data.counts.sum()
+    fitted = np.log(run.predict().mean[found.cells, found.categories])
+    np.testing.assert_allclose(found.fitted, fitted)
+    assert (found.log_p < fitted).all()
+    assert found.num_parameters > 1.0
+    assert "effective parameters" in str(found)
 
 
-def test_runs_are_compared_on_rows_that_they_have_not_seen(run, data):
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto:UserWarning")
+def test_scores_are_those_of_arviz(run, data):
+    arviz = pytest.importorskip("arviz")
+    made = run.to_arviz(data)
+    found, known = run.loo(max_draws=120), arviz.loo(made, pointwise=True)
+    assert found.elpd == pytest.approx(float(known.elpd_loo), abs=0.05)
+    assert found.error == pytest.approx(float(known.se), rel=2e-3)
+    assert made.posterior_predictive["counts"].shape == (2, 60, 400, 3)
+
+
+def test_a_model_beats_the_obvious_where_there_is_something_to_find():
     signal = {**TABLE, "vote": [("left", "right")[s == "f"] for s in TABLE["sex"]]}
-    told = run.compare(run, signal)
-    assert "like the second: +0.0000 ± 0.0000 nats" in told.verdict[0]
-    rows = rows_of("vote ~ sex + (1 | region)", signal | {"vote": [*signal["vote"][:-1], "none"]})
-    right = pgmult.sample(
-        AdditiveRegression(), rows, draws=40, tune=10, chains=1, random_seed=0, progressbar=False
+    signal["vote"][:40] = ["none"] * 40
+    runs = [
+        pgmult.sample(
+            AdditiveRegression(method="approximate"), rows_of(formula, signal), draws=60, tune=0,
+            chains=2, random_seed=0, progressbar=False,
+        )
+        for formula in ("vote ~ sex + s(year) + (1 | region)", "vote ~ age + (1 | region)")
+    ]  # fmt: skip
+    told = runs[0].compare()
+    assert told.names == ("this model", "overall shares", "shares by sex", "shares by region")
+    assert told.gains[1].sign == 1
+    assert told.gains[2].sign < 1  # which is all that there is
+    assert runs[1].compare().gains[1].sign < 1
+    both = runs[0].compare(runs[1])
+    own = runs[0].loo().elpd - runs[1].loo().elpd
+    assert both.gains[1].mean == pytest.approx(own / 400)
+    assert both.gains[1].sign == 1
+    held = runs[0].compare(runs[1], signal)
+    assert held.gains[1].sign == 1
+    assert runs[0].compare(held_out=signal | {"region": [99] * 400}).gains[1].sign == 1
+    with pytest.raises(ValueError, match="other must be a run of the same rows"):
+        runs[0].compare(
+            pgmult.sample(
+                AdditiveRegression(method="approximate"),
+                rows_of("vote ~ age + (1 | region)", {k: v[::-1] for k, v in signal.items()}),
+                draws=5, tune=0, chains=1, random_seed=0, progressbar=False,
+            )
+        )  # fmt: skip
+
+
+def test_predictions_are_averages_at_settings(run):
+    rows = {k: v for k, v in TABLE.items() if k != "vote"}
+    found = run.predict(at={"sex": ["f", "m"], "age": 30}, by="region")
+    assert found.axes == ("sex", "region", "category")
+    there = run.predict({**rows, "sex": ["m"] * 400, "age": [30] * 400}).draws
+    region = np.array(TABLE["region"]) == 20
+    np.testing.assert_allclose(
+        found.at(sex="m", region="20").draws, there[:, region].mean(axis=1), rtol=1e-9
     )
-    assert "better than the second" in right.compare(run, signal).verdict[0]
+    both = run.predict(by=["sex", "region"])
+    assert both.labels["sex:region"]["region"].tolist() == ["10", "20", "30", "40"] * 2
+    everything = run.predict(rows, by="sex")
+    np.testing.assert_allclose(everything.draws, run.predict(by="sex").draws, rtol=1e-9)
+
+
+def test_comparisons_are_differences_of_effects(run):
+    found = run.comparisons("sex", by="region")
+    parts = run.effects("sex", by="region")
+    np.testing.assert_allclose(
+        found.draws[:, 0], parts.difference("sex", "m", "f").draws, atol=1e-12
+    )
+    assert list(found.table().columns)[-1] == "p_positive"
+    np.testing.assert_allclose(found.draws.sum(axis=-1), 0.0, atol=1e-12)
+    every = run.comparisons()
+    assert every.labels["comparison"]["comparison"][0].startswith("+")
+    assert every.labels["comparison"]["column"] == ["age", "sex", "year"]
+    values = run.comparisons("age", [20, 40, 60])
+    assert values.labels["comparison"]["comparison"] == ["40 less 20", "60 less 20"]
+    step = run.comparisons("age", step=2.0)
+    rows = {k: v for k, v in TABLE.items() if k != "vote"}
+    up, down = (
+        run.predict({**rows, "age": np.array(TABLE["age"]) + by}).draws.mean(axis=1)
+        for by in (1.0, -1.0)
+    )
+    np.testing.assert_allclose(step.draws[:, 0], up - down, atol=1e-12)
+
+
+def test_contrasts_are_differences_of_log_odds(run):
+    found = run.contrasts("sex", reference="none")
+    assert found.labels["category"].tolist() == ["left", "right"]
+    rows = {k: v for k, v in TABLE.items() if k != "vote"}
+    odds = [
+        np.log(run.predict({**rows, "sex": [sex] * 400}).draws[:, :, [0, 2]])
+        - np.log(run.predict({**rows, "sex": [sex] * 400}).draws[:, :, [1]])
+        for sex in "fm"
+    ]
+    np.testing.assert_allclose(found.draws[:, 0], (odds[1] - odds[0]).mean(axis=1), atol=1e-9)
+    again = run.contrasts("sex", reference="left").at(category="none")
+    np.testing.assert_allclose(again.draws, -found.at(category="left").draws, atol=1e-9)
+
+
+def test_effects_of_groups_are_differences_from_their_mean_in_order(run):
+    found = run.groups("region:sex")
+    np.testing.assert_allclose(found.draws.mean(axis=1), 0.0, atol=1e-12)
+    widest = np.ptp(found.mean, axis=0).argmax()
+    assert (np.diff(found.mean[:, widest]) <= 0.0).all()
+    assert run.groups().axes == ("region", "category")
+    with pytest.raises(ValueError, match="column must be one of region, region:sex, got 'age'"):
+        run.groups("age")
+
+
+def test_shares_of_variance_add_up(run):
+    found = run.variance_shares()
+    terms = ["age", "sex", "s(year)", "(1 | region)", "(1 | region:sex)", "not explained"]
+    assert found.labels["term"] == terms
+    np.testing.assert_allclose(found.draws.sum(axis=1), 1.0)
+    probs = run.predict(max_draws=1).draws[0]
+    share = run.data.counts.sum(axis=1) / 400
+    mean = share @ probs
+    between = share @ ((probs - mean) ** 2).sum(axis=1)
+    one = run.variance_shares(max_draws=1).draws[0, -1]
+    assert one == pytest.approx(1.0 - between / np.sum(mean * (1.0 - mean)))
+
+
+def test_checks_see_what_a_model_leaves_out():
+    """Voters of two sexes in two regions who swap sides."""
+    rng = np.random.default_rng(3)
+    sex, region = rng.choice(["f", "m"], size=600), rng.choice(["a", "b"], size=600)
+    left = (sex == "f") == (region == "a")
+    vote = np.where(rng.random(600) < np.where(left, 0.7, 0.3), "left", "right")
+    table = {"vote": vote, "sex": sex, "region": region}
+    run = pgmult.sample(
+        AdditiveRegression(method="approximate"), rows_of("vote ~ sex + (1 | region)", table),
+        draws=100, tune=0, chains=2, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    found = run.check()
+    p = dict(zip(found.statistics, found.p_values, strict=True))
+    assert p["distance by sex and region"] < 0.01
+    assert p["distance by sex"] > 0.05
+    assert "Shares by sex and region differ more than the model has it" in found.verdict
+    new = {name: column[::-1] for name, column in table.items()} | {"sex": ["f"] * 600}
+    told = run.check(new)
+    assert "calibration of left" in told.statistics
+    by = run.check(by="sex")
+    assert by.statistics[0] == "share of left where sex is f"
+    assert by.observed[0, 0] == pytest.approx(np.mean(vote[sex == "f"] == "left"))
+
+
+def test_an_approximation_is_near_and_says_what_it_is(run, data):
+    model = AdditiveRegression(method="approximate")
+    draws = pgmult.sample(
+        model, data, draws=300, tune=0, chains=1, random_seed=0, progressbar=False
+    )
+    gap = np.abs(draws.predict(by="sex").mean - run.predict(by="sex").mean)
+    assert (gap < run.predict(by="sex").sd).all()
+    assert draws.report().verdict[-1].startswith("The draws are from an approximation, which")
+    with pytest.raises(ValueError, match="method must be one of sampling, approximate, got"):
+        AdditiveRegression(method="laplace")
 
 
 def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
@@ -203,6 +346,7 @@ def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
         {"sex": ["f", "m"], "age": [20, 30], "region": [10, 50], "people": [3, 4]},
     )
     formula = "vote ~ sex + age + (1 | region)"
+    run = str(tmp_path / "run")
     few = ["--draws", "10", "--tune", "5", "--chains", "2", "--quiet"]
     out = tmp_path / "run"
     fit = ["regression", "fit", str(tmp_path / "survey.csv"), formula, "--out", str(out), *few]
@@ -216,6 +360,16 @@ def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["regression", "effects", str(out), "age", "--difference", "20", "4e1"]) == 0
     assert "age 20 less age 40" in capsys.readouterr().out
+    for words in (
+        ["comparisons", run, "--out", str(tmp_path / "found.csv")],
+        ["contrasts", run, "sex", "--reference", "left", "--json"],
+        ["groups", run], ["variance-shares", run], ["loo", run],
+        ["check", run, "--by", "sex"], ["compare", run], ["compare", run, run],
+        ["predict", run, "--by", "region", "--at", "sex=f,m"],
+        ["effects", run, "age", "--values", "20", "30", "--by", "sex", "--figure", f"{out}.svg"],
+    ):  # fmt: skip
+        assert cli.main(["regression", *words]) == 0, words
+        assert capsys.readouterr().out or "found.csv" in words[-1]
     again = ["regression", "fit", str(tmp_path / "survey.csv"), "vote ~ sex", "--out", f"{out}2"]
     assert cli.main([*again, *few]) == 2
     assert "formula must have a grouping or a curve" in capsys.readouterr().err
