@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import islice
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -133,8 +133,9 @@ def corpus_from_texts(
         If no word is left, or an option is out of its range.
     """
     return count_words(
-        _as_texts(texts), names, vocabulary, tokenizer, stop_words, ngrams, min_count,
-        min_documents, max_document_share, max_words,
+        _as_texts(texts), names, vocabulary, tokenizer=tokenizer, stop_words=stop_words,
+        ngrams=ngrams, min_count=min_count, min_documents=min_documents,
+        max_document_share=max_document_share, max_words=max_words,
     )[0]  # fmt: skip
 
 
@@ -142,19 +143,10 @@ def count_words(
     texts: Sequence[str],
     names: Sequence[str] | None = None,
     vocabulary: Any = None,
-    tokenizer: Callable[[str], Iterable[str]] = tokenize,
-    stop_words: StopWords = "english",
-    ngrams: int = 1,
-    min_count: int = 1,
-    min_documents: int = 1,
-    max_document_share: float = 1.0,
-    max_words: int | None = None,
+    **text_options: Unpack[TextOptions],
 ) -> tuple[Corpus, Losses]:
     """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
-    choices = as_choices(
-        tokenizer=tokenizer, stop_words=stop_words, ngrams=ngrams, min_count=min_count,
-        min_documents=min_documents, max_document_share=max_document_share, max_words=max_words,
-    )  # fmt: skip
+    choices = as_choices(**text_options)
     documents = [choices.words_of(text) for text in texts]
     counts: Counter[str] = Counter()
     for words in documents:

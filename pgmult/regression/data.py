@@ -235,6 +235,18 @@ def as_labelled_rows(
             raise ValueError("group_names needs groups: a label of each row's group")
         whole = np.array([0, num_rows], dtype=np.int64)
         return LabelledRows(x, taken, counted, whole, np.arange(num_rows), np.array(["all"]), known)
+    names, index = _numbered_groups(groups, group_names, num_rows)
+    rows = np.argsort(index, kind="stable")
+    offsets = np.concatenate([[0], np.bincount(index, minlength=len(names)).cumsum()])
+    return LabelledRows(
+        x[rows], taken[rows], counted[rows], offsets.astype(np.int64), rows, names, known[rows]
+    )
+
+
+def _numbered_groups(
+    groups: Any, group_names: Sequence[Any] | None, num_rows: int
+) -> tuple[NDArray[Any], IntArray]:
+    """Names of all groups, and the number of each row's."""
     try:
         labels = np.asarray(groups)
     except ValueError as error:
@@ -248,21 +260,16 @@ def as_labelled_rows(
                 " out, or give such rows a group of their own)"
             )
     names, index = np.unique(labels, return_inverse=True)
-    if group_names is not None:
-        given = np.asarray(group_names)
-        places = {name: place for place, name in enumerate(given.tolist())}
-        if given.ndim != 1 or len(places) < len(given):
-            raise ValueError("group_names must be a list of different names")
-        unknown = [name for name in names.tolist() if name not in places]
-        if unknown:
-            raise ValueError(f"groups must be among group_names, got {unknown[0]!r}")
-        index = np.array([places[name] for name in names.tolist()], dtype=np.int64)[index]
-        names = given
-    rows = np.argsort(index, kind="stable")
-    offsets = np.concatenate([[0], np.bincount(index, minlength=len(names)).cumsum()])
-    return LabelledRows(
-        x[rows], taken[rows], counted[rows], offsets.astype(np.int64), rows, names, known[rows]
-    )
+    if group_names is None:
+        return names, index
+    given = np.asarray(group_names)
+    places = {name: place for place, name in enumerate(given.tolist())}
+    if given.ndim != 1 or len(places) < len(given):
+        raise ValueError("group_names must be a list of different names")
+    unknown = [name for name in names.tolist() if name not in places]
+    if unknown:
+        raise ValueError(f"groups must be among group_names, got {unknown[0]!r}")
+    return given, np.array([places[name] for name in names.tolist()], dtype=np.int64)[index]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)

@@ -88,18 +88,18 @@ def sequences_of(
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
 
-    symbols, of_symbol = np.unique(labels_of(column(symbol, "symbol"), symbol), return_inverse=True)
-    warn_of_look_alikes(symbols, f"column {symbol!r}")
+    def numbered(name: str, argument: str) -> tuple[NDArray[Any], IntArray]:
+        names, number = np.unique(labels_of(column(name, argument), name), return_inverse=True)
+        warn_of_look_alikes(names, f"column {name!r}")
+        return names, number
+
+    symbols, of_symbol = numbered(symbol, "symbol")
     num_rows = len(of_symbol)
     if num_rows == 0:
         raise ValueError("table must have a row at least, got none")
-    if sequence is None:
-        names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
-    else:
-        names, of_sequence = np.unique(
-            labels_of(column(sequence, "sequence"), sequence), return_inverse=True
-        )
-        warn_of_look_alikes(names, f"column {sequence!r}")
+    names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
+    if sequence is not None:
+        names, of_sequence = numbered(sequence, "sequence")
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
         number = counts_of(column(count, "count"), count)
@@ -129,9 +129,7 @@ def sequences_of(
                 (number[rows], (at, of_symbol[rows])), shape=(length, len(symbols))
             )
         )
-    sequences = as_sequences(
-        parts, alphabet=symbols.tolist(), order=order, names=None if names is None else names
-    )
+    sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     if time is None:
         return sequences
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
