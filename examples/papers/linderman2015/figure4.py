@@ -203,7 +203,7 @@ def row(problem: Problem, name: str, seed: int, found: Scored, reference: Sequen
     gain = found.score.gain_over(reference)
     return {
         "data": problem.name, "method": name, "seed": seed,
-        "gain": round(gain.mean, 4), "gain_error": round(gain.standard_error, 4),
+        "gain": round(gain.mean, 4), "gain_error": round(gain.error, 4),
         "log_predictive": round(found.score.mean, 4), "legacy": round(found.legacy, 3),
         "seconds": round(found.seconds, 1), "sweeps": found.sweeps,
     }  # fmt: skip

@@ -36,7 +36,7 @@ True
 import html
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import logsumexp
@@ -44,7 +44,7 @@ from scipy.special import logsumexp
 from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under_name
 from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
-from pgmult.core.scores import mean_by_token
+from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -53,33 +53,6 @@ from pgmult.sequences.posteriors import PredictsSteps, draws_of, sequences_of, s
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
 _BLOCKS = 25  # of all steps, for standard errors
-
-
-class Gain(NamedTuple):
-    """A mean over observations, of a score or of a paired difference.
-
-    Attributes
-    ----------
-    mean : float
-        Nats an observation.
-    standard_error : float
-        Over blocks of steps.
-    standard_error_by_step : float
-        As if steps were independent; compare with the other one.
-    """
-
-    mean: float
-    standard_error: float
-    standard_error_by_step: float
-
-    @property
-    def word(self) -> str:
-        """What it is: "better", "worse", or "no better" where twice the error may make it."""
-        sure = abs(self.mean) > 2 * self.standard_error
-        return "no better" if not sure else "better" if self.mean > 0 else "worse"
-
-    def __str__(self) -> str:
-        return f"{self.mean:+.4f} ± {self.standard_error:.4f} nats an observation"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +97,7 @@ class SequenceScore:
     @property
     def standard_error(self) -> float:
         """Of the level, over blocks of steps; compare forecasters by `gain_over`."""
-        return self._gain(self.log_predictive).standard_error
+        return self._gain(self.log_predictive).error
 
     def gain_over(self, reference: "SequenceScore") -> Gain:
         """Mean difference to another score of the same steps, paired.
@@ -144,11 +117,8 @@ class SequenceScore:
 
     def _gain(self, by_step: FloatArray) -> Gain:
         blocks = blocks_of(self.sequence)
-        level, spread = mean_by_token(
-            np.asarray(np.bincount(blocks, by_step), np.float64),
-            np.bincount(blocks, self.totals).astype(np.int64),
-        )
-        return Gain(level, spread, mean_by_token(by_step, self.totals)[1])
+        sums = np.asarray(np.bincount(blocks, by_step), np.float64)
+        return Gain(*mean_by_token(sums, np.bincount(blocks, self.totals).astype(np.int64)))
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(str(self))}</p>"
