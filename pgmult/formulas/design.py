@@ -263,7 +263,7 @@ class Design:
             if name not in given:
                 raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
         grouping = [name for term in self.terms for name in term.variables if name in given]
-        least = num_rows_of(given, grouping, num_rows or 1)
+        least = num_rows_of(given, grouping if names or grouping else list(given), num_rows or 1)
         return read_columns(given, names, num_rows_of(given, names, least), known=self.columns)
 
     def _terms_at(

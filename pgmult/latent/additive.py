@@ -304,7 +304,8 @@ class Additive:
             for each, place, w in own
         ]
         mine = term.precision(x[at])
-        mine = mine.reshape(-1, 1, 1) if mine.ndim == 1 else mine
+        if mine.ndim == 1:
+            mine = mine.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
         return ArrowFactor.of(blocks + mine, between, _added(others, rest, x, 0))
 
 

@@ -1,0 +1,413 @@
+"""Terms of formulas: the law of predictors that each gives, against the law written out.
+
+An oracle of a term compares covariances of predictors; each has a mutant that it must refuse.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import linalg, sparse, stats
+from scipy.special import softmax
+
+import pgmult
+from pgmult.formulas import design as designs
+from pgmult.formulas import terms as formula_terms
+from pgmult.formulas.maps import neighbours_of
+from pgmult.latent import terms as laws
+from pgmult.latent.approximation import rough
+from pgmult.latent.terms import from_sd
+from pgmult.links import StickBreaking
+from pgmult.priors import LKJ, HalfT, LogNormal, Normal
+from pgmult.regression import AdditiveRegression
+from pgmult.regression.models import additive, predictors
+from pgmult.regression.models.predictors import Joint, latent_of
+from pgmult.regression.rows import rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+NUM = 60
+RNG = np.random.default_rng(4)
+TABLE = {
+    "y": RNG.choice(["a", "b", "c"], size=NUM),
+    "n": RNG.poisson(2.0, size=NUM),
+    "x": RNG.normal(50.0, 10.0, size=NUM).round(1),
+    "z": RNG.normal(size=NUM).round(2),
+    "g": RNG.choice([3, 1, 2, 10], size=NUM),
+    "h": RNG.choice(["u", "v", "w"], size=NUM),
+    "t": RNG.choice([2000, 2001, 2004, 2010], size=NUM),
+    "area": RNG.choice(["p", "q", "r", "s"], size=NUM),
+}
+MAP = {"p": ["q"], "q": ["r"], "r": ["p", "u"], "s": []}
+FORMULAS = [
+    "y ~ x + (1 + x | g)", "y ~ (x || g) + (0 + h | g)", "y ~ z + (z | g/h)", "y ~ rw(t)",
+    "y ~ gp(x)", "y ~ gp(x, z, k=5)", "y ~ car(area, map)", "y ~ 1",
+    "y ~ s(x) + (1 | g:h) + offset(z)",
+]  # fmt: skip
+
+
+def rows(formula, table=TABLE, **more):
+    return rows_of(formula, table, additive=True, maps={"map": MAP}, **more)
+
+
+def covariance(latent, x):
+    """Of the predictors of all rows, the fixed effects left out, levels without data included."""
+    total = 0.0
+    parts = zip(latent.pieces, latent.family.hyperparameters, strict=True)
+    for piece, own in list(parts)[1:]:
+        A, Q = sparse.csr_array(piece.design).toarray(), piece.prior.precision(x[own])
+        if sparse.issparse(Q):
+            Q = Q.toarray()
+        else:
+            Q = np.diag(Q) if Q.ndim == 1 else linalg.block_diag(*Q)
+        total = total + A @ np.linalg.solve(Q, A.T)
+        if piece.fresh is not None:
+            noise = np.eye(piece.fresh.shape[1])
+            B = piece.fresh @ np.stack([piece.prior.spread(x[own], e) for e in noise], axis=1)
+            total = total + B @ B.T
+    return total
+
+
+def latent_at(formula, table=TABLE, new=None, priors=None):
+    """A formula's latent Gaussian, a row a row of the table."""
+    design = designs.make_design(
+        table, None, formula, every_term=True, maps={"map": MAP}, check=False
+    )
+    design = design if new is None else design.like(new, new_levels=True)
+    return latent_of(design, priors)
+
+
+def same_as(found, expected, **tolerances):
+    np.testing.assert_allclose(found, expected, **({"rtol": 1e-9, "atol": 1e-9} | tolerances))
+
+
+# --------------------------------------------------------------------------- the laws of terms
+
+
+def slopes_are_those_of_their_columns():
+    """Of an intercept and a slope in the column's own units, new levels independent."""
+    new = {k: v for k, v in TABLE.items() if k != "g"} | {"g": np.asarray(TABLE["g"]) + 1}
+    x = np.array([from_sd(0.5), from_sd(0.3), 0.4])
+    for table in (TABLE, new):
+        latent = latent_at("y ~ (x | g)", new=table)
+        column, g = np.asarray(TABLE["x"]), np.asarray(table["g"])
+        centred = (column - column.mean()) / column.std()
+        cov = 0.5 * 0.3 * np.tanh(0.4)
+        each = 0.25 + cov * (centred[:, None] + centred) + 0.09 * np.outer(centred, centred)
+        same_as(covariance(latent, x), each * (g[:, None] == g))
+    at_zero, of_slope = latent.sds(x)
+    m, s = column.mean(), column.std()
+    assert of_slope == pytest.approx(0.3 / s)
+    assert at_zero == pytest.approx(np.sqrt(0.25 - 2 * cov * m / s + 0.09 * (m / s) ** 2))
+
+
+def walks_are_as_long_as_their_times():
+    """Var(difference) is sd^2 a unit of time, at times known and new, between and beyond."""
+    new = {"t": np.array([2000, 2002, 2003, 2004, 2005, 2010, 2013, 1998, 1999, 2002])}
+    latent = latent_at("~ rw(t)", new=new)
+    found = covariance(latent, np.array([from_sd(0.7)]))
+    gaps = np.abs(new["t"][:, None] - new["t"])
+    known = np.array([2000, 2001, 2004, 2010])
+    unit = np.mean(np.abs(known[:, None] - known)) / 2
+    each = np.diagonal(found)
+    same_as(each[:, None] + each - 2 * found, 0.49 * gaps / unit)
+
+
+def processes_are_matern():
+    """Covariances of Matérn 5/2 in the middle of the data, of one input and of two."""
+    side = np.linspace(-1.0, 1.0, 9)
+    grid = {"x": np.repeat(side, 9) * 40.0 + 7.0, "z": np.tile(side, 9) * 40.0 - 3.0}
+    x = np.array([from_sd(0.8), np.log(0.4)])
+    for formula in ("~ gp(x, k=40, c=2)", "~ gp(x, z, k=30, c=2)"):
+        found = covariance(latent_at(formula, grid), x)
+        inputs = [np.repeat(side, 9), np.tile(side, 9)][: 1 + ("z" in formula)]
+        distance = np.sqrt(sum((one[:, None] - one) ** 2 for one in inputs)) * np.sqrt(5) / 0.4
+        matern = 0.64 * (1 + distance + distance**2 / 3) * np.exp(-distance)
+        same_as(found, matern, atol=0.02)
+
+
+def areas_lean_on_their_neighbours():
+    """Leroux's conditional means; variance 1 on average where nothing else counts."""
+    latent = latent_at("~ car(area, map)", {"area": ["p", "q", "r", "s", "u"]})
+    share = 1 / (1 + np.exp(-0.7))
+    Q = np.linalg.inv(covariance(latent, np.array([from_sd(0.5), 0.7])))
+    beside = np.zeros((5, 5))
+    for i, j in ((0, 1), (1, 2), (0, 2), (2, 4)):
+        beside[i, j] = beside[j, i] = 1.0
+    laplacian = np.diag(beside.sum(axis=1)) - beside
+    connected = laplacian[np.ix_([0, 1, 2, 4], [0, 1, 2, 4])]
+    unit = np.trace(np.linalg.pinv(connected)) / 4
+    expected = (share * unit * laplacian + (1 - share) * np.eye(5)) / 0.25
+    expected[3, 3] = 1 / 0.25
+    same_as(Q, expected)
+
+
+def categories_are_seen_as_their_shares_change():
+    """M is the derivative of sticks with respect to log probabilities."""
+    pi = np.array([0.5, 0.1, 0.3, 0.1])
+    link = StickBreaking()
+
+    def sticks(u):
+        return link.inverse(softmax(np.log(pi) + u))
+
+    found = [(sticks(1e-5 * e) - sticks(-1e-5 * e)) / 2e-5 for e in np.eye(4)]
+    same_as(predictors.mapping(pi).T, found, atol=1e-8)
+
+
+ORACLES = [
+    slopes_are_those_of_their_columns, walks_are_as_long_as_their_times, processes_are_matern,
+    areas_lean_on_their_neighbours, categories_are_seen_as_their_shares_change,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_predictors_have_the_law_of_their_term(oracle):
+    oracle()
+
+
+MUTANTS = {
+    "slopes in other units": (
+        formula_terms.Slopes, "unscale", lambda self, root: root, slopes_are_those_of_their_columns,
+    ),
+    "new levels without correlation": (
+        laws.Levels, "spread", lambda self, x, noise: 0.5 * noise,
+        slopes_are_those_of_their_columns,
+    ),
+    "walks of steps": (
+        formula_terms, "times_of", lambda labels, name: np.arange(float(len(labels))),
+        walks_are_as_long_as_their_times,
+    ),
+    "new times apart from each other": (
+        np.linalg, "eigh", lambda cov: (np.diagonal(cov), np.eye(len(cov))),
+        walks_are_as_long_as_their_times,
+    ),
+    "processes of half the frequencies": (
+        formula_terms.ProcessTerm, "frequencies",
+        property(lambda self: np.linalg.norm(self.waves / self.reach, axis=1)),
+        processes_are_matern,
+    ),
+    "maps of another scale": (
+        laws.csgraph, "connected_components", lambda graph, directed: (1, np.zeros(5, dtype=int)),
+        areas_lean_on_their_neighbours,
+    ),
+    "categories as sticks": (
+        predictors, "mapping", lambda shares: np.eye(3, 4),
+        categories_are_seen_as_their_shares_change,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_broken_laws_are_refused(mutant, monkeypatch):
+    where, name, broken, oracle = MUTANTS[mutant]
+    monkeypatch.setattr(where, name, broken)
+    if name == "times_of":
+        monkeypatch.setattr(designs, name, broken)
+    with pytest.raises(AssertionError):
+        oracle()
+
+
+# --------------------------------------------------------------------------- several sticks at once
+
+
+def test_effects_of_categories_and_correlated_sticks():
+    """Dense covariances of stacked predictors, of a grouping with slopes."""
+    design = designs.make_design(TABLE, NUM, "~ (x | g) + rw(t)", every_term=True)
+    z = np.column_stack([np.ones(NUM), design.terms[0].slopes.values[:, 1]])
+    same = np.asarray(TABLE["g"])[:, None] == TABLE["g"]
+    M = predictors.mapping(np.array([0.5, 0.3, 0.2]))
+    names, nothing = ("a", "b", "c"), np.zeros(2)
+    walk = covariance(latent_at("~ rw(t)"), np.array([from_sd(0.4)]))
+    x = np.array([from_sd(0.5), from_sd(0.3), 0.4, from_sd(0.4)])
+    root = laws.Levels(4, 2).cov_root(x[:3])
+    found = covariance(latent_of(design, None, Joint("categories", names, M, nothing)), x)
+    one = (z @ root @ root.T @ z.T) * same + walk
+    same_as(found, np.kron(M @ M.T, one))
+
+    rng = np.random.default_rng(0)
+    latent = latent_of(design, None, Joint("correlated", names[:2], np.eye(2), nothing))
+    x = np.concatenate([from_sd(np.array([0.5, 0.6, 0.3, 0.2])), rng.normal(size=6)])
+    x = np.append(x, from_sd(np.array([0.4, 0.9])))
+    root = laws.Levels(4, 4).cov_root(x[:10])  # intercepts of two sticks, then slopes of two
+    wide = np.concatenate([np.kron(z, e) for e in np.eye(2)])
+    expected = (wide @ root @ root.T @ wide.T) * np.tile(same, (2, 2))
+    expected += np.kron(np.diag([1.0, 0.9**2 / 0.16]), walk)
+    same_as(covariance(latent, x), expected)
+    assert latent.sd_names[:2].tolist() == ["1 + x | g[Intercept],a", "1 + x | g[Intercept],b"]
+    same_as(latent.sds(x)[2:4], np.array([0.3, 0.2]) / np.asarray(TABLE["x"]).std())
+
+
+# --------------------------------------------------------------------------- what must not matter
+
+
+@pytest.mark.parametrize(
+    ("formula", "effects"),
+    [
+        *((formula, "sticks") for formula in FORMULAS),
+        *(("y ~ (x | g) + rw(t)", effects) for effects in ("categories", "correlated")),
+        ("y ~ s(x) + (1 | t:g:h)", "categories"),  # an arrow
+    ],
+)
+def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects, monkeypatch):
+    monkeypatch.setattr(additive, "approximate", rough)
+    run = pgmult.sample(
+        AdditiveRegression(effects=effects), rows(formula), draws=4, tune=1, chains=1,
+        random_seed=0, progressbar=False,
+    )  # fmt: skip
+    whole = run.predict(TABLE)
+    for row in (0, 11):
+        alone = run.predict({name: column[row : row + 1] for name, column in TABLE.items()})
+        same_as(alone.draws[:, 0], whole.draws[:, row])
+    state = run.model.state_of(run.stack("weights")[2], run.stack("hyperparameters")[2])
+    same_as(run.predict().draws[2], run.model.probs(state, run.data))
+    new = TABLE | {"g": np.asarray(TABLE["g"]) + 7, "t": np.asarray(TABLE["t"]) + 1}
+    latent = run.model.latent(run.data, run.data.design.like(new, new_levels=True))
+    assert latent.draw(np.random.default_rng(0), state.weights, state.hyperparameters).shape == (
+        NUM, 2,
+    )  # fmt: skip
+    same_as(run.predict(new, new_levels=True).draws.sum(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_permuted_rows_and_renamed_levels_have_the_same_law(formula):
+    order = np.random.default_rng(0).permutation(NUM)
+    names = {3: "x3", 1: "w1", 2: "a2", 10: "10"}
+    other = {name: np.asarray(column)[order] for name, column in TABLE.items()}
+    other["g"] = [names[g] for g in other["g"].tolist()]
+    # other units of what a term runs over
+    at = 0.0 if "||" in formula else 2.0  # where nothing is centred, 0 is what it was
+    other |= {"t": 3.0 * (other["t"] - 1990), "x": 0.1 * other["x"] - at}
+    if "z, k" in formula:  # of a plane, of all its inputs alike
+        other["z"] = 0.1 * other["z"]
+    one, two = latent_at(formula), latent_at(formula, other)
+    x = one.family.start() + np.random.default_rng(1).uniform(
+        0.0, 0.3, one.family.num_hyperparameters
+    )
+    expected = covariance(one, x) * np.ones((NUM, NUM))
+    same_as(covariance(two, x) * np.ones((NUM, NUM)), expected[np.ix_(order, order)], atol=1e-7)
+
+
+def test_rows_split_in_two_are_the_same_data():
+    half = {name: np.repeat(column, 2) for name, column in TABLE.items()} | {"w": [1, 0] * NUM}
+    for formula in ("y ~ (x | g) + rw(t)", "n ~ gp(x) + car(area, map)"):
+        more = {} if formula[0] == "y" else {"family": "negative_binomial"}
+        one, two = rows(formula, **more), rows(formula, half, weights="w", **more)
+        np.testing.assert_array_equal(one.counts, two.counts)
+        same_as(two.respondents, one.respondents)
+        same_as(two.design.matrix, one.design.matrix)
+    assert one.respondents.sum() == NUM
+
+
+# --------------------------------------------------------------------------- events
+
+
+def test_events_have_the_likelihood_of_their_family(monkeypatch):
+    monkeypatch.setattr(additive, "approximate", rough)
+    for family in ("poisson", "negative_binomial"):
+        data = rows("n ~ x + (1 | g) + offset(z)", family=family)
+        model = AdditiveRegression()
+        state = model.init(np.random.default_rng(0), data)
+        mean = model.probs(state, data)[:, 0]
+        law = stats.poisson(mean)
+        if family == "negative_binomial":
+            size = np.exp(state.hyperparameters[0, -1])
+            law = stats.nbinom(size, size / (size + mean))
+        expected = data.respondents @ law.logpmf(data.counts[:, 0])
+        assert model.log_likelihood(state, data) == pytest.approx(expected)
+
+
+# --------------------------------------------------------------------------- maps, priors, errors
+
+
+def test_maps_of_all_forms_are_one():
+    expected = (["p", "q", "r", "s", "u"], [[0, 1], [0, 2], [1, 2], [2, 4]])
+    table = {"one": ["q", "p", "r", "s", "r", "q"], "two": ["p", "r", "u", "", "q", "r"]}
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]], dtype=float)
+    places = {"p": (0, 0), "q": (1, 0), "r": (1, 1), "u": (2, 1), "s": (5, 5)}
+    features = [
+        {
+            "type": "Feature", "properties": {"area": name},
+            "geometry": {"type": "Polygon", "coordinates": [(square + at).tolist()]},
+        }
+        for name, at in places.items()
+    ]  # fmt: skip
+    polygons = {"type": "FeatureCollection", "features": features}
+    for given in (MAP, table):
+        areas, pairs = neighbours_of(given, "area")
+        assert (areas.tolist(), pairs.tolist()) == expected
+    areas, pairs = neighbours_of(polygons, "area")  # p and r only meet in a corner
+    assert pairs.tolist() == [[0, 1], [1, 2], [2, 4]]
+    assert neighbours_of(json.loads(json.dumps(polygons)), "area")[0].tolist() == areas.tolist()
+    # names as numbers, or as text
+    assert neighbours_of({1: [2.0], "3": []}, "area")[0].tolist() == ["1", "2", "3"]
+
+
+def test_priors_are_set_by_term_and_told_in_the_columns_units():
+    sd = float(np.asarray(TABLE["x"]).std())
+    data = rows("y ~ x + (x | g) + gp(x)")
+    default = {(a, b): c for a, b, c in AdditiveRegression().prior_table(data)}
+    assert default["x", "coefficient"] == str(Normal(0, 2.5 / sd))
+    assert default["(1 + x | g)", "sd of x"] == str(HalfT(3, 1 / sd))
+    assert default["(1 + x | g)", "correlations"] == "LKJ(2)"
+    priors = {
+        "fixed": Normal(0, 0.3), "(x | g)": (HalfT(5, 0.2), LKJ(4)), "gp(x)": LogNormal(8.0, 0.5),
+    }  # fmt: skip
+    model = AdditiveRegression(priors=priors)
+    told = {(a, b): c for a, b, c in model.prior_table(data)}
+    assert told["x", "coefficient"] == "Normal(0, 0.3)"
+    assert told["Intercept", "coefficient"] == "Normal(0, 2.5)"
+    assert told["(1 + x | g)", "sd of x"] == "HalfT(5, 0.2)"
+    assert told["gp(x)", "length scale"] == "LogNormal(8, 0.5)"
+    fixed, slopes, process = model.latent(data).family.terms
+    same_as(fixed.scale, [2.5, 0.3 * sd])
+    same_as(slopes.scale, [0.2, 0.2 * sd])
+    unit = (max(TABLE["x"]) - min(TABLE["x"])) / 2
+    assert (slopes.dof, slopes.eta, process.length_sd) == (5, 4, 0.5)
+    assert process.length == pytest.approx(8.0 / unit)
+
+
+REFUSED = {
+    "an area without a place": (
+        lambda: rows("y ~ car(h, map)"), "column 'h' must be one of p, q, r, s, u, got",
+    ),
+    "no map": (
+        lambda: rows_of("y ~ car(area, land)", TABLE), "needs a map 'land', got none",
+    ),
+    "an area beside itself": (
+        lambda: neighbours_of({"a": ["a"]}, "area"), "must not have an area beside itself, got 'a'",
+    ),
+    "a process outside its box": (
+        lambda: rows("y ~ gp(x)").design.like(TABLE | {"x": [500.0] * NUM}),
+        r"gp\(x\) is known for x from .* got 500 at row 0",
+    ),
+    "a walk over words": (lambda: rows("y ~ rw(h)"), "runs over numbers or dates .*, got 'u'"),
+    "several times": (lambda: rows("y ~ rw(t, x)"), r"rw\(time\) takes 1 name"),
+    "no effects": (lambda: rows("y ~ (0 | g)"), r"\(0 \| g\) has no effects"),
+    "options of a process": (lambda: rows("y ~ gp(x, k=1)"), "processes are written"),
+    "a term within a term": (lambda: rows("y ~ (s(x) | g)"), "must be a term of its own"),
+    "a prior of nothing": (
+        lambda: AdditiveRegression(priors={"(1 | h)": HalfT()}).latent(rows("y ~ (1 | g)")),
+        r"priors has '\(1 \| h\)', but the model has fixed, Intercept, \(1 \| g\)",
+    ),
+    "a prior of another kind": (
+        lambda: AdditiveRegression(priors={"(1 | g)": Normal()}).latent(rows("y ~ (1 | g)")),
+        r"the prior of \(1 \| g\) is a HalfT, got Normal",
+    ),
+    "a prior with a mean": (
+        lambda: AdditiveRegression(priors={"fixed": Normal(1, 1)}), "must be 0, got 1",
+    ),
+    "events of categories": (
+        lambda: rows("c(n, t) ~ 1", family="poisson"), "events are one column of counts",
+    ),
+    "a family": (lambda: rows("n ~ 1", family="gamma"), "family must be"),
+    "events and categories": (
+        lambda: AdditiveRegression(effects="categories").latent(rows("n ~ 1", family="poisson")),
+        "effects must be 'sticks' for events",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(what):
+    call, words = REFUSED[what]
+    with pytest.raises(ValueError, match=words):
+        call()
