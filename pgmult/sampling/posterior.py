@@ -13,7 +13,7 @@ axes and `coords` labels them. What `pgmult.sample` returns, `pgmult.load` reads
 >>> posterior["mu"].shape, posterior.dims["mu"]
 ((4, 500, 2), ('chain', 'draw', 'side'))
 >>> print(posterior.summary())
-                mean      sd      5%    95%  mcse_mean  ess_bulk  ess_tail  r_hat
+entry           mean      sd      5%    95%  mcse_mean  ess_bulk  ess_tail  r_hat
 mu[left]    -0.02417   1.002  -1.674  1.656    0.02421      1712      1820  1.000
 mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.001
 """

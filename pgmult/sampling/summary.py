@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_strings
 from pgmult.core.markup import joined, paragraphs
-from pgmult.core.tabled import Column, Table
+from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
@@ -77,7 +76,7 @@ def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(Tabled):
     """A table of statistics, one row an entry; printing it shows at most 20 rows a variable.
 
     Attributes
@@ -112,43 +111,29 @@ class Summary:
             if counts[name] <= _PRINTED_ROWS:
                 shown.append(i)
         hidden = [
-            f"{name}: {count - _PRINTED_ROWS:,} more rows in .columns and .to_pandas()"
+            f"{name}: {count - _PRINTED_ROWS:,} more rows in .columns and .to_dataframe()"
             for name, count in counts.items()
             if count > _PRINTED_ROWS
         ]
         return shown, [*self.notes, *hidden]
 
+    def table(self) -> Table:
+        """All rows."""
+        return self._table(range(len(self)))
+
+    def _table(self, rows: Sequence[int]) -> Table:
+        columns = [Column("entry", [self.rows[i] for i in rows], "entry")]
+        for name, values in self.columns.items():
+            columns.append(Column(name, values[list(rows)], name, partial(_cell, name)))
+        return Table("", columns)
+
     def _repr_html_(self) -> str:
         shown, notes = self._shown()
-        columns = [Column("entry", [self.rows[i] for i in shown], "entry")]
-        for name, values in self.columns.items():
-            columns.append(Column(name, values[shown], name, partial(_cell, name)))
-        return joined(Table("", columns).html(), paragraphs(notes))
+        return joined(self._table(shown).html(), paragraphs(notes))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         shown, notes = self._shown()
-        cells = {
-            name: [name, *(_cell(name, values[i]) for i in shown)]
-            for name, values in self.columns.items()
-        }
-        widths = {name: max(map(len, column)) for name, column in cells.items()}
-        labels = ["", *(self.rows[i] for i in shown)]
-        left = max(map(len, labels))
-        lines = [
-            "  ".join([label.ljust(left), *(cells[name][j].rjust(widths[name]) for name in cells)])
-            for j, label in enumerate(labels)
-        ]
-        return "\n".join([*lines, *(f"({note})" for note in notes)])
-
-    __repr__ = __str__
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame, indexed by `rows`."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from error
-        return pandas.DataFrame(self.columns, index=pandas.Index(self.rows, name="entry"))
+        return "\n".join([self._table(shown).text(), *(f"({note})" for note in notes)])
 
 
 def _cell(column: str, value: float) -> str:

@@ -1,7 +1,6 @@
 """Draws with named axes: access, tables, and the way to disk and back."""
 
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -164,7 +163,7 @@ def test_summary_is_printed_aligned(posterior):
     lines = str(posterior.summary(["level", "cov"])).splitlines()
     assert len(lines) == 6
     assert len({len(line) for line in lines}) == 1
-    assert lines[0].split() == list(posterior.summary().columns)
+    assert lines[0].split() == ["entry", *posterior.summary().columns]
     assert str(posterior.summary("level")).splitlines()[1].startswith("level")
 
 
@@ -179,21 +178,17 @@ def test_long_summaries_say_what_they_leave_out():
     assert len(lines) == 1 + 20 + 2
     assert lines[-2:] == [
         "(a: 1,000 of 3,000 entries, evenly spread)",
-        "(a: 980 more rows in .columns and .to_pandas())",
+        "(a: 980 more rows in .columns and .to_dataframe())",
     ]
     assert len(posterior.summary(max_entries=None)) == 3000
     assert "500 of 3,000 entries, evenly spread" in posterior.convergence_problems()
 
 
-def test_to_pandas(posterior, monkeypatch):
-    pandas = pytest.importorskip("pandas")
+def test_a_summary_as_a_data_frame(posterior):
+    pytest.importorskip("pandas")
     table = posterior.summary()
-    frame = table.to_pandas()
-    assert isinstance(frame, pandas.DataFrame)
+    frame = table.to_dataframe().set_index("entry")
     assert frame.loc["cov[left, right]", "mean"] == table["mean"][2]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install pandas"):
-        table.to_pandas()
 
 
 def test_label_dims_are_summarised_by_chain(posterior):
