@@ -112,11 +112,12 @@ def regression_variables(posterior: Draws, data: Any) -> list[str]:
     return [name for name in _OF_REGRESSION if name not in absent]
 
 
-def regression_at(
+def prior_at(
     draws: Mapping[str, Any], number: int, design: Any
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Means of psi at the rows of a design under one draw, and its covariances.
 
+    Without a design: the mean ``mu`` and the covariance ``Sigma``, one of each for all documents.
     Levels that the design does not know have effects of the prior: see `Design.covariances`.
 
     Returns
@@ -127,6 +128,8 @@ def regression_at(
     """
     at = {name: np.asarray(draw[number], dtype=np.float64) for name, draw in draws.items()}
     n = len(at["Sigma"])
+    if design is None:
+        return at["mu"][None], np.zeros(1, dtype=np.int64), at["Sigma"][None]
     means = design.mean(at["coefficients"], at.get("effects", np.empty((0, n))))
     variances = at.get("effect_variances", np.empty(0))
     free = at.get("effect_covariances", np.empty((0, n, n)))

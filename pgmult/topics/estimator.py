@@ -12,6 +12,7 @@ correlations between topics come out.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
 from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import mean_of
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
@@ -51,6 +53,7 @@ def _streams(estimator: "TopicTransformer") -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Topics whose proportions in documents are correlated, with the stick-breaking link.
 
@@ -107,44 +110,22 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     predicts with all of them.
     """
 
-    n_features_in_: int
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        method: Literal["gibbs", "svi"] = "gibbs",
-        word_concentration: float = 0.05,
-        draws: int = 200,
-        tune: int = 500,
-        chains: int = 2,
-        thin: int = 2,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        batch_size: int | None = None,
-        learning_offset: float = 1.0,
-        learning_decay: float = 0.6,
-        total_samples: int | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_components = n_components
-        self.method = method
-        self.word_concentration = word_concentration
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.thin = thin
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.learning_offset = learning_offset
-        self.learning_decay = learning_decay
-        self.total_samples = total_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = field(default=10, kw_only=False)
+    method: Literal["gibbs", "svi"] = "gibbs"
+    word_concentration: float = 0.05
+    draws: int = 200
+    tune: int = 500
+    chains: int = 2
+    thin: int = 2
+    max_iter: int = 200
+    tol: float = 1e-5
+    batch_size: int | None = None
+    learning_offset: float = 1.0
+    learning_decay: float = 0.6
+    total_samples: int | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> "TopicTransformer":
         """Fit the model to word counts.
@@ -295,9 +276,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             ).log_predictive
         with row_threads(as_threads(self.n_jobs)):
             folded = self._folded(shown, _FOLD_IN_DRAWS, range(self.posterior_.num_chains))
-            if isinstance(held_out, StructuredCorpus) and self._is_structured:
-                held_out = held_out.by_version()
-            return completion_score(folded, held_out).log_predictive
+            words = held_out.by_version() if self._is_structured else held_out
+            return completion_score(folded, words).log_predictive
 
     def perplexity(self, X: Any) -> float:
         """Exponential of minus `score`: document completion perplexity a token."""
@@ -385,11 +365,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with row_threads(as_threads(self.n_jobs)):
             if self._is_variational:
                 return self.variational_.theta(corpus)
-            total, count = np.zeros((corpus.num_documents, len(self.components_))), 0
-            for theta, _ in self._folded(corpus, _FOLD_IN_DRAWS, [self._read_chain]):
-                total += theta
-                count += 1
-        return total / count
+            folded = self._folded(corpus, _FOLD_IN_DRAWS, [self._read_chain])
+            return mean_of(theta for theta, _ in folded)
 
     def _folded(
         self, corpus: Corpus, n_draws: int, chains: Sequence[int], seed: int = 0

@@ -35,8 +35,7 @@ Documents with covariates come from the corpus that was sampled:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +50,7 @@ from pgmult.topics.data.corpus import corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import (
     of_chain,
-    regression_at,
+    prior_at,
     regression_variables,
     spread,
     stick_order_of,
@@ -130,14 +129,20 @@ def fold_in(
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.entries, ids)
-    tokens = corpus.by_version() if prior.groups else corpus
+    design, tokens, varied = None, corpus, None
+    if "mu" not in prior:
+        design, tokens = corpus.design, corpus.by_version()
+    if tokens is not corpus:
+        (varied,) = of_chain(posterior, chain, "group_topics")
     psi = np.empty((count, num_topics - 1))
-    psi[:] = prior.at(int(used[0]))[0]
+    psi[:] = prior_at(prior, int(used[0]), design)[0]
     for draw in used:
-        centre, which, covariances = prior.at(int(draw))
+        centre, which, covariances = prior_at(prior, int(draw), design)
         theta = np.empty((count, num_topics))
         precisions = np.asarray(np.linalg.inv(covariances), dtype=np.float64)
-        here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
+        here = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
+        if varied is not None:
+            here = np.ascontiguousarray(here.swapaxes(0, 1)).reshape(num_topics, -1)
         statuses = over_rows(
             kernels.fold_in, count, new_key(rng), ids, tokens.entries,
             kernels.Given(np.ascontiguousarray(here.T), precisions, which, centre, order),
@@ -152,52 +157,13 @@ def fold_in(
         yield FoldedIn(int(draw), theta, here)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shared:
-    """Every document's prior is N(mu, Sigma)."""
-
-    mu: FloatArray
-    Sigma: FloatArray
-    groups: ClassVar[bool] = False
-
-    def at(self, draw: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        mu, Sigma = (np.asarray(x[draw], dtype=np.float64) for x in (self.mu, self.Sigma))
-        return mu[None], np.zeros(1, dtype=np.int64), Sigma[None]
-
-    def topics(self, draw: int) -> FloatArray:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Explained:
-    """Every document's prior follows from its covariates, and its words from its group."""
-
-    data: StructuredCorpus
-    draws: dict[str, Any]
-
-    varied: Any
-
-    @property
-    def groups(self) -> bool:
-        return self.varied is not None
-
-    def at(self, draw: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        return regression_at(self.draws, draw, self.data.design)
-
-    def topics(self, draw: int) -> FloatArray:
-        varied = np.asarray(self.varied[draw], dtype=np.float64)
-        return np.ascontiguousarray(varied.swapaxes(0, 1)).reshape(varied.shape[1], -1)
-
-
-def _prior_of(
-    posterior: Posterior, corpus: Any, chain: int
-) -> "tuple[IntArray, _Shared | _Explained]":
-    """The order of sticks, and where each draw expects the documents."""
+def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, dict[str, Any]]:
+    """The order of sticks, and a chain's draws of what the documents' prior depends on."""
     known = with_model(posterior)
     if not isinstance(known.model, StructuralTopics):
+        names = ["mu", "Sigma"]
         order = stick_order_of(posterior)
-        _, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
-        return order, _Shared(mu, Sigma)
+        return order, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
     as_kind(
         corpus, "corpus", StructuredCorpus,
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",
@@ -220,9 +186,7 @@ def _prior_of(
     order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
     _check_coding(posterior, design)
     names = regression_variables(posterior, corpus)
-    draws = dict(zip(names, of_chain(posterior, chain, *names), strict=True))
-    varied = None if content is None else of_chain(posterior, chain, "group_topics")[0]
-    return order, _Explained(corpus, draws, varied)
+    return order, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:

@@ -70,7 +70,7 @@ from pgmult.topics.draws import (
     most_probable,
     names_along,
     of_chain,
-    regression_at,
+    prior_at,
     regression_variables,
     share_of_draws,
     spread,
@@ -541,7 +541,7 @@ def effects(
     for one in chains:
         draws = dict(zip(names, of_chain(posterior, one.chain, *names), strict=True))
         for i in spread(len(draws["Sigma"]), share_of_draws(max_draws, len(chains))):
-            means, which, covariances = regression_at(draws, int(i), design)
+            means, which, covariances = prior_at(draws, int(i), design)
             roots = np.linalg.cholesky(covariances)
             scattered = np.stack([noise @ root.T for root in roots])
             shares = np.stack(
