@@ -14,12 +14,13 @@ to the logits of component k. To these are added
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.special import digamma, multigammaln
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
@@ -29,7 +30,7 @@ from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, d
 
 
 @dataclass(eq=False)
-class GaussianMixtureProblem:
+class GaussianMixtureProblem(Checked):
     """Rows of data from a mixture of Gaussians.
 
     Parameters
@@ -44,22 +45,19 @@ class GaussianMixtureProblem:
         Of the symmetric Dirichlet prior of weights.
     """
 
-    x: FloatArray
-    num_components: int
+    x: Annotated[FloatArray, as_finite]
+    num_components: Annotated[int, as_positive_int]
     prior: NormalInverseWishart | None = None
-    concentration: float = 1.0
+    concentration: Annotated[float, real(above=0.0)] = 1.0
 
-    def __post_init__(self) -> None:
-        self.x = as_finite(self.x, "x")
+    def _complete(self) -> None:
         if self.x.ndim != 2 or self.x.shape[1] == 0:
             raise ValueError(f"x must have shape (rows, columns), got {self.x.shape}")
-        as_positive_int(self.num_components, "num_components")
         if self.num_components > len(self.x):
             raise ValueError(
                 f"num_components must be at most the {len(self.x)} rows of x,"
                 f" got {self.num_components}"
             )
-        as_real(self.concentration, "concentration", above=0.0)
         D = self.x.shape[1]
         if self.prior is None:
             constant = self.x.min(axis=0) == self.x.max(axis=0)
@@ -70,7 +68,7 @@ class GaussianMixtureProblem:
                 )
             scale = np.diag(self.x.var(axis=0))
             self.prior = NormalInverseWishart(self.x.mean(axis=0), 0.01, D + 2.0, scale)
-        elif len(as_kind(self.prior, "prior", NormalInverseWishart).mean) != D:
+        elif len(self.prior.mean) != D:
             raise ValueError(f"prior must have {D} dimensions, got {len(self.prior.mean)}")
 
     @cached_property
@@ -111,7 +109,7 @@ class GaussianMixtureProblem:
 
     @property
     def _prior(self) -> NormalInverseWishart:
-        assert self.prior is not None  # set by __post_init__
+        assert self.prior is not None  # set by _complete
         return self.prior
 
     def _posterior(self, shares: FloatArray) -> tuple[FloatArray, ...]:
@@ -136,7 +134,7 @@ class GaussianMixtureProblem:
 
 
 @dataclass(eq=False)
-class ExpressionProblem:
+class ExpressionProblem(Checked):
     """Shares of transcripts among reads, each of which fits several.
 
     Parameters
@@ -146,12 +144,8 @@ class ExpressionProblem:
         Of the symmetric Dirichlet prior of shares.
     """
 
-    data: Alignments
-    concentration: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_alignments(self.data)
-        as_real(self.concentration, "concentration", above=0.0)
+    data: Annotated[Alignments, require_alignments]
+    concentration: Annotated[float, real(above=0.0)] = 1.0
 
     @property
     def indptr(self) -> IntArray:

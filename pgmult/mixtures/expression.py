@@ -94,9 +94,9 @@ class Alignments:
         )
 
 
-def require_alignments(data: Any) -> Alignments:
+def require_alignments(data: Any, name: str = "data") -> Alignments:
     """`data` itself, if it is a table of alignments."""
-    return as_kind(data, "data", Alignments, "make them with pgmult.mixtures.as_alignments")
+    return as_kind(data, name, Alignments, "make them with pgmult.mixtures.as_alignments")
 
 
 def as_alignments(

@@ -321,11 +321,11 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 ensure_min_features=2 if reset else 1, reset=reset,
             )  # fmt: skip
             X = corpus_from(X, "X")
-        elif not reset and X.num_words != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
         elif reset:
             self.__dict__.pop("feature_names_in_", None)
-            self.n_features_in_ = X.num_words
+            self.n_features_in_ = int(X.num_words)
+        elif X.num_words != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
         if reset and X.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {X!r}")
         corpus: Corpus = X

@@ -66,7 +66,7 @@ def main(options):
             for name, model in variants(options.topics).items():
                 score, passed = run(model, start, training, held_out, options.sweeps, seed)
                 default = default or score
-                gain, _ = paired_difference(score.by_document, default.by_document, held_out.totals)
+                gain, _ = paired_difference(score.by_unit, default.by_unit, held_out.totals)
                 gains.setdefault(name, []).append(gain)
                 seconds.setdefault(name, []).append(passed)
         print(f"{options.corpus}, K = {options.topics}, {observed:.0%} observed", flush=True)

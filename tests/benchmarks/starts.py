@@ -182,9 +182,7 @@ def compare(options, corpus, rows):
             for mark, score in scores.items():
                 gain = np.nan
                 if mark in first:
-                    gain, _ = paired_difference(
-                        score.by_document, first[mark].by_document, held_out.totals
-                    )
+                    gain, _ = paired_difference(score.by_unit, first[mark].by_unit, held_out.totals)
                 gains.setdefault((name, mark), []).append(gain)
                 line.append(f"{mark:5.1f} s {score.log_predictive:.4f} ({gain:+.4f})")
             print(f"seed {seed} {name:22s} {sweeps:5d} sweeps  " + "  ".join(line), flush=True)

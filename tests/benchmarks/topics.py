@@ -301,7 +301,7 @@ def equal(options):
             for at in completion_by_seconds(
                 model, training, held_out, options.marks, every=2, random_seed=seed
             ):
-                by_name[name, at.seconds] = at.score.by_document, sum(at.sweeps)
+                by_name[name, at.seconds] = at.score.by_unit, sum(at.sweeps)
             tell(options, seed, name, by_name, held_out)
         if find_spec("tomotopy"):
             import tomotopy

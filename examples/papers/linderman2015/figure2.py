@@ -86,7 +86,7 @@ def measure(options):
             for name in [REFERENCE, *(m for m in options.models or chosen if m != REFERENCE)]:
                 model = chosen[name]
                 for at in run(model, training, held_out, options.seconds, split):
-                    by_document = at.score.by_document
+                    by_document = at.score.by_unit
                     gain, error = paired_difference(
                         by_document, reference.setdefault(at.seconds, by_document), held_out.totals
                     )

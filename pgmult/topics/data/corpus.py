@@ -123,6 +123,11 @@ class Corpus:
         """The counts, as compiled functions take them."""
         return Entries(self.indptr, self.words, self.counts)
 
+    @property
+    def entry_documents(self) -> IntArray:
+        """The document of each entry, ``(num_entries,)``."""
+        return np.repeat(np.arange(self.num_documents), np.diff(self.indptr))
+
     def pieces(self) -> Iterator[slice]:
         """Neighbouring documents with a million entries or fewer, or one with more."""
         start = 0

@@ -1,23 +1,26 @@
 """LDA by collapsed variational Bayes: the bound for `pgmult.variational.natural_cg`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy.special import digamma
 
 from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_real, as_repeats, as_seed
+from pgmult.core.arguments import as_repeats, as_seed
+from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.data.corpus import Corpus, as_num_topics
+from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits.mean_field import as_words
+from pgmult.topics.models.gaussian import Concentration, NumTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 
 @dataclass(eq=False)
-class TopicProblem:
+class TopicProblem(Checked):
     """Words of documents from topics: latent Dirichlet allocation.
 
     The tokens of one word in one document share their probabilities, a row.
@@ -30,31 +33,18 @@ class TopicProblem:
         Of the symmetric Dirichlet priors of topics in documents, and of words in topics.
     """
 
-    corpus: Corpus
-    num_topics: int
-    topic_concentration: float = 0.1
-    word_concentration: float = 0.05
-    _by_word: tuple[IntArray, IntArray] = field(init=False, repr=False)
-    _documents: IntArray = field(init=False, repr=False)
-    _entries: IntArray = field(init=False, repr=False)
+    corpus: Annotated[Corpus, as_words]
+    num_topics: NumTopics
+    topic_concentration: Concentration = 0.1
+    word_concentration: Concentration = 0.05
 
-    def __post_init__(self) -> None:
-        self.num_topics = as_num_topics(self.num_topics)
-        self.topic_concentration = as_real(
-            self.topic_concentration, "topic_concentration", above=0.0, minimum=1e-300
-        )
-        self.word_concentration = as_real(
-            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
-        )
-        self.corpus = as_words(self.corpus)
+    @cached_property
+    def _by_word(self) -> tuple[IntArray, IntArray]:
+        """Where the entries of each word begin among the entries sorted by word, and those."""
         words = self.corpus.words
-        per_word = np.bincount(words, minlength=self.corpus.num_words)
-        starts = np.concatenate([[0], np.cumsum(per_word)]).astype(np.int64)
-        self._by_word = starts, np.argsort(words, kind="stable")
-        self._documents = np.repeat(
-            np.arange(self.corpus.num_documents), np.diff(self.corpus.indptr)
-        )
-        self._entries = np.arange(len(words))
+        sizes = np.bincount(words, minlength=self.corpus.num_words)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return starts, np.argsort(words, kind="stable")
 
     @cached_property
     def indptr(self) -> IntArray:
@@ -104,9 +94,8 @@ class TopicProblem:
         """Sums of a row of each, entry by entry, ``(num_entries,)``."""
         words = self.corpus.words
         sums = np.empty((len(words), self.num_topics))
-        over_rows(
-            add_pairs, len(words), self._documents, words, by_document, by_word, sums, grain=1024
-        )
+        whose = self.corpus.entry_documents
+        over_rows(add_pairs, len(words), whose, words, by_document, by_word, sums, grain=1024)
         return sums.ravel()
 
     def _counts(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -114,7 +103,7 @@ class TopicProblem:
         in_documents = np.empty((self.corpus.num_documents, self.num_topics))
         in_topics = np.empty((self.corpus.num_words, self.num_topics))
         for (starts, entries), out in (
-            ((self.corpus.indptr, self._entries), in_documents),
+            ((self.corpus.indptr, np.arange(len(shares))), in_documents),
             (self._by_word, in_topics),
         ):
             over_rows(add_up_groups, len(out), starts, entries, self.weights, shares, out)

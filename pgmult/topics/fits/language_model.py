@@ -50,7 +50,6 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln, digamma, gammaln, polygamma
 
 from pgmult.core.arguments import as_choice, as_flag, as_real
-from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.data.corpus import Corpus, corpus_from
@@ -134,15 +133,13 @@ class LanguageModelFit(HasHistory):
             raise ValueError("held_out has no tokens to score")
         labels = _as_groups(groups, observed.num_documents, len(self.mean))
         a = self.concentration
-        rows = np.repeat(np.arange(len(labels)), np.diff(held_out.indptr))
+        rows = held_out.entry_documents
         own = np.asarray(observed.to_csr()[rows, held_out.words]).ravel()
         totals = a.sum(axis=1)[labels] + observed.totals
         log_probs = np.log((a[labels[rows], held_out.words] + own) / totals[rows])
         by_document = np.zeros(len(labels))
         np.add.at(by_document, rows, held_out.counts * log_probs)
-        level, spread = mean_by_token(by_document, held_out.totals)
-        by_chain = by_document[None]
-        return CompletionScore(level, spread, by_document, 1, by_chain, held_out.num_tokens)
+        return CompletionScore(by_document, held_out.totals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -120,7 +120,7 @@ def word_counts(
     entries = np.argsort(corpus.words, kind="stable")
     sizes = np.bincount(corpus.words, minlength=corpus.num_words)
     word_indptr = np.concatenate([[0], np.cumsum(sizes)])
-    documents = np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))[entries]
+    documents = corpus.entry_documents[entries]
     out = np.empty(by_word.shape)
     over_rows(
         expected_word_counts, corpus.num_words, (word_indptr, documents, entries), weights, theta,

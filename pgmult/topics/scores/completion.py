@@ -25,70 +25,58 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, brief
 from pgmult.core.markup import paragraphs
-from pgmult.core.scores import mean_by_token, paired_difference
+from pgmult.core.scores import Gain, Score, mean_by_token
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
-from pgmult.topics.compiled.tokens import entry_probs
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.updates.allocation import word_probs
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionScore:
-    """Mean log probability of held-out tokens.
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class CompletionScore(Score):
+    """Log probabilities of held-out tokens, by document: see `pgmult.core.scores.Score`.
 
     Attributes
     ----------
-    log_predictive : float
-        Nats a token.
-    standard_error : float
-        Over documents, for the level; compare models by their difference, document by document.
-    by_document : array, ``(num_documents,)``
-        Summed log probability of each document's held-out tokens.
     num_draws : int
         Posterior draws averaged over.
-    by_chain : array, ``(num_chains, num_documents)``
-        The same of each chain by itself.
-    num_tokens : int
-        Held out.
     """
 
-    log_predictive: float
-    standard_error: float
-    by_document: FloatArray
-    num_draws: int
-    by_chain: FloatArray
-    num_tokens: int
+    num_draws: int = 1
+
+    @property
+    def log_predictive(self) -> float:
+        """Mean log probability of a token, nats."""
+        return self.mean
+
+    @property
+    def standard_error(self) -> float:
+        """Of `log_predictive`, over documents; compare models by differences: `gain_over`."""
+        return mean_by_token(self.by_unit, self.totals)[1]
 
     @property
     def chains(self) -> FloatArray:
         """`log_predictive` of each chain by itself, ``(num_chains,)``.
 
-        Chains that are averaged predict better than most of them do, if their modes differ.
+        Averaging chains predicts better than most chains do where their modes differ.
         """
-        return np.asarray(self.by_chain.sum(axis=1) / self.num_tokens)
-
-    @property
-    def chain_error(self) -> float:
-        """How far other chains would have moved the score, a standard error; nan with one chain."""
-        count = len(self.by_chain)
-        return math.nan if count < 2 else float(np.std(self.chains, ddof=1) / math.sqrt(count))
+        sums = self.by_unit[None] if self.by_chain is None else self.by_chain
+        return np.asarray(sums.sum(axis=1) / self.totals.sum())
 
     def on(self, part: Corpus) -> "CompletionScore":
         """The score of some of the documents: those whose held-out tokens stand in `part`."""
         _check_tokens(part, "part")
-        if self.by_document.shape != part.totals.shape:
-            raise ValueError(f"part must have {len(self.by_document)} rows, got {part!r}")
-        chosen = part.totals > 0
-        by_document = np.where(chosen, self.by_document, 0.0)
-        level, spread = mean_by_token(by_document, part.totals)
-        by_chain = np.where(chosen, self.by_chain, 0.0)
+        if self.by_unit.shape != part.totals.shape:
+            raise ValueError(f"part must have {len(self.by_unit)} rows, got {part!r}")
+        chosen, by_chain = part.totals > 0, self.by_chain
         return CompletionScore(
-            level, spread, by_document, self.num_draws, by_chain, part.num_tokens
-        )
+            np.where(chosen, self.by_unit, 0.0), part.totals,
+            None if by_chain is None else np.where(chosen, by_chain, 0.0),
+            num_draws=self.num_draws,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
@@ -97,8 +85,8 @@ class CompletionScore:
 
     def to_dataframe(self) -> Any:
         """A row a document, as a pandas data frame: its summed log probability, over all chains."""
-        numbers = np.arange(len(self.by_document))
-        return as_frame({"document": numbers, "log_predictive": self.by_document})
+        numbers = np.arange(len(self.by_unit))
+        return as_frame({"document": numbers, "log_predictive": self.by_unit})
 
     def _repr_html_(self) -> str:
         return paragraphs([str(self)])
@@ -114,8 +102,7 @@ def _score(held_out: Corpus, by_chain: Sequence[FloatArray], num_draws: int) -> 
     """The score of each chain's mean probability of every entry, all chains counting alike."""
     sums = [_by_document(held_out, probs) for probs in by_chain]
     pooled = sums[0] if len(sums) == 1 else _by_document(held_out, np.mean(by_chain, axis=0))
-    level, spread = mean_by_token(pooled, held_out.totals)
-    return CompletionScore(level, spread, pooled, num_draws, np.stack(sums), held_out.num_tokens)
+    return CompletionScore(pooled, held_out.totals, np.stack(sums), num_draws=num_draws)
 
 
 def _by_document(held_out: Corpus, probs: FloatArray) -> FloatArray:
@@ -148,7 +135,6 @@ def completion_score(
         raise TypeError(f"draws must be pairs of theta and topics, got {brief(draws)}")
     expected = (held_out.num_documents, held_out.num_words)
     total, count = np.zeros(len(held_out.words)), 0
-    probs = np.empty_like(total)
     for pair in draws:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise TypeError(f"draws must be pairs of theta and topics, got {brief(pair)}")
@@ -162,11 +148,7 @@ def completion_score(
                 f"theta @ topics must be {expected} like held_out, got"
                 f" {theta.shape} @ {topics.shape}"
             )
-        over_rows(
-            entry_probs, held_out.num_documents, held_out.indptr, held_out.words,
-            np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs,
-        )  # fmt: skip
-        total += probs
+        total += word_probs(held_out, theta, topics)
         count += 1
     if count == 0:
         raise ValueError("draws must hold at least one pair of theta and topics")
@@ -212,11 +194,7 @@ class DocumentCompletion:
             topics = variable(sweep.model, sweep.state, data, "group_topics").swapaxes(0, 1)
         if topics.ndim == 3:  # (num_topics, versions, num_words)
             held_out, topics = data.by_version(held_out), topics.reshape(len(topics), -1)
-        probs = np.empty(len(held_out.words))
-        over_rows(
-            entry_probs, data.num_documents, held_out.indptr, held_out.words,
-            theta, np.ascontiguousarray(topics.T), probs,
-        )  # fmt: skip
+        probs = word_probs(held_out, theta, topics)
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
         self._draws[sweep.chain] = self._draws.get(sweep.chain, 0) + 1
 
@@ -304,25 +282,17 @@ def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> l
     if not isinstance(scores, Mapping) or not scores:
         raise TypeError(f"scores must be a mapping from names to scores, got {brief(scores)}")
     for score in scores.values():
-        if as_kind(score, "scores", CompletionScore).by_document.shape != held_out.totals.shape:
+        if as_kind(score, "scores", CompletionScore).by_unit.shape != held_out.totals.shape:
             raise ValueError(f"scores must be of the documents of held_out, {held_out!r}")
     first = next(iter(scores.values()))
     return [
         HeldOutScore(
-            model,
-            score.log_predictive,
-            *gain_over(score, first, held_out),
-            tuple(score.chains.tolist()),
+            model, score.log_predictive, *gain_over(score, first), tuple(score.chains.tolist())
         )
         for model, score in scores.items()
     ]
 
 
-def gain_over(
-    score: CompletionScore, reference: CompletionScore, held_out: Corpus
-) -> tuple[float, float]:
-    """Mean gain a token over a reference, and its standard error over documents and chains."""
-    difference, error = paired_difference(score.by_document, reference.by_document, held_out.totals)
-    if score is not reference:
-        error = math.hypot(error, *np.nan_to_num([score.chain_error, reference.chain_error]))
-    return difference, error
+def gain_over(score: CompletionScore, reference: CompletionScore) -> Gain:
+    """Mean gain a token over a reference, of which it may be the same, and its standard error."""
+    return Gain(0.0, 0.0) if score is reference else score.gain_over(reference)

@@ -242,10 +242,10 @@ def search_num_topics(
         seconds.append(time.perf_counter() - begin)
     best = max(scores, key=lambda score: score.log_predictive)
     table = tuple(
-        Candidate(number, score.log_predictive, *gain_over(score, best, held_out), *look, elapsed)
+        Candidate(number, score.log_predictive, *gain_over(score, best), *look, elapsed)
         for number, score, look, elapsed in zip(numbers, scores, looks, seconds, strict=True)
     )
-    return TopicChoice(table, np.stack([score.by_document for score in scores]), held_out.totals)
+    return TopicChoice(table, np.stack([score.by_unit for score in scores]), held_out.totals)
 
 
 class _Look:

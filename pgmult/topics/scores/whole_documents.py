@@ -305,8 +305,7 @@ def _estimate(
             )
         with np.errstate(divide="ignore"):
             logs = corpus.counts * np.log(background[corpus.words])
-        document = np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))
-        base = np.bincount(document, logs, minlength=corpus.num_documents)
+        base = np.bincount(corpus.entry_documents, logs, minlength=corpus.num_documents)
         estimates.append(base[:, None] + log_ratios)
     if not estimates:
         raise ValueError("draws must hold at least one TopicDraw")

@@ -358,15 +358,11 @@ def _blocks(corpus: Corpus, width: int) -> list[slice]:
     ]
 
 
-def _rows_of(corpus: Corpus) -> IntArray:
-    return np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))
-
-
 def _dispersion(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> tuple[float, float]:
     """Of the data, and of documents that the model makes with the same theta and phi."""
-    totals, rows = corpus.totals, _rows_of(corpus)
+    totals, rows = corpus.totals, corpus.entry_documents
     data = replicate = cells = 0.0
     for block in _blocks(corpus, phi.shape[2]):
         q = Versions(codes[block], len(phi)).word_probs(theta[block], phi)
@@ -397,7 +393,7 @@ def _allocated(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> _Tokens:
     """A draw of z."""
-    rows = _rows_of(corpus)
+    rows = corpus.entry_documents
     size = max(1, _BLOCK // len(theta[0]))
     pieces = []
     for start in range(0, len(rows), size):

@@ -139,18 +139,23 @@ def sample_topics(
     return topics
 
 
+def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArray:
+    """The probability of each entry's word in its document, theta @ topics."""
+    probs = np.empty(len(data.words))
+    over_rows(
+        entry_probs, data.num_documents, data.indptr, data.words, np.ascontiguousarray(theta),
+        np.ascontiguousarray(topics.T), probs,
+    )  # fmt: skip
+    return probs
+
+
 def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -> float:
     """Log probability of the words given theta and the topics, assignments summed out.
 
     `by_word` are the topics word by word, ``(num_words, num_topics)``.
     """
-    probs = np.empty(len(data.words))
-    over_rows(
-        entry_probs, data.num_documents, data.indptr, data.words,
-        theta, by_word, probs,
-    )  # fmt: skip
     with np.errstate(divide="ignore"):
-        return float(np.sum(data.counts * np.log(probs)))
+        return float(np.sum(data.counts * np.log(word_probs(data, theta, by_word.T))))
 
 
 class AllocatedTopics(SweepsInBlocks):

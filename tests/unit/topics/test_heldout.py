@@ -224,4 +224,4 @@ def test_whole_documents_and_completion_agree_where_theta_is_known(rng, corpus):
     sure = TopicDraw(topics, Dirichlet(1e12 * theta))
     whole = left_to_right([sure], corpus, particles=2)
     completion = completion_score([(np.tile(theta, (12, 1)), topics)], corpus)
-    np.testing.assert_allclose(whole.by_document, completion.by_document, rtol=1e-5)
+    np.testing.assert_allclose(whole.by_document, completion.by_unit, rtol=1e-5)

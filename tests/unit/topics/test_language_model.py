@@ -281,7 +281,7 @@ def test_held_out_words():
     x, concentration = training.to_csr().toarray(), fit.concentration[0]
     probs = (x + concentration) / (x.sum(axis=1, keepdims=True) + concentration.sum())
     expected = completion_score([(np.eye(60), probs)], held_out)
-    np.testing.assert_allclose(score.by_document, expected.by_document, rtol=1e-10)
+    np.testing.assert_allclose(score.by_unit, expected.by_unit, rtol=1e-10)
     assert score.standard_error == pytest.approx(expected.standard_error)
     add_one = (x + 1.0) / (x.sum(axis=1, keepdims=True) + 40)
     worse = completion_score([(np.eye(60), add_one)], held_out).log_predictive

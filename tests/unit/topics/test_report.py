@@ -304,7 +304,7 @@ def test_a_drifting_chain_is_called_out():
 
 def score_of(by_document, held_out, chains=()):
     by_chain = np.array([by_document + shift * held_out.totals for shift in chains or (0.0,)])
-    return CompletionScore(0.0, 0.0, by_document, 1, by_chain, held_out.num_tokens)
+    return CompletionScore(by_document, held_out.totals, by_chain)
 
 
 def test_comparison_error_has_the_spread_between_chains_of_both():
@@ -327,7 +327,7 @@ def test_a_score_of_some_documents_alone():
     found = score_of(by_document, held_out, (0.0, -1.0)).on(part)
     assert found.log_predictive == pytest.approx(-(0 + 1 + 2 + 3) / 24)
     np.testing.assert_allclose(found.chains, [-6 / 24, -6 / 24 - 1.0])
-    assert found.by_document[4:].tolist() == [0.0] * 6
+    assert found.by_unit[4:].tolist() == [0.0] * 6
 
 
 def test_comparison_is_paired_by_document():

@@ -46,7 +46,7 @@ def test_the_table_is_one_of_paired_completion_scores(choice, corpus):
     score = completion.score()
     row = choice.candidates[1]
     assert row.log_predictive == score.log_predictive
-    np.testing.assert_array_equal(choice.by_document[1], score.by_document)
+    np.testing.assert_array_equal(choice.by_document[1], score.by_unit)
     np.testing.assert_array_equal(choice.totals, held_out.totals)
     best = choice.candidates.index(choice.best)
     gains = choice.by_document - choice.by_document[best]

@@ -58,7 +58,7 @@ def test_shares_of_documents_are_a_row_a_document_and_topic():
 
 def test_scores_hand_on_a_row_a_document():
     ones = np.ones(2)
-    score = CompletionScore(-1.0, 0.1, -ones, 3, -ones[None], 2)
+    score = CompletionScore(-ones, np.array([1, 1]), num_draws=3)
     assert score.to_dataframe()["log_predictive"].tolist() == [-1.0, -1.0]
     assert score._repr_html_() == f"<p>{score}</p>"
     whole = DocumentScore("annealed", -ones, 0.1 * ones, -1.0, 0.1, 0.1, 3)

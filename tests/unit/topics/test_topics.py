@@ -188,7 +188,7 @@ def test_document_completion_averages_probabilities_over_draws(rng, corpus):
     expected = np.sum(counts[used] * by_token) / counts.sum()
     assert completion.score().num_draws == 4
     assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
-    assert completion.score().by_document.sum() == pytest.approx(expected * counts.sum())
+    assert completion.score().by_unit.sum() == pytest.approx(expected * counts.sum())
     assert completion.score(0).num_draws == 2
 
 
