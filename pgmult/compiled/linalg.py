@@ -12,6 +12,7 @@ import numpy as np
 from .jit import jit
 from .simd import (
     WIDTH,
+    add,
     add_product,
     load,
     multiply,
@@ -202,7 +203,7 @@ def sample_inverse_wishart(key, scale_factor, dof, cov):
 
 
 @jit
-def _row(i):
+def row_at(i):
     """Where row i of a packed lower triangle of lanes begins."""
     return i * (i + 1) // 2 * WIDTH
 
@@ -263,20 +264,20 @@ def eliminate_tile(a, r, p, c, left, across, right):
 @jit
 def _eliminate_packed(a, i, rows, j):
     """Finish columns j and j + 1 of up to four packed rows i, ..., all beyond row j + 1."""
-    p, c = (_row(j), _row(j + 1)), (j * WIDTH, (j + 1) * WIDTH)
-    r0 = _row(i)
+    p, c = (row_at(j), row_at(j + 1)), (j * WIDTH, (j + 1) * WIDTH)
+    r0 = row_at(i)
     r = (
         r0,
-        _row(i + 1) if rows > 1 else r0,
-        _row(i + 2) if rows > 2 else r0,
-        _row(i + 3) if rows > 3 else r0,
+        row_at(i + 1) if rows > 1 else r0,
+        row_at(i + 2) if rows > 2 else r0,
+        row_at(i + 3) if rows > 3 else r0,
     )
     left, across, right = load(a, p[0] + c[0]), load(a, p[1] + c[0]), load(a, p[1] + c[1])
     eliminate_tile(a, r, p, c, left, across, right)
 
 
 @jit
-def _factor_lanes(a, n):
+def factor_lanes(a, n):
     """Cholesky factors, in place, of `n` packed rows of lanes, with *reciprocal* diagonals.
 
     A right-hand side packed as one more row comes out as the forward solution. Rows go in blocks
@@ -292,19 +293,19 @@ def _factor_lanes(a, n):
                 _eliminate_packed(a, i, min(4, end - i), j)
             for r in range(i, min(i + 4, end)):
                 for c in range(i, r + 1):
-                    x = load(a, _row(r) + c * WIDTH)
+                    x = load(a, row_at(r) + c * WIDTH)
                     for k in range(0, c * WIDTH, WIDTH):
-                        x = subtract_product(x, load(a, _row(r) + k), load(a, _row(c) + k))
-                    last = load(a, _row(c) + c * WIDTH)
+                        x = subtract_product(x, load(a, row_at(r) + k), load(a, row_at(c) + k))
+                    last = load(a, row_at(c) + c * WIDTH)
                     x = multiply(x, last) if c < r else reciprocal_root(x)
-                    store(a, _row(r) + c * WIDTH, x)
+                    store(a, row_at(r) + c * WIDTH, x)
 
 
 @jit
-def _solve_upper_lanes(a, x, n):
-    """Solve L' y = x in place, L as `_factor_lanes` leaves it."""
+def solve_upper_lanes(a, x, n):
+    """Solve L' y = x in place, L as `factor_lanes` leaves it."""
     for i in range(n - 1, -1, -1):
-        row = _row(i)
+        row = row_at(i)
         y = multiply(load(x, i * WIDTH), load(a, row + i * WIDTH))
         store(x, i * WIDTH, y)
         for k in range(0, i * WIDTH, WIDTH):
@@ -312,7 +313,21 @@ def _solve_upper_lanes(a, x, n):
 
 
 @jit
-def _complete_lanes(inverse_root, root, whitened, x, depth):
+def solve_lanes(a, x, n):
+    """Replace x by L'^-1 (L^-1 b + x), L the factor of `n` packed rows and b the row after them.
+
+    A draw of the Gaussian of that precision and linear term where x comes in as standard normal
+    noise, its mean where x comes in as 0. The rows become factors as by `factor_lanes`.
+    """
+    factor_lanes(a, n + 1)
+    last = row_at(n)
+    for k in range(0, n * WIDTH, WIDTH):
+        store(x, k, add(load(x, k), load(a, last + k)))
+    solve_upper_lanes(a, x, n)
+
+
+@jit
+def complete_lanes(inverse_root, root, whitened, x, depth):
     """Fill coordinates ``depth..n-1`` of x from the prior's conditional given the first `depth`.
 
     With z = L x standard normal under the prior (L the inverse of `root`), the leading z follow
@@ -351,7 +366,7 @@ def sample_diagonal_posteriors(
     inverse_root = invert_lower(root)
     precision = np.zeros((n, n))
     reached = 0
-    packed = np.empty(_row(n + 1))
+    packed = np.empty(row_at(n + 1))
     x = np.empty(n * WIDTH)
     whitened = np.empty(n * WIDTH)
     for group in range(worker, (num_rows + WIDTH - 1) // WIDTH, pieces):
@@ -364,27 +379,25 @@ def sample_diagonal_posteriors(
                     precision[i, j] += inverse_root[reached, i] * inverse_root[reached, j]
             reached += 1
         for i in range(depth):
-            row = _row(i)
+            row = row_at(i)
             for j in range(i + 1):
                 store(packed, row + j * WIDTH, splat(precision[i, j]))
         for lane in range(WIDTH):
             r = order[first + min(lane, width - 1)]
             m = min(r, mean.shape[0] - 1)
             for i in range(depth):
-                packed[_row(i) + i * WIDTH + lane] += J[r, i]
-                packed[_row(depth) + i * WIDTH + lane] = h[r, i] - J[r, i] * mean[m, i]
-            packed[_row(depth) + depth * WIDTH + lane] = 1.0
-        _factor_lanes(packed, depth + 1)
+                packed[row_at(i) + i * WIDTH + lane] += J[r, i]
+                packed[row_at(depth) + i * WIDTH + lane] = h[r, i] - J[r, i] * mean[m, i]
+            packed[row_at(depth) + depth * WIDTH + lane] = 1.0
         for lane in range(width):
             state = open_stream(key, order[first + lane])
             for i in range(depth):
-                noise, state = normal(state)
-                x[i * WIDTH + lane] = packed[_row(depth) + i * WIDTH + lane] + noise
+                x[i * WIDTH + lane], state = normal(state)
             for i in range(depth, n):
                 whitened[i * WIDTH + lane], state = normal(state)
-        _solve_upper_lanes(packed, x, depth)
+        solve_lanes(packed, x, depth)
         if depth < n:
-            _complete_lanes(inverse_root, root, whitened, x, depth)
+            complete_lanes(inverse_root, root, whitened, x, depth)
         for lane in range(width):
             r = order[first + lane]
             m = min(r, mean.shape[0] - 1)

@@ -1,8 +1,7 @@
 """Access to draws of topic models: a chain's draws one after the other, and the model.
 
-Functions take a `Posterior`, or a plain mapping from names to arrays ``(chain, draw, ...)`` where
-they need the arrays alone. What needs the model, such as the link from psi to proportions, takes a
-`Posterior`.
+Functions that need only the arrays take a `Posterior` or a plain mapping from names to arrays
+``(chain, draw, ...)``. Functions that need the model, such as its link, take a `Posterior`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -107,7 +106,7 @@ def stick_order_of(posterior: Draws) -> IntArray:
 
 
 def regression_variables(posterior: Draws, data: Any) -> list[str]:
-    """What a structural topic model says of psi, of data that have covariates."""
+    """Names of the kept variables that the prior of psi depends on in a structural topic model."""
     absent = with_model(posterior).model.absent(data)
     return [name for name in _OF_REGRESSION if name not in absent]
 
@@ -164,7 +163,7 @@ def each_draw(
 
 
 def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
-    """The mean of what is not nan in some draws, one draw at a time in memory."""
+    """The mean over draws, nan left out; one draw at a time is in memory."""
     total, count = np.zeros(()), np.zeros(())
     for draw in draws:
         known = ~np.isnan(draw)
@@ -174,7 +173,7 @@ def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
 
 
 def quantile(values: FloatArray, at: float | list[float], axis: int) -> FloatArray:
-    """Quantiles of what is not nan; as fast as `numpy.quantile` where nothing is."""
+    """Quantiles, nan left out; as fast as `numpy.quantile` where there is no nan."""
     find = np.nanquantile if np.isnan(values).any() else np.quantile
     return np.asarray(find(values, at, axis=axis))
 

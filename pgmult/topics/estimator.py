@@ -288,7 +288,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Covariance of the topic proportions of a new document, ``(n_components, n_components)``.
 
         Of 20,000 documents simulated from draws of mu and Sigma, with a fixed seed: the sticks'
-        own covariance depends on their order and says little by itself.
+        own covariance depends on their order and is hard to interpret.
         """
         return np.asarray(np.cov(self._simulated_theta(), rowvar=False))
 
@@ -347,7 +347,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def _is_variational(self) -> bool:
-        """What was fitted last, whatever `method` says by now."""
+        """Whether the last fit was variational; `method` may have been changed since."""
         return hasattr(self, "variational_")
 
     def _forget(self) -> None:

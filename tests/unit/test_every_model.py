@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from every_model import MODELS
 from same_draws import check_shards_do_not_matter, check_threads_do_not_matter, forget_a_block
+from scipy.special import xlogy
 
 import pgmult
 from pgmult.core.typing import absent_of, coords_of, traits_of, variable
@@ -37,6 +38,8 @@ def in_small_blocks(name):
 FEW_ROWS = ("MultinomialLDS", "GroupedLogisticRegression")  # see the tests of these models
 IN_BLOCKS = ["GroupedLogisticRegression many"]
 IN_BLOCKS += [name for name in MODELS if not name.startswith(FEW_ROWS) and is_in_blocks(name)]
+
+WITH_THETA = [name for name in MODELS if "Topics" in name or name.startswith("UncollapsedLDA")]
 
 
 @cache
@@ -122,6 +125,20 @@ def test_the_log_likelihood_is_a_number_that_the_state_moves(name):
     values = [model.log_likelihood(one, data) for one in (state, other)]
     assert np.isfinite(values).all()
     assert values[0] != values[1]
+
+
+@pytest.mark.parametrize("name", WITH_THETA)
+def test_rows_of_topic_models_add_up_to_the_log_likelihood(name):
+    """Words are drawn from theta @ topics, by the topics of the document's own time or group."""
+    model, data, state = swept(name)
+    kept = set(model.dims) - absent_of(model, data)
+    draw = {key: variable(model, state, data, key) for key in kept}
+    probs = model.row_probs(draw, data)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    total = xlogy(model.observed_rows(data).counts, probs).sum()
+    assert model.log_likelihood(state, data) == pytest.approx(total, rel=1e-9)
+    with pytest.raises(ValueError, match="must have kept"):
+        model.row_probs({"effective_topics": draw["effective_topics"]}, data)
 
 
 @every_model

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.linalg import row_at, solve_lanes
 from pgmult.compiled.polya_gamma import draw_integer
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store
 from pgmult.compiled.streams import normal, open_stream
@@ -322,7 +322,7 @@ def sample_regressions(worker, start, stop, key, squares, linear, precision, out
     count groups of eight. Returns 0, or 1 + a row without a proper posterior.
     """
     num_rows, n = out.shape
-    packed = np.empty(_row(n + 1))
+    packed = np.empty(row_at(n + 1))
     x = np.empty(n * WIDTH)
     for group in range(start, stop):
         first = group * WIDTH
@@ -332,18 +332,16 @@ def sample_regressions(worker, start, stop, key, squares, linear, precision, out
             column = 0
             for i in range(n):
                 for j in range(i + 1):
-                    packed[_row(i) + j * WIDTH + lane] = squares[k, column]
+                    packed[row_at(i) + j * WIDTH + lane] = squares[k, column]
                     column += 1
-                packed[_row(i) + i * WIDTH + lane] += precision[k, i]
-                packed[_row(n) + i * WIDTH + lane] = linear[k, i]
-            packed[_row(n) + n * WIDTH + lane] = 1.0
-        _factor_lanes(packed, n + 1)
+                packed[row_at(i) + i * WIDTH + lane] += precision[k, i]
+                packed[row_at(n) + i * WIDTH + lane] = linear[k, i]
+            packed[row_at(n) + n * WIDTH + lane] = 1.0
         for lane in range(width):
             state = open_stream(key, first + lane)
             for i in range(n):
-                noise, state = normal(state)
-                x[i * WIDTH + lane] = packed[_row(n) + i * WIDTH + lane] + noise
-        _solve_upper_lanes(packed, x, n)
+                x[i * WIDTH + lane], state = normal(state)
+        solve_lanes(packed, x, n)
         for lane in range(width):
             for i in range(n):
                 out[first + lane, i] = x[i * WIDTH + lane]

@@ -127,7 +127,7 @@ def _look_back_time(persistence, step_var, mean, var, gain, count):
 
 @jit
 def _look_back(persistence, step_var, room, count):
-    """`_look_back_time` of all times; at the last there is nothing to come back from."""
+    """`_look_back_time` of all times; the last time has no later one."""
     mean, var, gain = room.mean, room.var, room.gain
     last = mean.shape[0] - 1
     for t in range(last):
@@ -401,7 +401,7 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
 
 @jit
 def _weigh_points(half, waiting, w, point, cos, sin):
-    """Log density of each chain that waits, at its angle, less that of the Student-t."""
+    """Log density of each unfinished chain at its angle, minus that of the Student-t."""
     value, here, both, there = w.rows[_VALUE], w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
     middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
     for i in range(waiting):

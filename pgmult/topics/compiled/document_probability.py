@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.linalg import row_at, solve_lanes
 from pgmult.compiled.polya_gamma import draw_integer
-from pgmult.compiled.simd import WIDTH, load, splat, store
+from pgmult.compiled.simd import WIDTH, splat, store
 from pgmult.compiled.sticks import probs_rows
 from pgmult.compiled.streams import log_gamma, normal, open_stream, uniform
 
-from .tokens import _dot
+from .tokens import dot
 
 
 @jit
@@ -45,18 +45,18 @@ def _draw_sticks(topic_counts, prior, psi, state):
     """Pólya-gamma variables and then the sticks of particles, `WIDTH` of them at a time.
 
     One Gibbs step on `psi`, given the counts of topics and the prior. Returns the stream's state; a
-    psi that is not finite tells of a precision that is no such thing.
+    psi that is not finite means that the precision is not positive definite.
     """
     precision, centre = prior.precision, prior.centre
     n = centre.shape[0]
-    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
+    packed, x = np.empty(row_at(n + 1)), np.empty(n * WIDTH)
     for first in range(0, psi.shape[0], WIDTH):
         width = min(WIDTH, psi.shape[0] - first)
         for i in range(n):
             for j in range(i + 1):
-                store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
-            store(packed, _row(n) + i * WIDTH, splat(0.0))
-        store(packed, _row(n) + n * WIDTH, splat(1.0))
+                store(packed, row_at(i) + j * WIDTH, splat(precision[i, j]))
+            store(packed, row_at(n) + i * WIDTH, splat(0.0))
+        store(packed, row_at(n) + n * WIDTH, splat(1.0))
         for lane in range(width):
             r = first + lane
             reaching = topic_counts[r].sum()
@@ -64,17 +64,14 @@ def _draw_sticks(topic_counts, prior, psi, state):
                 if reaching == 0:
                     break
                 omega, state = draw_integer(reaching, psi[r, k], state)
-                packed[_row(k) + k * WIDTH + lane] += omega
+                packed[row_at(k) + k * WIDTH + lane] += omega
                 pull = topic_counts[r, k] - 0.5 * reaching - omega * centre[k]
-                packed[_row(n) + k * WIDTH + lane] = pull
+                packed[row_at(n) + k * WIDTH + lane] = pull
                 reaching -= topic_counts[r, k]
-        _factor_lanes(packed, n + 1)
         for k in range(n):
-            store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
             for lane in range(width):
-                noise, state = normal(state)
-                x[k * WIDTH + lane] += noise
-        _solve_upper_lanes(packed, x, n)
+                x[k * WIDTH + lane], state = normal(state)
+        solve_lanes(packed, x, n)
         for lane in range(width):
             for k in range(n):
                 psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
@@ -149,7 +146,7 @@ def _fill_dots(entries, relative, d, theta, dots):
     """Probability under theta of each entry's word, relative to the background."""
     indptr, words, _ = entries
     for entry in range(indptr[d], indptr[d + 1]):
-        dots[entry - indptr[d]] = _dot(theta, relative[words[entry]])
+        dots[entry - indptr[d]] = dot(theta, relative[words[entry]])
 
 
 @jit
@@ -253,7 +250,7 @@ def _allocate_tokens(tokens, relative, theta, topic_counts, state):
     for token in tokens:
         there = relative[token]
         u, state = uniform(state)
-        topic_counts[_pick_topic(theta, there, u * _dot(theta, there))] += 1
+        topic_counts[_pick_topic(theta, there, u * dot(theta, there))] += 1
     return state
 
 
@@ -288,7 +285,7 @@ def filter_sticks(worker, start, stop, key, entries, relative, prior, particles,
             for i in range(tokens.size):
                 probs_rows(worker, 0, particles, psi, order, theta)
                 for r in range(particles):
-                    weights[r] = _dot(theta[r], relative[tokens[i]])
+                    weights[r] = dot(theta[r], relative[tokens[i]])
                 out[d, run] += _weigh_particles(weights)
                 if i == tokens.size - 1 or out[d, run] == -math.inf:
                     break
@@ -323,7 +320,7 @@ def filter_dirichlet(worker, start, stop, key, entries, relative, alpha, particl
             for i in range(tokens.size):
                 there = relative[tokens[i]]
                 for r in range(particles):
-                    weights[r] = _dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
+                    weights[r] = dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
                 out[d, run] += _weigh_particles(weights)
                 if i == tokens.size - 1 or out[d, run] == -math.inf:
                     break
@@ -332,7 +329,7 @@ def filter_dirichlet(worker, start, stop, key, entries, relative, alpha, particl
                 for r in range(particles):
                     expected = alpha + topic_counts[r]
                     u, state = uniform(state)
-                    topic_counts[r, _pick_topic(expected, there, u * _dot(expected, there))] += 1
+                    topic_counts[r, _pick_topic(expected, there, u * dot(expected, there))] += 1
                     state = _draw_theta(alpha, topic_counts[r], theta, state)
                     state = _allocate_tokens(
                         tokens[: i + 1], relative, theta, topic_counts[r], state

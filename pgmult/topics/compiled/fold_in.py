@@ -1,7 +1,7 @@
 """Gibbs sweeps over documents alone, the topics and the Gaussian of their sticks fixed.
 
 A document's random numbers come from a stream that its words choose (`document_ids`), not its row:
-the same document gets the same draws whatever stands beside it.
+equal documents get equal draws, which do not depend on the other documents.
 """
 
 import math
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.linalg import row_at, solve_lanes
 from pgmult.compiled.polya_gamma import draw_integer
-from pgmult.compiled.simd import WIDTH, load, store
+from pgmult.compiled.simd import WIDTH
 from pgmult.compiled.sticks import probs_rows
 from pgmult.compiled.streams import normal, open_stream, uniform
 
-from .tokens import _dot
+from .tokens import dot
 
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _HALF = np.uint64(32)
@@ -35,7 +35,7 @@ class Given(NamedTuple):
 
 @jit
 def document_ids(worker, start, stop, entries, out):
-    """out[d] = a hash of document d's words and counts, whatever the order of its entries."""
+    """out[d] = a hash of document d's words and counts that ignores the order of its entries."""
     indptr, words, counts = entries
     for d in range(start, stop):
         total = np.uint64(0)
@@ -54,7 +54,7 @@ def _allocate_document(d, entries, by_word, theta, topic_counts, state):
     topic_counts[:] = 0
     for entry in range(indptr[d], indptr[d + 1]):
         there = by_word[words[entry]]
-        total = _dot(theta, there)
+        total = dot(theta, there)
         for _ in range(counts[entry]):
             u, state = uniform(state)
             running, k = 0.0, 0
@@ -87,7 +87,7 @@ def fold_in(worker, start, stop, key, ids, entries, given, sweeps, psi, theta):
     """
     precisions, which, centre, order = given.precisions, given.which, given.centre, given.order
     n = precisions.shape[1]
-    packed = np.empty(_row(n + 1))
+    packed = np.empty(row_at(n + 1))
     x = np.empty(n * WIDTH)
     topic_counts = np.empty(n + 1, dtype=np.int64)
     states = np.empty((WIDTH, 4), dtype=np.uint64)
@@ -103,10 +103,10 @@ def fold_in(worker, start, stop, key, ids, entries, given, sweeps, psi, theta):
                 precision = precisions[which[min(d, which.size - 1)]]
                 for i in range(n):
                     for j in range(i + 1):
-                        packed[_row(i) + j * WIDTH + lane] = precision[i, j]
-                packed[_row(n) + n * WIDTH + lane] = 1.0
+                        packed[row_at(i) + j * WIDTH + lane] = precision[i, j]
+                packed[row_at(n) + n * WIDTH + lane] = 1.0
                 for k in range(n):
-                    packed[_row(n) + k * WIDTH + lane] = 0.0
+                    packed[row_at(n) + k * WIDTH + lane] = 0.0
             for lane in range(width):
                 d = first + lane
                 state = (states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3])
@@ -117,22 +117,15 @@ def fold_in(worker, start, stop, key, ids, entries, given, sweeps, psi, theta):
                         break
                     count = topic_counts[order[k]]
                     omega, state = draw_integer(reaching, psi[d, k], state)
-                    packed[_row(k) + k * WIDTH + lane] += omega
-                    packed[_row(n) + k * WIDTH + lane] = (
+                    packed[row_at(k) + k * WIDTH + lane] += omega
+                    packed[row_at(n) + k * WIDTH + lane] = (
                         count - 0.5 * reaching - omega * centre[c, k]
                     )
                     reaching -= count
-                states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
-            _factor_lanes(packed, n + 1)
-            for k in range(0, n * WIDTH, WIDTH):
-                store(x, k, load(packed, _row(n) + k))
-            for lane in range(width):
-                state = (states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3])
                 for k in range(n):
-                    noise, state = normal(state)
-                    x[k * WIDTH + lane] += noise
+                    x[k * WIDTH + lane], state = normal(state)
                 states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
-            _solve_upper_lanes(packed, x, n)
+            solve_lanes(packed, x, n)
             for lane in range(width):
                 c = min(first + lane, centre.shape[0] - 1)
                 for k in range(n):

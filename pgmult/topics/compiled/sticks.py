@@ -24,11 +24,10 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import (
-    _complete_lanes,
-    _factor_lanes,
-    _row,
-    _solve_upper_lanes,
+    complete_lanes,
     invert_lower,
+    row_at,
+    solve_lanes,
 )
 from pgmult.compiled.polya_gamma import draw_integer
 from pgmult.compiled.simd import (
@@ -155,7 +154,7 @@ def sample_sticks(
     for i in range(room):
         precision[i, i] = 1.0
     grown = 0
-    packed = np.empty(_row(n + 1))
+    packed = np.empty(row_at(n + 1))
     solution = np.empty(n * WIDTH)
     size = room * WIDTH
     x, others, pull = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -213,34 +212,30 @@ def sample_sticks(
         for lane in range(WIDTH):
             found = num_used[lane]
             for i in range(most):
-                row = _row(i) + lane
+                row = row_at(i) + lane
                 if i < found:
                     k = used[lane, i]
                     for j in range(i):
                         packed[row + j * WIDTH] = precision[k, used[lane, j]]
                     packed[row + i * WIDTH] = precision[k, k] + omega[lane, i]
                     at = k * WIDTH + lane
-                    packed[_row(most) + i * WIDTH + lane] = (
+                    packed[row_at(most) + i * WIDTH + lane] = (
                         taken[at] - 0.5 * reaching[at] - omega[lane, i] * centre[at] - pull[at]
                     )
                 else:  # nothing to solve for
                     for j in range(i):
                         packed[row + j * WIDTH] = 0.0
                     packed[row + i * WIDTH] = 1.0
-                    packed[_row(most) + i * WIDTH + lane] = 0.0
+                    packed[row_at(most) + i * WIDTH + lane] = 0.0
                     solution[i * WIDTH + lane] = 0.0
-            packed[_row(most) + most * WIDTH + lane] = 1.0
-        _factor_lanes(packed, most + 1)
-        for i in range(most):
-            at = i * WIDTH
-            store(solution, at, add(load(solution, at), load(packed, _row(most) + at)))
-        _solve_upper_lanes(packed, solution, most)
+            packed[row_at(most) + most * WIDTH + lane] = 1.0
+        solve_lanes(packed, solution, most)
         for lane in range(WIDTH):
             for i in range(num_used[lane]):
                 x[used[lane, i] * WIDTH + lane] = solution[i * WIDTH + lane]
         _propose_lanes(precision, whole, centre, taken, reaching, noise, thresholds, pull, x)
         if depth < n:
-            _complete_lanes(inverse_root, root, whitened, x, depth)
+            complete_lanes(inverse_root, root, whitened, x, depth)
         for lane in range(width):
             r = by_depth[first + lane]
             m = min(r, mean.shape[0] - 1)

@@ -103,7 +103,7 @@ def _pick_exactly(d, w, u, theta, topics):
 
 @jit
 def _count(pending, num_pending, tally):
-    """Add what is pending to the tally: many misses of the cache at a time."""
+    """Add pending words to the tally: together, so that cache misses overlap."""
     for i in range(num_pending):
         tally[pending[i]] += 1
 
@@ -177,7 +177,8 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
 
 
 @jit(reassociate=True)
-def _dot(a, b):
+def dot(a, b):
+    """Sum of products; other rounding than `pgmult.compiled.vectors.dot`."""
     total = a[0] * b[0]
     for k in range(1, a.shape[0]):
         total += a[k] * b[k]
@@ -189,7 +190,7 @@ def entry_probs(worker, start, stop, indptr, words, theta, by_word, out):
     """Write the probability of each entry's word in its document, (theta @ topics)[d, w]."""
     for d in range(start, stop):
         for entry in range(indptr[d], indptr[d + 1]):
-            out[entry] = _dot(theta[d], by_word[words[entry]])
+            out[entry] = dot(theta[d], by_word[words[entry]])
 
 
 @jit

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes, solve_upper_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtract_product
+from pgmult.compiled.vectors import dot
 
 from .tokens import Entries
-from .variational_topics import _add_crossproducts, _invert_lanes
+from .variational_topics import add_crossproducts, invert_lanes, squares_lanes
 
 FloatArray, IntArray, BoolArray = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
 
@@ -33,14 +34,6 @@ _MOST_HALVINGS = 40
 _SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
 _SLACK = 1e-12  # of a value: what rounding may take from a rise
 _LARGEST = 700.0  # exponent
-
-
-@jit(reassociate=True)
-def _dot(a, b):
-    total = 0.0
-    for k in range(a.shape[0]):
-        total += a[k] * b[k]
-    return total
 
 
 @jit
@@ -104,7 +97,7 @@ def _allocate_words(d, tokens, mean, found):
     score = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
         there = by_word[words[entry]]
-        total = _dot(shares, there)
+        total = dot(shares, there)
         if not total > 0.0:
             return math.nan
         score += counts[entry] * (math.log(total) + shift)
@@ -180,7 +173,7 @@ def _level(method, count, score, mean, prior, var, rho, pull):
 def _load_curvatures(precision, rho, scaled, packed):
     """H of each lane, packed; `rho` and `scaled` = N rho are rows of lanes."""
     for i in range(precision.shape[0]):
-        row, left = _row(i), load(scaled, i * WIDTH)
+        row, left = row_at(i), load(scaled, i * WIDTH)
         for j in range(i + 1):
             x = subtract_product(splat(precision[i, j]), left, load(rho, j * WIDTH))
             store(packed, row + j * WIDTH, x)
@@ -194,23 +187,11 @@ def _product_lanes(a, x, y, n):
     for k in range(n):
         store(y, k * WIDTH, splat(0.0))
     for i in range(n):
-        row, total = _row(i), splat(0.0)
+        row, total = row_at(i), splat(0.0)
         for k in range(0, (i + 1) * WIDTH, WIDTH):
             total = add_product(total, load(a, row + k), load(x, k))
         for k in range(0, (i + 1) * WIDTH, WIDTH):
             store(y, k, add_product(load(y, k), load(a, row + k), total))
-
-
-@jit
-def _squares_lanes(a, y, n):
-    """Write the diagonal of A' A into y."""
-    for k in range(n):
-        store(y, k * WIDTH, splat(0.0))
-    for i in range(n):
-        row = _row(i)
-        for k in range(0, (i + 1) * WIDTH, WIDTH):
-            x = load(a, row + k)
-            store(y, k, add_product(load(y, k), x, x))
 
 
 @jit
@@ -220,8 +201,8 @@ def _add_trace_gradient(count, rho, variances, products, gradient):
     `variances` are the diagonal of S and `products` S rho.
     """
     n = rho.shape[0]
-    mean_variance = _dot(rho, variances)
-    quadratic = _dot(rho, products)
+    mean_variance = dot(rho, variances)
+    quadratic = dot(rho, products)
     for k in range(n):
         inner = mean_variance - variances[k] + 2.0 * (products[k] - quadratic)
         gradient[k] += 0.5 * count * rho[k] * inner
@@ -256,7 +237,7 @@ def _idle_lanes(n):
         np.full(WIDTH, -1), np.empty((WIDTH, n)), np.zeros((WIDTH, n)), np.zeros((WIDTH, n)),
         np.empty((WIDTH, n)), np.empty((WIDTH, n)), np.empty(WIDTH), np.empty(WIDTH),
         np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.zeros(WIDTH, dtype=np.int64),
-        np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(_row(n + 1)),
+        np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(row_at(n + 1)),
         np.empty(n), np.empty(n),
     )  # fmt: skip
 
@@ -313,12 +294,10 @@ def _solve_steps(lanes, precision):
     for lane in range(WIDTH):
         is_busy, gradient = lanes.document[lane] >= 0, lanes.gradient[lane]
         for k in range(n):
-            packed[_row(n) + k * WIDTH + lane] = gradient[k] if is_busy else 0.0
-        packed[_row(n) + n * WIDTH + lane] = 1.0
-    _factor_lanes(packed, n + 1)
-    for k in range(n):
-        store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
-    _solve_upper_lanes(packed, x, n)
+            packed[row_at(n) + k * WIDTH + lane] = gradient[k] if is_busy else 0.0
+        packed[row_at(n) + n * WIDTH + lane] = 1.0
+    x[:] = 0.0
+    solve_lanes(packed, x, n)
 
 
 @jit
@@ -343,14 +322,14 @@ def _full_delta_steps(lanes, totals, precision, squares, products, row):
     n = precision.shape[0]
     packed, rho = lanes.packed, lanes.here_rho
     _load_curvatures(precision, lanes.rho, lanes.scaled, packed)
-    _factor_lanes(packed, n)
+    factor_lanes(packed, n)
     for lane in range(WIDTH):
         if lanes.document[lane] >= 0:
             for k in range(n):  # the diagonal of the factor is stored as its reciprocal
-                lanes.value[lane] += math.log(packed[_row(k) + k * WIDTH + lane])
-    _invert_lanes(packed, n, row)
+                lanes.value[lane] += math.log(packed[row_at(k) + k * WIDTH + lane])
+    invert_lanes(packed, n, row)
     _product_lanes(packed, lanes.rho, products, n)
-    _squares_lanes(packed, squares, n)
+    squares_lanes(packed, squares, n)
     variances, sent = np.empty(n), np.empty(n)
     for lane in range(WIDTH):
         d = lanes.document[lane]
@@ -369,7 +348,7 @@ def _full_delta_steps(lanes, totals, precision, squares, products, row):
 
 @jit
 def _settle(lanes, tolerance, max_steps, tokens, found):
-    """Take trials that rise enough, halve steps that do not, and let go of what is done.
+    """Accept trials that raise the level enough, halve the other steps, and free finished lanes.
 
     Returns 0, or 1 + a document for which H is singular to working precision.
     """
@@ -494,7 +473,7 @@ def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_
     mean, var, precision = found.mean, found.var, prior.precision
     num_documents, n = mean.shape
     pieces = cov_sums.shape[0]
-    packed, summed = np.empty(_row(n)), np.empty(_row(n))
+    packed, summed = np.empty(row_at(n)), np.empty(row_at(n))
     rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
     squares, row = np.empty(n * WIDTH), np.empty(n * WIDTH)
     here_rho, here_pull, known_var = np.empty(n), np.empty(n), np.zeros(n)
@@ -538,12 +517,12 @@ def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_
                 continue
             _rho_of_lanes(first, width, totals, mean, rho, scaled)
             _load_curvatures(precision, rho, scaled, packed)
-            _factor_lanes(packed, n)
+            factor_lanes(packed, n)
             for lane in range(width):
                 for k in range(n):
-                    levels[first + lane] += math.log(packed[_row(k) + k * WIDTH + lane])
-            _invert_lanes(packed, n, row)
-            _squares_lanes(packed, squares, n)
+                    levels[first + lane] += math.log(packed[row_at(k) + k * WIDTH + lane])
+            invert_lanes(packed, n, row)
+            squares_lanes(packed, squares, n)
             for lane in range(width):
                 d = first + lane
                 for k in range(n):
@@ -551,11 +530,11 @@ def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_
             for lane in range(width, WIDTH):
                 packed[lane::WIDTH] = 0.0
             for i in range(n):
-                _add_crossproducts(packed, i, n, summed)
+                add_crossproducts(packed, i, n, summed)
         if is_full:
             for i in range(n):
                 for j in range(i + 1):
-                    at = _row(i) + j * WIDTH
+                    at = row_at(i) + j * WIDTH
                     cov_sums[piece, i, j] = summed[at : at + WIDTH].sum()
     return 0
 
@@ -581,7 +560,7 @@ def mean_softmax(worker, start, stop, is_full, totals, precision, mean, var, noi
     S_d is H^-1 where `is_full`, and the diagonal of `var` where not.
     """
     num_points, n = noise.shape
-    packed = np.empty(_row(n))
+    packed = np.empty(row_at(n))
     rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
     x, psi = np.empty(n * WIDTH), np.empty(n)
     weight = 0.5 / num_points
@@ -590,13 +569,13 @@ def mean_softmax(worker, start, stop, is_full, totals, precision, mean, var, noi
         if is_full:
             _rho_of_lanes(first, width, totals, mean, rho, scaled)
             _load_curvatures(precision, rho, scaled, packed)
-            _factor_lanes(packed, n)
+            factor_lanes(packed, n)
         out[first : first + width] = 0.0
         for point in range(num_points):
             for k in range(n):
                 store(x, k * WIDTH, splat(noise[point, k]))
             if is_full:
-                _solve_upper_lanes(packed, x, n)
+                solve_upper_lanes(packed, x, n)
             else:
                 for lane in range(width):
                     for k in range(n):

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes, solve_upper_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 
-from .tokens import _dot
+from .tokens import dot
 
 FloatArray, IntArray = NDArray[np.float64], NDArray[np.int64]
 
@@ -46,13 +46,13 @@ class Found(NamedTuple):
 
 
 @jit
-def _invert_lanes(a, n, row):
-    """Factors as `_factor_lanes` leaves them become their inverses, in place.
+def invert_lanes(a, n, row):
+    """Factors as `factor_lanes` leaves them become their inverses, in place.
 
     Tiles of four columns stay in registers; `row` is room for one row.
     """
     for i in range(n):
-        here = _row(i)
+        here = row_at(i)
         last = multiply(load(a, here + i * WIDTH), splat(-1.0))
         for k in range(0, i * WIDTH, WIDTH):
             store(row, k, multiply(load(a, here + k), last))
@@ -61,9 +61,9 @@ def _invert_lanes(a, n, row):
             first, second = load(row, j * WIDTH), load(row, (j + 1) * WIDTH)
             third = load(row, (j + 2) * WIDTH)
             here0, here1, here2 = (
-                _row(j) + j * WIDTH,
-                _row(j + 1) + j * WIDTH,
-                _row(j + 2) + j * WIDTH,
+                row_at(j) + j * WIDTH,
+                row_at(j + 1) + j * WIDTH,
+                row_at(j + 2) + j * WIDTH,
             )
             x0 = multiply(first, load(a, here0))
             x0 = add_product(x0, second, load(a, here1))
@@ -73,7 +73,7 @@ def _invert_lanes(a, n, row):
             x2 = multiply(third, load(a, here2 + 2 * WIDTH))
             x3 = splat(0.0)
             for k in range(j + 3, i):
-                there, scale = _row(k) + j * WIDTH, load(row, k * WIDTH)
+                there, scale = row_at(k) + j * WIDTH, load(row, k * WIDTH)
                 x0 = add_product(x0, scale, load(a, there))
                 x1 = add_product(x1, scale, load(a, there + WIDTH))
                 x2 = add_product(x2, scale, load(a, there + 2 * WIDTH))
@@ -86,16 +86,28 @@ def _invert_lanes(a, n, row):
         while j < i:
             x = splat(0.0)
             for k in range(j, i):
-                x = add_product(x, load(row, k * WIDTH), load(a, _row(k) + j * WIDTH))
+                x = add_product(x, load(row, k * WIDTH), load(a, row_at(k) + j * WIDTH))
             store(a, here + j * WIDTH, x)
             j += 1
+
+
+@jit
+def squares_lanes(a, y, n):
+    """Write the diagonal of A' A into y."""
+    for k in range(n):
+        store(y, k * WIDTH, splat(0.0))
+    for i in range(n):
+        row = row_at(i)
+        for k in range(0, (i + 1) * WIDTH, WIDTH):
+            x = load(a, row + k)
+            store(y, k, add_product(load(y, k), x, x))
 
 
 @jit
 def _load_precision(precision, packed):
     """The lower triangle of one matrix into all lanes."""
     for i in range(precision.shape[0]):
-        row = _row(i)
+        row = row_at(i)
         for j in range(i + 1):
             store(packed, row + j * WIDTH, splat(precision[i, j]))
 
@@ -106,7 +118,7 @@ def _load_posteriors(precision, J, first, width, packed):
     _load_precision(precision, packed)
     for lane in range(width):
         for i in range(precision.shape[0]):
-            packed[_row(i) + i * WIDTH + lane] += J[first + lane, i]
+            packed[row_at(i) + i * WIDTH + lane] += J[first + lane, i]
 
 
 @jit
@@ -152,7 +164,7 @@ def _allocate_expected(d, entries, given, found):
         taken[k] = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
         there = given.by_word[words[entry]]
-        total = _dot(theta, there)
+        total = dot(theta, there)
         if not total > 0.0:
             return math.nan
         weight = counts[entry] / total
@@ -183,9 +195,9 @@ def _load_systems(document, given, found, packed):
                 slope = 0.25 if xi < 1e-4 else math.tanh(0.5 * xi) / (2.0 * xi)
                 J[k] = reaching * slope
                 h[k] = count - 0.5 * reaching
-                packed[_row(k) + k * WIDTH + lane] += J[k]
-                packed[_row(n) + k * WIDTH + lane] = h[k] - J[k] * given.centre[k]
-        packed[_row(n) + n * WIDTH + lane] = 1.0
+                packed[row_at(k) + k * WIDTH + lane] += J[k]
+                packed[row_at(n) + k * WIDTH + lane] = h[k] - J[k] * given.centre[k]
+        packed[row_at(n) + n * WIDTH + lane] = 1.0
 
 
 @jit
@@ -202,7 +214,7 @@ def _score(d, lane, shift, entries, given, found, packed):
     for k in range(mean.shape[0]):  # precision (mean - centre) is h - J mean: normal equations
         score -= 0.5 * (mean[k] - given.centre[k]) * (h[k] - J[k] * mean[k])
         score += 0.5 * J[k] * var[k]
-        score += math.log(packed[_row(k) + k * WIDTH + lane])
+        score += math.log(packed[row_at(k) + k * WIDTH + lane])
     return score
 
 
@@ -217,7 +229,7 @@ def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, f
     Gaussian is not proper.
     """
     n = given.precision.shape[0]
-    packed, x = np.empty(_row(n + 1)), np.zeros(n * WIDTH)
+    packed, x = np.empty(row_at(n + 1)), np.zeros(n * WIDTH)
     squares, row = np.empty(n * WIDTH), np.empty(n * WIDTH)
     document, before = np.full(WIDTH, -1), np.empty(n + 1)
     upcoming = start
@@ -232,16 +244,10 @@ def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, f
         if document.max() < 0:
             return 0
         _load_systems(document, given, found, packed)
-        _factor_lanes(packed, n + 1)
-        for k in range(0, n * WIDTH, WIDTH):
-            store(x, k, load(packed, _row(n) + k))
-            store(squares, k, splat(0.0))
-        _solve_upper_lanes(packed, x, n)
-        _invert_lanes(packed, n, row)
-        for i in range(n):
-            for k in range(0, (i + 1) * WIDTH, WIDTH):
-                y = load(packed, _row(i) + k)
-                store(squares, k, add_product(load(squares, k), y, y))
+        x[:] = 0.0
+        solve_lanes(packed, x, n)
+        invert_lanes(packed, n, row)
+        squares_lanes(packed, squares, n)
         for lane in range(WIDTH):
             d = document[lane]
             if d < 0:
@@ -284,15 +290,15 @@ def expected_word_counts(worker, start, stop, by_words, weights, theta, by_word,
 
 
 @jit
-def _add_crossproducts(a, i, n, summed):
+def add_crossproducts(a, i, n, summed):
     """Add row i of A'A, A lower triangular, to `summed`, lane by lane."""
-    here = _row(i)
+    here = row_at(i)
     j = 0
     while j + 4 <= i + 1:
         x0, x1 = load(summed, here + j * WIDTH), load(summed, here + (j + 1) * WIDTH)
         x2, x3 = load(summed, here + (j + 2) * WIDTH), load(summed, here + (j + 3) * WIDTH)
         for r in range(i, n):
-            there = _row(r)
+            there = row_at(r)
             y = load(a, there + i * WIDTH)
             x0 = add_product(x0, y, load(a, there + j * WIDTH))
             x1 = add_product(x1, y, load(a, there + (j + 1) * WIDTH))
@@ -306,7 +312,7 @@ def _add_crossproducts(a, i, n, summed):
     while j <= i:
         x = load(summed, here + j * WIDTH)
         for r in range(i, n):
-            x = add_product(x, load(a, _row(r) + i * WIDTH), load(a, _row(r) + j * WIDTH))
+            x = add_product(x, load(a, row_at(r) + i * WIDTH), load(a, row_at(r) + j * WIDTH))
         store(summed, here + j * WIDTH, x)
         j += 1
 
@@ -319,8 +325,8 @@ def sum_covariances(worker, start, stop, precision, J, totals):
     """
     num_documents, n = J.shape
     pieces = totals.shape[0]
-    packed = np.empty(_row(n))
-    summed = np.empty(_row(n))
+    packed = np.empty(row_at(n))
+    summed = np.empty(row_at(n))
     row = np.empty(n * WIDTH)
     for piece in range(start, stop):
         summed[:] = 0.0
@@ -328,15 +334,15 @@ def sum_covariances(worker, start, stop, precision, J, totals):
         for first in range(num_documents * piece // pieces, end, WIDTH):
             width = min(WIDTH, end - first)
             _load_posteriors(precision, J, first, width, packed)
-            _factor_lanes(packed, n)
-            _invert_lanes(packed, n, row)
+            factor_lanes(packed, n)
+            invert_lanes(packed, n, row)
             for lane in range(width, WIDTH):
                 packed[lane::WIDTH] = 0.0
             for i in range(n):
-                _add_crossproducts(packed, i, n, summed)
+                add_crossproducts(packed, i, n, summed)
         for i in range(n):
             for j in range(i + 1):
-                at = _row(i) + j * WIDTH
+                at = row_at(i) + j * WIDTH
                 totals[piece, i, j] = summed[at : at + WIDTH].sum()
 
 
@@ -344,18 +350,18 @@ def sum_covariances(worker, start, stop, precision, J, totals):
 def mean_theta(worker, start, stop, precision, J, mean, noise, order, out):
     """out[d] = average of theta over psi = mean_d +- (precision + diag(J_d))^-1/2 noise_s."""
     num_points, n = noise.shape
-    packed = np.empty(_row(n))
+    packed = np.empty(row_at(n))
     x = np.empty(n * WIDTH)
     scale = 0.5 / num_points
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
         _load_posteriors(precision, J, first, width, packed)
-        _factor_lanes(packed, n)
+        factor_lanes(packed, n)
         out[first : first + width] = 0.0
         for point in range(num_points):
             for i in range(n):
                 store(x, i * WIDTH, splat(noise[point, i]))
-            _solve_upper_lanes(packed, x, n)
+            solve_upper_lanes(packed, x, n)
             for lane in range(width):
                 d = first + lane
                 one, other = scale, scale

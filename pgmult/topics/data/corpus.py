@@ -1,7 +1,7 @@
 """Word counts of documents: the data type of every topic model.
 
 A `Corpus` is a compressed sparse row matrix of counts, documents by words, with optional names.
-`as_corpus` makes one from whatever the user has and is the boundary that rejects bad counts.
+`as_corpus` makes one from any matrix of counts and refuses counts that are not valid.
 Empty documents and unused words are kept: they carry no information, and rows keep their numbers.
 """
 
@@ -222,7 +222,7 @@ class Corpus:
         return np.diff(self.indptr) + 64
 
     def rows(self, part: slice) -> Self:
-        """Neighbouring documents, for sweeps in blocks: nothing is copied, and no table is kept."""
+        """Neighbouring documents, for sweeps in blocks, as views; the table is left out."""
         rows = range(self.num_documents)[part]
         if rows.step != 1:
             raise ValueError(f"part must be of neighbouring documents, got {part}")
@@ -246,7 +246,7 @@ class Corpus:
         return {}
 
     def _more(self) -> str:
-        """What a subclass says of itself beside its size."""
+        """The rest of the printed form, in subclasses."""
         return ""
 
     def __repr__(self) -> str:

@@ -211,7 +211,7 @@ class DocumentTable:
 
 
 def _are_numbers(column: NDArray[Any]) -> bool:
-    """Whether a column of objects has numbers, beside cells without a value, and nothing else."""
+    """Whether a column of objects holds only numbers and missing values."""
     kinds = {type(cell) for cell in column.tolist()} if column.dtype.kind == "O" else set()
     numbers = {kind for kind in kinds if issubclass(kind, int | float) and kind is not bool}
     return bool(numbers) and kinds <= {*numbers, type(None)}

@@ -224,7 +224,7 @@ class CorpusWriter:
             )
         self._out = out.absolute()
         self.folder = self._out.with_name(self._out.name + ".part")
-        """Where the files are until all are complete; `finish` removes what is none of a corpus."""
+        """Where files are written until all are complete; `finish` removes files of other kinds."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = locked(
             self.folder, "another process is packing a corpus there", "nothing can be written there"

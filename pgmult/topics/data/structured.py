@@ -1,9 +1,9 @@
 """A corpus whose documents have covariates.
 
-`with_covariates` attaches what is known about each document (its year, its author's party) to a
-corpus: what may change how much it says of a topic, as a design matrix that begins with the
-intercept and random terms (`pgmult.formulas.design`), and what may change the words it says it
-in, as groups of documents (`pgmult.topics.data.groups`).
+`with_covariates` attaches covariates of documents (their year, their author's party) to a corpus.
+Prevalence covariates change the proportions of topics: they are a design matrix, whose first column
+is the intercept, and random terms (`pgmult.formulas.design`). Content covariates change the words
+of topics: they divide the documents into groups (`pgmult.topics.data.groups`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(1.0, size=(4, 6))

@@ -144,12 +144,12 @@ def antithetic_half(size: int) -> FloatArray:
 
 
 def num_pieces(num_documents: int) -> int:
-    """In how many parts a sum over documents is added up, whatever the number of threads."""
+    """Number of parts of a sum over documents; it does not depend on the number of threads."""
     return max(1, min(_MOST_PIECES, -(-num_documents // _PIECE)))
 
 
 def refuse_failed(statuses: list[int], what: str) -> None:
-    """Raise FloatingPointError where a kernel says 1 + a document."""
+    """Raise FloatingPointError for a kernel's nonzero statuses, which are 1 + a document."""
     failed = [status - 1 for status in statuses if status]
     if failed:
         raise FloatingPointError(

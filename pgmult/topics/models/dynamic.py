@@ -208,7 +208,7 @@ class DynamicTopics(NormalTopics):
         eta: FloatArray,
         data: TimedCorpus,
     ) -> dict[str, Any]:
-        """Fields of the state that say what words topics have."""
+        """The state's fields of topics and their words."""
         return {
             "base": base, "initial_var": initial_var, "drift_var": drift_var, "eta": eta,
             "topics": self.word_link(data).probs(eta),

@@ -126,7 +126,7 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         return self.word_concentration
 
     def _words_from_prior(self, rng: np.random.Generator, data: Any) -> dict[str, Any]:
-        """Fields of the state that say what words topics have, from their prior."""
+        """The state's fields of topics and their words, drawn from the prior."""
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         return {"topics": topics}
 

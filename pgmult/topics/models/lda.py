@@ -336,7 +336,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     def _alpha_sums(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
     ) -> tuple[IntArray, float]:
-        """What a block of documents says of alpha, nothing where that is not learned."""
+        """Sums over a block of documents that alpha depends on; empty where alpha is fixed."""
         if self.alpha is not None:
             return np.zeros(0, dtype=np.int64), 0.0
         return concentration_sums(rng, alpha, topic_counts)

@@ -483,7 +483,7 @@ class StructuralTopics(GaussianTopics):
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(num_topics - 1,)``.
 
-        With Sigma it says how topics go together in documents of the same covariates.
+        With Sigma it determines how topics correlate in documents of the same covariates.
         """
         parts = blocks(data.num_documents, self.block_rows)
         total = Total()

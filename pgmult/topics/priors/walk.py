@@ -45,7 +45,7 @@ def mean_walk(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedRows:
-    """What rows ~ N(means[times], Sigma) say about means and Sigma.
+    """Sufficient statistics of rows ~ N(means[times], Sigma) for means and Sigma.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class TimedRows:
         )
 
     def log_evidence(self, start: NormalInverseWishart, drift_var: float) -> float:
-        """Log probability of the rows under `mean_walk`, up to a constant whatever the drift.
+        """Log probability of the rows under `mean_walk`, up to a constant without the drift.
 
         Means and Sigma are integrated out.
         """

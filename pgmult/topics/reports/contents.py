@@ -265,7 +265,7 @@ def _within(posterior: Posterior) -> dict[str, tuple[float, float]]:
 
 
 def _or_nan(values: FloatArray) -> FloatArray:
-    """With a number in it, if all are undefined: what never changes has nothing to mix."""
+    """The values, with 1 appended if all are nan: a variable that never changes has mixed."""
     flat = np.atleast_1d(values)
     return np.append(flat, 1.0) if np.isnan(flat).all() else flat
 

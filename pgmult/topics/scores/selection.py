@@ -83,7 +83,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopicChoice(Tabled):
-    """Candidates by number of topics; printed, a table and what it says.
+    """Candidates by number of topics; printed as a table with a summary in words.
 
     Attributes
     ----------

@@ -195,7 +195,7 @@ class PredictiveChecks:
         return "\n\n".join(["\n".join(verdict), *map(str, self.tables())])
 
     def to_dataframe(self) -> Any:
-        """All tables below each other as a pandas data frame; ``of`` says of what they are."""
+        """All tables as one pandas data frame; column ``of`` names the table of each row."""
         each = [table.columns for table in self.tables()]
         columns = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         of = np.repeat([one.of for one in self.dependence], len(self.names))

@@ -28,7 +28,7 @@ from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
 FEW_TOKENS = 50
-"""With fewer tokens of a topic, a group says hardly anything of how it words it."""
+"""A group with fewer tokens of a topic has too little data on its words."""
 
 _PER = 1000.0  # words of text, that probabilities are told by
 
@@ -76,7 +76,7 @@ class GroupWords(Estimand):
 
     @property
     def is_faint(self) -> bool:
-        """Whether a group has too few tokens of the topic to tell."""
+        """Whether either group has fewer than `FEW_TOKENS` tokens of the topic."""
         return min(self.tokens) < FEW_TOKENS
 
     def table(self, probability: float | None = None) -> Table:
@@ -137,7 +137,7 @@ class GroupWords(Estimand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Content(Tabled):
-    """Words of topics by group of documents; printed, a table of what each group says most.
+    """Words of topics by group of documents; printed as a table of each group's leading words.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Content(Tabled):
         num_words: int = 10,
         probability: float = 0.9,
     ) -> GroupWords:
-        """The words that tell two groups apart in a topic.
+        """The words of a topic that two groups use most differently.
 
         Parameters
         ----------

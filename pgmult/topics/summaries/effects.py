@@ -143,11 +143,11 @@ class OfTopics(Estimand):
 
     @property
     def _order(self) -> IntArray:
-        """Topics by what is said of them last, the largest first."""
+        """Topics in decreasing order of their mean in the last row."""
         return np.argsort(-self.mean[-1], kind="stable")
 
     def _forest(self, rows: IntArray, **options: Any) -> Forest:
-        """Some rows of what is said of each topic, in percent."""
+        """A forest plot of some rows, in percent, topics in order of the last."""
         order = self._order
         mean, lower, upper = (100.0 * x[rows][:, order] for x in (self.mean, *self.interval()))
         return Forest(
@@ -258,7 +258,7 @@ class Effects(OfTopics):
         count = len(self.names)
 
         def down(values: FloatArray, *, compared: bool = True) -> FloatArray:
-            """Topic after topic; nan where nothing is compared."""
+            """Values topic by topic; nan in rows that others are compared with."""
             hidden = is_first[:, None] & compared
             return np.where(hidden, np.nan, values).T.ravel()
 
@@ -691,7 +691,7 @@ def _effects(
     variable: str | None,
     by: str | None = None,
 ) -> Effects:
-    """Effects of what is said of these chains."""
+    """`Effects` from draws pooled over these chains."""
     scope = scope_of(chains)
     return Effects(
         np.stack(draws), ("setting", "topic"),

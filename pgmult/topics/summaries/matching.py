@@ -78,8 +78,8 @@ def match_topics(posterior: Draws, *, reference: int | None = None) -> LabelMatc
 def _chain_means(posterior: Draws) -> FloatArray:
     """What each chain's topics say; by group, ``(chain, topic, group, word)``, where that differs.
 
-    Two chains may agree on a topic's words over all groups, and not on which group says them of
-    which topic: then they have not found the same topics.
+    Two chains may agree on a topic's average words and differ in the words of single groups; then
+    their topics are different.
     """
     chains = range(num_chains(posterior, "topics"))
     if "group_topics" not in posterior:

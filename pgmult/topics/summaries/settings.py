@@ -79,7 +79,7 @@ def lay_out(
 
 
 def as_column(name: Any, argument: str, columns: Sequence[str]) -> None:
-    """Refuse what is none of the columns."""
+    """Refuse a name that is not one of the columns."""
     if not isinstance(name, str) or name not in columns:
         raise ValueError(
             f"{argument} must be a column that prevalence depends on, one of"
@@ -221,7 +221,7 @@ def _plain(x: float) -> float | int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Others:
-    """Rows of what no setting says.
+    """Rows of the columns that no setting fixes.
 
     Attributes
     ----------

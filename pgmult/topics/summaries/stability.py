@@ -40,7 +40,7 @@ from pgmult.topics.draws import (
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
 STEADY = 0.3
-"""Counterparts no farther apart than this, in total variation, say the same."""
+"""Counterparts at most this far apart, in total variation, count as the same topic."""
 
 _WORDS = 4  # that name a topic in the table
 
@@ -95,7 +95,7 @@ class TopicStability(Tabled):
 
     @property
     def headline(self) -> str:
-        """What to say first, such as "16 of 20 topics were found by all 4 chains"."""
+        """The main result in words, such as "16 of 20 topics were found by all 4 chains"."""
         text = self.matches.headline("topics")
         return f"given one mode, {text}" if self.given_one_mode else text
 
@@ -190,7 +190,7 @@ def _others(matches: LabelMatches) -> FloatArray:
 
 
 def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicStability:
-    """Match the topics of all chains and say of each who found it.
+    """Match the topics of all chains and count, for each topic, the chains that found it.
 
     Parameters
     ----------

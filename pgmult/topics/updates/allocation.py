@@ -159,7 +159,7 @@ def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -
 
 
 class AllocatedTopics(SweepsInBlocks):
-    """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
+    """The methods of topic models that depend on psi, topics and topic counts alone."""
 
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi

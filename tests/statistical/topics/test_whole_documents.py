@@ -100,8 +100,8 @@ MUTANTS = {
         "_sticks_of_prior(Sticks(prior.precision, 0.0 * prior.root, prior.centre), psi, state)",
     ),
     ("filter_dirichlet", "mean theta plugged in"): (
-        "_dot(alpha + topic_counts[r], there) / (alpha.sum() + i)",
-        "_dot(alpha, there) / alpha.sum()",
+        "dot(alpha + topic_counts[r], there) / (alpha.sum() + i)",
+        "dot(alpha, there) / alpha.sum()",
     ),
     ("filter_dirichlet", "a token too many"): ("alpha.sum() + i)", "alpha.sum() + i + 1)"),
 }  # fmt: skip

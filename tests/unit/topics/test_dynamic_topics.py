@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pgmult import ConvergenceWarning, MvNormal, NormalInverseWishart, StickBreaking, sample
+from pgmult import MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus, split_tokens
 from pgmult.topics.priors.chains import ScalarChains
@@ -38,6 +38,8 @@ def data(counts):
 def test_times_become_steps_and_gaps_stay(data, counts):
     assert data.num_times == 6
     np.testing.assert_array_equal(data.time_labels, np.arange(1990, 1996))
+    np.testing.assert_array_equal(MODEL.coords(data)["time"], data.time_labels)
+    assert MODEL.coords(data)["word"][2] == "word2"
     np.testing.assert_array_equal(data.times[:5], [0, 1, 2, 4, 5])
     np.testing.assert_array_equal(data.totals, counts.sum(axis=1))
     assert data.num_words == 12
@@ -213,15 +215,6 @@ def test_topics_hold_the_words_in_their_places(data, state):
     np.testing.assert_allclose(topics[:, :, data.order[1]], second)
 
 
-def test_log_likelihood_is_the_mixture_probability_of_the_words(data, counts, state):
-    topics = state.topics
-    theta = StickBreaking().probs(state.psi)
-    expected = sum(
-        np.sum(counts[d] * np.log(theta[d] @ topics[:, data.times[d]])) for d in range(40)
-    )
-    assert MODEL.log_likelihood(state, data) == pytest.approx(expected, rel=1e-12)
-
-
 def test_allocation_counts_words_at_their_times(data, counts, state, rng):
     topic_counts, (word_counts,) = MODEL._allocate(rng, state, data, None)
     word_counts = word_counts.reshape(state.topics.shape)
@@ -283,20 +276,6 @@ def test_a_topic_that_turns_over_is_followed(rng):
     assert np.abs(mean[1 - first] - steady).sum(axis=1).max() < 0.2
     drift = np.median(drift, axis=0)
     assert drift[first] > 3.0 * drift[1 - first]
-
-
-def test_driver_keeps_named_variables(data):
-    with pytest.warns(ConvergenceWarning):  # four draws are few
-        posterior = sample(
-            MODEL, data, draws=4, tune=1, chains=2, random_seed=0, progressbar=False,
-            keep=["topics", "drift_var", "prevalence_drift", "prevalence"],
-        )  # fmt: skip
-    assert posterior["topics"].shape == (2, 4, 3, 6, 12)
-    assert posterior["prevalence_drift"].shape == (2, 4)
-    assert posterior["prevalence"].shape == (2, 4, 6, 3)
-    coords = MODEL.coords(data)
-    assert list(coords["time"]) == list(range(1990, 1996))
-    assert coords["word"][2] == "word2"
 
 
 def test_a_corpus_without_times_is_refused(counts):

@@ -10,16 +10,14 @@ import pytest
 from scipy import stats
 
 from pgmult import (
-    ConvergenceWarning,
     LogisticNormal,
     MvNormal,
     polya_gamma,
-    sample,
 )
 from pgmult.compiled.streams import open_stream
 from pgmult.core.validate import new_key
 from pgmult.testing import conditional_ratio, rejects
-from pgmult.topics import LogisticNormalTopics, as_corpus
+from pgmult.topics import LogisticNormalTopics
 from pgmult.topics.compiled import softmax
 from pgmult.topics.compiled.softmax import sample_rows
 
@@ -152,54 +150,6 @@ def test_trials_matter_for_longer_documents_only(rng, corpus):
     np.testing.assert_array_equal(draw(longest), exact)
     changed = (draw(longest - 5) != exact).any(axis=1)
     np.testing.assert_array_equal(changed, corpus.totals > longest - 5)
-
-
-def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
-    model = LogisticNormalTopics(4)
-    state = model.prior(rng, corpus)
-    theta = np.exp(state.psi) / np.exp(state.psi).sum(axis=1, keepdims=True)
-    dense = theta @ state.topics
-    counts = corpus.to_csr().toarray()
-    used = counts > 0
-    assert model.log_likelihood(state, corpus) == pytest.approx(
-        np.sum(counts[used] * np.log(dense[used])), rel=1e-12
-    )
-
-
-def test_topics_of_well_separated_words_are_recovered(rng):
-    """Three topics of disjoint words, two of which avoid each other."""
-    num_documents, block = 400, 10
-    truth = np.kron(np.eye(3), np.full((1, block), 1.0 / block))
-    Sigma = np.array([[1.5, -1.2, 0.0], [-1.2, 1.5, 0.0], [0.0, 0.0, 0.5]])
-    theta = LogisticNormal().probs(rng.multivariate_normal(np.zeros(3), Sigma, size=num_documents))
-    corpus = as_corpus(np.array([rng.multinomial(80, p) for p in theta @ truth]))
-    model = LogisticNormalTopics(3)
-    state = model.init(rng, corpus)
-    mean_theta, signs = np.zeros((num_documents, 3)), []
-    for sweep in range(150):
-        state = model.step(rng, state, corpus)
-        if sweep >= 50:
-            mean_theta += model.theta(state, corpus) / 100
-            signs.append(state.Sigma)
-    owner = state.topics.reshape(3, 3, block).sum(axis=2).argmax(axis=1)
-    assert sorted(owner) == [0, 1, 2]
-    error = np.abs(mean_theta - theta[:, owner]).mean()
-    assert error < 2.0 * np.mean(np.sqrt(theta * (1 - theta) / 80))
-    label = np.argsort(owner)
-    contrast = np.array([1.0, -1.0, 0.0])  # identified: it does not see the direction of ones
-    spread = contrast @ np.mean(signs, axis=0)[np.ix_(label, label)] @ contrast
-    assert spread == pytest.approx(contrast @ Sigma @ contrast, rel=0.35)
-
-
-def test_driver_keeps_named_variables(corpus):
-    with pytest.warns(ConvergenceWarning):  # four draws are few
-        posterior = sample(
-            LogisticNormalTopics(3), corpus, draws=4, tune=1, chains=2, random_seed=0,
-            progressbar=False, keep=["theta", "Sigma", "topic_shares"],
-        )  # fmt: skip
-    assert posterior["theta"].shape == (2, 4, 40, 3)
-    assert posterior["Sigma"].shape == (2, 4, 3, 3)
-    np.testing.assert_allclose(posterior["topic_shares"].sum(axis=-1), 1.0)
 
 
 def test_singular_covariance_is_refused(rng, corpus):

@@ -80,6 +80,7 @@ def test_broken_steps_are_noticed(kind, monkeypatch, tmp_path):
     right, wrong = BROKEN[kind]
     source = Path(kernels.__file__).read_text(encoding="utf-8")
     assert source.count(right) == 1
+    monkeypatch.setattr("pgmult.compiled.jit.cache_directory", lambda: None)  # none holds a mutant
     path = tmp_path / "broken_sticks.py"
     path.write_text(source.replace(right, wrong), encoding="utf-8")
     spec = importlib.util.spec_from_file_location("broken_sticks", path)

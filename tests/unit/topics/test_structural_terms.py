@@ -98,16 +98,6 @@ def test_held_out_words_are_scored_by_group():
     assert completion.log_predictive == pytest.approx(expected, rel=1e-6)
 
 
-def test_log_likelihood_is_by_group():
-    own, corpus = model(), data()
-    state = own.prior(np.random.default_rng(0), corpus)
-    theta = own.theta(state, corpus)
-    probs = np.einsum("dk,dkw->dw", theta, state.group_topics[corpus.content.codes])
-    with np.errstate(divide="ignore"):
-        expected = np.sum(np.where(COUNTS > 0, COUNTS * np.log(probs), 0.0))
-    assert own.log_likelihood(state, corpus) == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("n", [13, 200, 10**6])
 @pytest.mark.parametrize("a", [1e-8, 0.3, 40.0, 900.0])
 def test_log_rising_is_a_difference_of_log_gammas(a, n):

@@ -3,10 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import xlogy
 
-from pgmult import MatrixNormalInverseWishart, load, resume, sample
-from pgmult.sampling.codec import decode, encode
+from pgmult import MatrixNormalInverseWishart, sample
 from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
@@ -260,37 +258,7 @@ def test_units_and_origins_of_covariates_make_no_difference(corpus):
         np.testing.assert_allclose(means, states[0][1], rtol=1e-4)
 
 
-def test_the_data_survive_storage(corpus):
-    data = with_covariates(corpus, COLUMNS, "~ year * party")
-    arrays = {}
-    again = decode(encode(data, arrays), arrays)
-    assert type(again) is type(data)
-    np.testing.assert_array_equal(again.covariates, data.covariates)
-    setting = {"year": 2001, "party": ["R", "I"]}
-    np.testing.assert_array_equal(again.design.rows(setting), data.design.rows(setting))
-
-
 OPTIONS = {"chains": 2, "tune": 3, "random_seed": 3, "progressbar": False}
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_stored_and_resumed_runs_go_on_with_the_same_draws(corpus, tmp_path):
-    model, data = StructuralTopics(3), with_covariates(corpus, COLUMNS, "~ year * party")
-    keep = ["coefficients", "unscaled_coefficients", "mu", "Sigma"]
-    whole = sample(model, data, draws=6, keep=keep, **OPTIONS)
-    sample(model, data, draws=2, keep=keep, store=str(tmp_path / "run"), **OPTIONS)
-    resumed = resume(str(tmp_path / "run"), draws=6, progressbar=False)
-    for name in keep:
-        np.testing.assert_array_equal(resumed[name], whole[name])
-    loaded = load(str(tmp_path / "run"))
-    assert list(loaded.coords["covariate"]) == list(data.design.names)
-    assert loaded.dims["coefficients"] == ("chain", "draw", "covariate", "stick")
-    np.testing.assert_allclose(
-        whole["unscaled_coefficients"], data.design.unscale(whole["coefficients"])
-    )
-    other = with_covariates(corpus, {**COLUMNS, "year": YEARS + np.eye(6)[5]})
-    with pytest.raises(ValueError, match="hash differs"):
-        resume(str(tmp_path / "run"), model=model, data=other, draws=7, progressbar=False)
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -304,21 +272,3 @@ def test_held_out_scores_and_correlations_need_no_change(rng, corpus):
     assert completion.score().num_draws == 10
     assert completion.log_predictive < 0
     assert topic_correlations(posterior).mean.shape == (3, 3)
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-@pytest.mark.parametrize("content", [None, "~ party"])
-def test_rows_add_up_to_the_log_likelihood(corpus, content):
-    """What ArviZ is given of each document, by its own group's words where groups differ."""
-    party = {"party": ["D", "R"] * (corpus.num_documents // 2)}
-    data = with_covariates(corpus, party, "~ party", content=content)
-    model = StructuralTopics(3)
-    posterior = sample(model, data, draws=4, keep=(*model.default_keep, "psi"), **OPTIONS)
-    counts = model.observed_rows(data).counts
-    for i in range(4):
-        probs = model.row_probs({name: draws[0, i] for name, draws in posterior.items()}, data)
-        np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-        total = xlogy(counts, probs).sum()
-        assert total == pytest.approx(posterior.sample_stats["log_likelihood"][0, i])
-    with pytest.raises(ValueError, match="must have kept"):
-        model.row_probs({"coefficients": posterior["coefficients"][0, 0]}, data)

@@ -20,6 +20,7 @@ from pgmult.topics import (
 from pgmult.topics import (
     compare as match_runs,
 )
+from pgmult.topics.draws import mean_of
 from pgmult.topics.summaries import (
     TopicCorrelations,
     align_topics,
@@ -551,3 +552,8 @@ class TestGraph:
         graph = correlation_graph(correlations(np.eye(3)))
         assert graph.pairs == []
         assert np.isfinite(graph.places).all()
+
+
+def test_means_leave_out_what_a_chain_did_not_find():
+    draws = [np.array([1.0, np.nan]), np.array([3.0, 5.0]), np.array([5.0, 6.0])]
+    np.testing.assert_array_equal(mean_of(draws), [3.0, 5.5])
