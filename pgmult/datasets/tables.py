@@ -28,6 +28,7 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
 
 if TYPE_CHECKING:
+    from pgmult.choice.data import ChoiceRows
     from pgmult.fields.data import CountField
     from pgmult.regression.data import CountedRows, EventRows, LabelledRows
     from pgmult.regression.models.additive import AdditiveRows
@@ -167,6 +168,19 @@ class Table(ExactTable):
             formula, self, groups=groups, weights=weights, offset=offset, order=order, maps=maps,
             family=family, additive=additive,
         )  # fmt: skip
+
+    def choices(
+        self,
+        formula: str,
+        *,
+        occasion: str,
+        weights: str | None = None,
+        signs: Mapping[str, int] | None = None,
+    ) -> "ChoiceRows":
+        """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
+        from pgmult.choice.data import choices_of
+
+        return choices_of(formula, self, occasion=occasion, weights=weights, signs=signs)
 
 
 def read(

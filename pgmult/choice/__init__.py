@@ -1,0 +1,5 @@
+"""Choices among alternatives with attributes: data, mixed logit, and what it says."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,399 @@
+"""Choices out of a table, by formula: a row an alternative, ``taken ~ price + time + (price | who)``.
+
+The left-hand side says which alternative of an occasion was taken: true or 1, or how often, or its
+share. On the right are attributes: a constant of each alternative is the column that names them,
+``alternative``; an attribute by a person's covariate is ``price:income``. The attributes within
+``(price + time | who)`` are those for which people's tastes differ; in ``(price + time || who)``
+they do not go together. An intercept means nothing, since it is the same for all alternatives of an
+occasion, and is left out.
+
+>>> table = {
+...     "who": ["ada"] * 4 + ["ben"] * 4, "trip": [1, 1, 2, 2, 1, 1, 2, 2],
+...     "mode": ["bus", "car"] * 4, "price": [2.0, 5.0, 3.0, 4.0, 2.0, 7.0, 4.0, 4.5],
+...     "taken": [1, 0, 0, 1, 1, 0, 1, 0],
+... }
+>>> choices_of("taken ~ mode + price + (price | who)", table, occasion="trip")
+ChoiceRows(8 rows, 4 occasions, 2 people, 2 attributes)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_kind, as_list, brief
+from pgmult.core.labels import Levels, find_labels, labels_of
+from pgmult.core.tables import Cells, exact_columns, numbers_of
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.columns import cells_of_rows
+from pgmult.formulas.design import Design, make_design
+from pgmult.formulas.language import Name, parse
+from pgmult.formulas.terms import GroupTerm
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class ChoiceRows:
+    """Alternatives of occasions of people, side by side: ``pgmult.read(table).choices(formula)``.
+
+    Attributes
+    ----------
+    design : Design
+        How the attributes are made of a table.
+    x : array, ``(num_rows, num_columns)``
+        Attributes as they are.
+    taken : array, ``(num_rows,)``
+        How often, or with which share or weight, each alternative was taken.
+    occasions : int64 array, ``(num_occasions + 1,)``
+        Where the rows of each occasion begin.
+    people : int64 array, ``(num_people + 1,)``
+        Where the occasions of each person begin.
+    random : int64 array, ``(num_attributes,)``
+        Columns for which people's tastes differ.
+    signs : array, ``(num_attributes,)``
+        1 or -1 where all people's coefficients have this sign, 0 elsewhere.
+    diagonal : bool
+        Whether tastes for different attributes are independent.
+    scale : array, ``(num_columns,)``
+        Standard deviations of columns within occasions.
+    person : Levels or None
+    source : int64 array, ``(num_rows,)``
+        Which row of the table each is.
+    """
+
+    design: Design
+    x: FloatArray
+    taken: FloatArray
+    occasions: IntArray
+    people: IntArray
+    random: IntArray
+    signs: FloatArray
+    diagonal: bool
+    scale: FloatArray
+    person: Levels | None
+    source: IntArray
+
+    def __repr__(self) -> str:
+        people = f"{self.num_people:,} people, " if self.person is not None else ""
+        return (
+            f"ChoiceRows({self.num_rows:,} rows, {self.num_occasions:,} occasions, {people}"
+            f"{len(self.names)} attributes)"
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """Alternatives of all occasions."""
+        return len(self.taken)
+
+    @property
+    def num_occasions(self) -> int:
+        """Occasions."""
+        return len(self.occasions) - 1
+
+    @property
+    def num_people(self) -> int:
+        """People; 1 where nobody is told apart."""
+        return len(self.people) - 1
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """Names of attributes, ``(num_columns,)``."""
+        return self.design.names[self.design.names != "Intercept"]
+
+    @property
+    def fixed(self) -> IntArray:
+        """Columns for which all people have the same taste."""
+        return np.setdiff1d(np.arange(len(self.names)), self.random)
+
+    @property
+    def person_names(self) -> NDArray[np.str_]:
+        """Names of people."""
+        return np.array(["all"]) if self.person is None else self.person.names
+
+    @property
+    def occasion_of_row(self) -> IntArray:
+        """The occasion of each row."""
+        return np.repeat(np.arange(self.num_occasions), np.diff(self.occasions))
+
+    @property
+    def person_of_row(self) -> IntArray:
+        """The person of each row."""
+        of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
+        return of_occasion[self.occasion_of_row]
+
+    def coefficients_of(self, tastes: FloatArray) -> FloatArray:
+        """Tastes, ``(..., num_attributes)``, as coefficients: exp where the sign is known."""
+        known = self.signs != 0.0
+        return np.where(known, self.signs * np.exp(np.where(known, tastes, 0.0)), tastes)
+
+    def utilities(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """Of all rows, given tastes of each, ``(num_rows, num_attributes)``."""
+        own = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
+        own += self.x[:, self.fixed] @ coefficients
+        offset = self.design.offset
+        return own if offset is None else own + offset
+
+    def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """Of all rows, adding up to 1 in each occasion."""
+        u, first = self.utilities(tastes, coefficients), self.occasions[:-1]
+        of_row = self.occasion_of_row
+        p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
+        return np.asarray(p / np.add.reduceat(p, first)[of_row])
+
+
+def choices_of(
+    formula: str,
+    table: Any,
+    *,
+    occasion: str,
+    weights: str | None = None,
+    signs: Mapping[str, int] | None = None,
+) -> ChoiceRows:
+    """Choices from a table with a row for each alternative of each occasion.
+
+    Parameters
+    ----------
+    formula : str
+        ``"taken ~ price + time + (price + time | who)"``.
+    table : table, data frame, or mapping from name to column
+    occasion : str
+        The column that tells occasions apart, of one person if the formula has people.
+    weights : str, optional
+        The column that says for how many occasions one stands; the same in all its rows.
+    signs : mapping from attribute to 1 or -1, optional
+        Attributes for which every person's coefficient has this sign: plus or minus the exponential
+        of a normal taste.
+
+    Returns
+    -------
+    ChoiceRows
+        Rows in the order of people and occasions.
+
+    Raises
+    ------
+    ValueError
+        If an occasion has no choice, or one alternative; an attribute never varies within occasions
+        or is a sum of others there; or the formula has another random term than one grouping.
+    """
+    columns, parsed = exact_columns(table, "table"), parse(formula)
+    num_rows = len(next(iter(columns.values())).values)
+    if not isinstance(parsed.outcome, Name):
+        parsed.refuse("its left-hand side is the column that says which alternative was taken")
+    design = make_design(
+        columns, num_rows, parsed, standardize=False, check=False, every_term=True
+    )
+    terms = [term for term in design.terms if term.kind != "group"]  # constants mean nothing
+    grouped = {term.variables for term in terms if isinstance(term, GroupTerm)}
+    others = [term for term in terms if term.kind != "slopes"]
+    if others or len(grouped) > 1 or len(terms) < bool(design.terms):
+        parsed.refuse("people are one grouping with attributes, (price + time | who)")
+    person, of_row = None, np.zeros(num_rows, dtype=np.int64)
+    if terms and isinstance(terms[0], GroupTerm):
+        person, of_row = terms[0].known, terms[0].codes
+    labels = {**_named(columns, grouped, num_rows), **_named(columns, {(occasion,)}, num_rows)}
+    _, case = Levels.of(labels)
+    order = np.lexsort((case, of_row))
+    starts = np.flatnonzero(np.diff(case[order], prepend=-1))
+    occasions = np.append(starts, num_rows)
+    people = np.append(
+        np.flatnonzero(np.diff(of_row[order][starts], prepend=-1)), len(starts)
+    )
+    taken = _taken(columns, parsed.outcome.name, weights, order, occasions, labels)
+    kept = design.names != "Intercept"
+    names, design = design.names[kept], design.take(order)
+    random, diagonal = _random(terms, names, parsed)
+    x = np.ascontiguousarray(design.matrix[:, kept])
+    scale = _scale(x, names, occasions)
+    return ChoiceRows(
+        design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal, scale,
+        person, order,
+    )  # fmt: skip
+
+
+def _named(columns: Mapping[str, Cells], groups: Any, num_rows: int) -> dict[str, Any]:
+    found = {}
+    for name in (name for group in groups for name in group):
+        if not isinstance(name, str) or name not in columns:
+            raise ValueError(
+                f"occasion must name a column of the table, got {brief(name)}; it has"
+                f" {', '.join(columns)}"
+            )
+        found[name] = cells_of_rows(columns, name, num_rows).values
+    return found
+
+
+def _taken(
+    columns: Mapping[str, Cells], name: str, weights: str | None, order: IntArray,
+    occasions: IntArray, labels: Mapping[str, Any],
+) -> FloatArray:  # fmt: skip
+    """How much each alternative was taken, in the order of occasions."""
+    if name not in columns:
+        raise ValueError(f"formula names {name!r}; the table has {', '.join(columns)}")
+    cells = columns[name].values
+    taken = numbers_of(cells.astype(np.int64) if cells.dtype == bool else cells, name)[order]
+    if (taken < 0.0).any():
+        raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
+
+    def where(occasion: int) -> str:
+        row = int(order[occasions[occasion]])
+        return ", ".join(f"{key} {labels_of(cells[[row]], key)[0]}" for key, cells in labels.items())
+
+    sums = np.add.reduceat(taken, occasions[:-1])
+    if (np.diff(occasions) < 2).any():
+        raise ValueError(
+            "occasions must have two alternatives or more, got one in"
+            f" {where(int(np.argmin(np.diff(occasions))))}"
+        )
+    if not (sums > 0.0).all():
+        raise ValueError(
+            f"one alternative of each occasion must be taken, got none in {where(int(np.argmin(sums)))}"
+            " (leave the occasion out, or give it an alternative that is none of the others)"
+        )
+    if np.isin(taken, (0.0, 1.0)).all() and (sums > 1.0).any():
+        raise ValueError(
+            f"one alternative of an occasion must be taken, got {sums.max():g} in"
+            f" {where(int(np.argmax(sums)))}"
+        )
+    if weights is None:
+        return taken
+    if not isinstance(weights, str) or weights not in columns:
+        raise ValueError(
+            f"weights must name a column of the table, got {brief(weights)}; it has"
+            f" {', '.join(columns)}"
+        )
+    weight = numbers_of(columns[weights].values, weights)[order]
+    first = np.repeat(weight[occasions[:-1]], np.diff(occasions))
+    if (weight < 0.0).any() or (weight != first).any():
+        raise ValueError(f"weights must be 0 or more, and the same in all rows of an occasion")
+    return np.asarray(taken * weight)
+
+
+def _random(
+    terms: Sequence[Any], names: NDArray[np.str_], parsed: Any
+) -> tuple[IntArray, bool]:
+    """Columns for which tastes differ, and whether tastes for them are independent."""
+    asked = [name for term in terms for name in term.slopes.names if name != "Intercept"]
+    for name in asked:
+        if name not in names:
+            parsed.refuse(
+                f"{name} varies by person and must stand among the attributes, too: its mean taste"
+                f" is learned (attributes: {', '.join(names)})"
+            )
+    if len(set(asked)) < len(asked):
+        parsed.refuse("an attribute varies by person once")
+    places = {name: i for i, name in enumerate(names.tolist())}
+    return np.array([places[name] for name in asked], dtype=np.int64), len(terms) > 1
+
+
+def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> FloatArray:
+    """Standard deviations within occasions, where columns must vary and not be sums of others."""
+    if not matrix.shape[1]:
+        raise ValueError("formula must have an attribute, got none")
+    sizes = np.diff(occasions)
+    means = np.add.reduceat(matrix, occasions[:-1], axis=0) / sizes[:, None]
+    within = matrix - np.repeat(means, sizes, axis=0)
+    scale = np.sqrt(np.mean(within**2, axis=0))
+    least = 1e-9 * np.maximum(np.abs(matrix).max(axis=0), 1e-300)
+    if (scale <= least).any():
+        name = names[int(np.argmax(scale <= least))]
+        raise ValueError(
+            f"attributes must vary within occasions, got {name}, which never does (multiply what"
+            " belongs to a person by an attribute: price:income)"
+        )
+    unit = within / scale
+    left = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) / np.sqrt(len(unit))
+    if len(left) < len(names) or (left < 1e-7).any():
+        name = names[int(np.argmax(left < 1e-7))]
+        raise ValueError(
+            f"attributes must differ within occasions from sums of others, got {name}, which is one"
+        )
+    return np.asarray(scale)
+
+
+def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:
+    found = np.zeros(len(names))
+    for name, sign in (as_kind(signs, "signs", Mapping) if signs else {}).items():
+        if name not in names:
+            raise ValueError(
+                f"signs must be of attributes that vary by person, {', '.join(names) or 'none'}, got"
+                f" {brief(name)}"
+            )
+        if sign not in (1, -1):
+            raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
+        found[names == name] = sign
+    return found
+
+
+def lengthen(
+    table: Any,
+    choice: str,
+    attributes: Mapping[str, Mapping[Any, str | None]],
+    available: Mapping[Any, str] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """A row for each alternative, from a table with a row for each occasion.
+
+    Parameters
+    ----------
+    table : table, data frame, or mapping from name to column
+    choice : str
+        The column that says which alternative was taken.
+    attributes : mapping from attribute to a mapping from alternative to column
+        None for an alternative whose attribute is 0, as that of "none of these" may be.
+    available : mapping from alternative to column, optional
+        That is 0 or false in occasions in which the alternative was not there.
+
+    Returns
+    -------
+    dict from name to column
+        ``occasion`` (the row of the wide table), ``alternative``, ``taken``, the attributes, and
+        all other columns.
+
+    Raises
+    ------
+    ValueError
+        If alternatives of attributes differ, a label of `choice` is none of them, or one was taken
+        where it was not there.
+    """
+    columns = exact_columns(table, "table")
+    num = len(next(iter(columns.values())).values)
+    named = [dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()]
+    if not named:
+        raise ValueError("attributes must have one or more, got none")
+    alternatives = as_list(named[0], "attributes", "alternatives")
+    for name, of in zip(attributes, named, strict=True):
+        if set(of) != set(alternatives):
+            raise ValueError(
+                f"attributes must have the same alternatives, got {brief(list(of))} of {name} and"
+                f" {brief(list(alternatives))}"
+            )
+
+    def column(name: Any) -> NDArray[Any]:
+        return _named(columns, {(name,)}, num)[name]
+
+    chosen = find_labels(labels_of(alternatives, "attributes"), column(choice), choice)
+    there = np.ones((num, len(alternatives)), dtype=np.bool_)
+    for place, alternative in enumerate(alternatives):
+        if available and alternative in available:
+            there[:, place] = numbers_of(column(available[alternative]) * 1, "available") != 0.0
+    if not there[np.arange(num), chosen].all():
+        row = int(np.argmin(there[np.arange(num), chosen]))
+        raise ValueError(
+            f"alternatives must be available where they are taken, got {alternatives[chosen[row]]!r}"
+            f" at row {row}"
+        )
+    rows, which = np.nonzero(there)
+    out: dict[str, NDArray[Any]] = {
+        "occasion": rows,
+        "alternative": labels_of(alternatives, "attributes")[which],
+        "taken": (which == chosen[rows]).astype(np.int64),
+    }
+    for name, of in zip(attributes, named, strict=True):
+        values = [np.zeros(num) if of[a] is None else numbers_of(column(of[a]), str(of[a]))
+                  for a in alternatives]  # fmt: skip
+        out[name] = np.stack(values, axis=1)[there]
+    used = {choice, *(each for of in named for each in of.values())}
+    for name, cells in columns.items():
+        if name not in used and name not in out:
+            out[name] = cells.values[rows]
+    return out

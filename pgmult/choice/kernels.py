@@ -1,0 +1,313 @@
+"""Choices of people among alternatives: their likelihood, its derivatives, and swings of tastes.
+
+Rows are alternatives, side by side in occasions, and occasions in people. Utilities are
+``base + x coef`` with ``coef_k = beta_k``, or ``sign_k exp(beta_k)`` for coefficients of one sign.
+A row kernel of `pgmult.compiled.rows` takes one person a row, and draws nothing: noise is given.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import (
+    cholesky,
+    solve_lower,
+    solve_lower_transpose,
+    solve_with_root,
+)
+from pgmult.compiled.vectors import exp_minus
+from pgmult.core.typing import FloatArray, IntArray
+
+
+class Choices(NamedTuple):
+    """What kernels read.
+
+    Attributes
+    ----------
+    x : array, ``(num_attributes, num_rows)``
+    signs : array, ``(num_attributes,)``
+        1 or -1 of a coefficient that has this sign, 0 of one that may have either.
+    taken : array, ``(num_rows,)``
+        How often, or with which weight, an alternative was taken.
+    counts : array, ``(num_rows,)``
+        The sum of `taken` over the row's occasion.
+    occasions : int array, ``(num_occasions + 1,)``
+        Where the rows of each occasion begin.
+    people : int array, ``(num_people + 1,)``
+        Where the occasions of each person begin.
+    """
+
+    x: FloatArray
+    signs: FloatArray
+    taken: FloatArray
+    counts: FloatArray
+    occasions: IntArray
+    people: IntArray
+
+
+class Sites(NamedTuple):
+    """Gaussian likelihoods of people's tastes, exp(h'beta - beta'J beta / 2), to swing around.
+
+    Attributes
+    ----------
+    J : array, ``(num_people, num_attributes, num_attributes)``
+    h : array, ``(num_people, num_attributes)``
+    """
+
+    J: FloatArray
+    h: FloatArray
+
+
+@jit
+def _coefficients(beta, signs, coef):
+    for k in range(beta.size):
+        coef[k] = beta[k] if signs[k] == 0.0 else signs[k] * math.exp(min(beta[k], 300.0))
+
+
+@jit(reassociate=True)
+def _shares(choices, base, i, coef, log_p, p):
+    """Probabilities of the alternatives of person i, and their logs; from which row to which."""
+    x = choices.x
+    begin, end = choices.people[i], choices.people[i + 1]
+    first, last = choices.occasions[begin], choices.occasions[end]
+    size = last - first
+    for r in range(size):
+        log_p[r] = base[first + r]
+    for k in range(coef.size):
+        own, c = x[k], coef[k]
+        for r in range(size):
+            log_p[r] += c * own[first + r]
+    for o in range(begin, end):
+        a, b = choices.occasions[o] - first, choices.occasions[o + 1] - first
+        top = log_p[a]
+        for r in range(a + 1, b):
+            top = max(top, log_p[r])
+        for r in range(a, b):
+            log_p[r] -= top
+    for r in range(size):
+        p[r] = exp_minus(-log_p[r])
+    for o in range(begin, end):
+        a, b = choices.occasions[o] - first, choices.occasions[o + 1] - first
+        total = 0.0
+        for r in range(a, b):
+            total += p[r]
+        log_total, share = math.log(total), 1.0 / total
+        for r in range(a, b):
+            log_p[r] -= log_total
+            p[r] *= share
+    return first, last
+
+
+@jit(reassociate=True)
+def _value_and_slope(choices, base, i, coef, work, slope, residual):
+    """Log likelihood of person i; its slope in the coefficients, and in each row's utility."""
+    x, taken, counts = choices.x, choices.taken, choices.counts
+    log_p, p = work
+    first, last = _shares(choices, base, i, coef, log_p, p)
+    value = 0.0
+    for r in range(last - first):
+        if taken[first + r] > 0.0:
+            value += taken[first + r] * log_p[r]
+        p[r] = taken[first + r] - counts[first + r] * p[r]
+    for k in range(coef.size):
+        own, total = x[k], 0.0
+        for r in range(last - first):
+            total += own[first + r] * p[r]
+        slope[k] = total
+    if residual.size:
+        residual[first:last] = p[: last - first]
+    return value
+
+
+@jit
+def _in_betas(coef, signs, slope):
+    """Slopes in the coefficients become slopes in what these are made of."""
+    for k in range(coef.size):
+        if signs[k] != 0.0:
+            slope[k] *= coef[k]
+
+
+@jit
+def _curvature(choices, base, i, coef, work, mean, J):
+    """The negative second derivative of person i's log likelihood, without that of exp."""
+    x, counts = choices.x, choices.counts
+    log_p, p = work
+    d = coef.size
+    first, _ = _shares(choices, base, i, coef, log_p, p)
+    J[:] = 0.0
+    for o in range(choices.people[i], choices.people[i + 1]):
+        a, b = choices.occasions[o], choices.occasions[o + 1]
+        for k in range(d):
+            mean[k] = 0.0
+            for r in range(a, b):
+                mean[k] += p[r - first] * x[k, r]
+        for k in range(d):
+            for r in range(a, b):
+                log_p[r - first] = counts[r] * p[r - first] * (x[k, r] - mean[k])
+            for j in range(k + 1):
+                for r in range(a, b):
+                    J[k, j] += log_p[r - first] * (x[j, r] - mean[j])
+    for k in range(d):
+        for j in range(k + 1):
+            if choices.signs[k] != 0.0:
+                J[k, j] *= coef[k]
+            if choices.signs[j] != 0.0:
+                J[k, j] *= coef[j]
+            J[j, k] = J[k, j]
+
+
+@jit
+def _buffers(choices):
+    """Room for the log probabilities and the probabilities of one person's rows."""
+    most = 0
+    for i in range(choices.people.size - 1):
+        first, last = choices.people[i], choices.people[i + 1]
+        most = max(most, choices.occasions[last] - choices.occasions[first])
+    return np.empty(most), np.empty(most)
+
+
+@jit
+def slopes_rows(worker, start, stop, choices, base, tastes, values, slopes, residual):
+    """Log likelihoods of people, their slopes in tastes and in utilities of rows."""
+    d = tastes.shape[1]
+    work, coef = _buffers(choices), np.empty(d)
+    for i in range(start, stop):
+        _coefficients(tastes[i], choices.signs, coef)
+        values[i] = _value_and_slope(choices, base, i, coef, work, slopes[i], residual)
+        _in_betas(coef, choices.signs, slopes[i])
+
+
+@jit
+def sites_rows(worker, start, stop, choices, base, tastes, sites):
+    """Gaussian likelihoods with the slope and curvature of the true ones at some tastes."""
+    d = tastes.shape[1]
+    work, coef, mean = _buffers(choices), np.empty(d), np.empty(d)
+    none = np.empty(0)
+    for i in range(start, stop):
+        J, h = sites.J[i], sites.h[i]
+        _coefficients(tastes[i], choices.signs, coef)
+        _value_and_slope(choices, base, i, coef, work, h, none)
+        _in_betas(coef, choices.signs, h)
+        _curvature(choices, base, i, coef, work, mean, J)
+        for k in range(d):
+            for j in range(d):
+                h[k] += J[k, j] * tastes[i, j]
+
+
+@jit
+def climb_rows(worker, start, stop, choices, base, mean, precision, steps, tastes, sites):
+    """Newton steps to people's posterior modes from `tastes`, which they replace, and sites there.
+
+    A step is halved while it does not climb.
+    """
+    d = tastes.shape[1]
+    work, coef, average = _buffers(choices), np.empty(d), np.empty(d)
+    slope, step, there, root = np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
+    none = np.empty(0)
+    for i in range(start, stop):
+        beta = tastes[i]
+        for _ in range(steps):
+            _coefficients(beta, choices.signs, coef)
+            here = _value_and_slope(choices, base, i, coef, work, slope, none)
+            _in_betas(coef, choices.signs, slope)
+            _curvature(choices, base, i, coef, work, average, root)
+            for k in range(d):
+                pull = 0.0
+                for j in range(d):
+                    pull += precision[k, j] * (beta[j] - mean[j])
+                    root[k, j] += precision[k, j]
+                slope[k] -= pull
+                here -= 0.5 * (beta[k] - mean[k]) * pull
+            if cholesky(root) != 0:
+                break
+            step[:] = slope
+            solve_with_root(root, step)
+            for _ in range(20):
+                for k in range(d):
+                    there[k] = beta[k] + step[k]
+                _coefficients(there, choices.signs, coef)
+                value = _value_and_slope(choices, base, i, coef, work, slope, none)
+                for k in range(d):
+                    pull = 0.0
+                    for j in range(d):
+                        pull += precision[k, j] * (there[j] - mean[j])
+                    value -= 0.5 * (there[k] - mean[k]) * pull
+                if value >= here:
+                    beta[:] = there
+                    break
+                step *= 0.5
+    sites_rows(worker, start, stop, choices, base, tastes, sites)
+
+
+@jit
+def _correction(choices, base, i, beta, J, h, work, slope):
+    """Log likelihood less the site's at `beta`, and its slope."""
+    buffers, coef, none = work
+    _coefficients(beta, choices.signs, coef)
+    value = _value_and_slope(choices, base, i, coef, buffers, slope, none)
+    _in_betas(coef, choices.signs, slope)
+    for k in range(beta.size):
+        product = 0.0
+        for j in range(beta.size):
+            product += J[k, j] * beta[j]
+        slope[k] -= h[k] - product
+        value -= beta[k] * (h[k] - 0.5 * product)
+    return value
+
+
+@jit
+def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tastes, moved):
+    """One Hamiltonian path of each person's tastes around N(mean, precision^-1) times its site.
+
+    See `pgmult.latent.moves`: `law` is (mean, precision) of the population, `noise` normal numbers
+    ``(num_people, num_attributes)``, lengths of steps and exponential numbers ``(num_people,)``.
+    `tastes` are replaced where the path is accepted, and `moved` says so.
+    """
+    mean, precision = law
+    normal, length, exponential = noise
+    d = mean.size
+    work = _buffers(choices), np.empty(d), np.empty(0)
+    root, centre, z, v = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
+    slope, kicked, beta = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(start, stop):
+        J, h = sites.J[i], sites.h[i]
+        for k in range(d):
+            centre[k] = h[k]
+            for j in range(d):
+                root[k, j] = precision[k, j] + J[k, j]
+                centre[k] += precision[k, j] * mean[j]
+            v[k] = normal[i, k]
+        moved[i] = False
+        if cholesky(root) != 0:
+            continue
+        solve_with_root(root, centre)
+        solve_lower_transpose(root, v)
+        for k in range(d):
+            z[k] = tastes[i, k] - centre[k]
+        cos, sin = math.cos(length[i]), math.sin(length[i])
+        gain = -_correction(choices, base, i, tastes[i], J, h, work, slope)
+        for step in range(kicks + 1):
+            s = length[i] * (0.5 if step == 0 or step == kicks else 1.0)
+            kicked[:] = slope
+            solve_lower(root, kicked)
+            energy = 0.0
+            for k in range(d):
+                energy += v[k] * slope[k]
+            gain -= s * energy
+            for k in range(d):
+                gain -= 0.5 * s * s * kicked[k] * kicked[k]
+            solve_lower_transpose(root, kicked)
+            for k in range(d):
+                v[k] += s * kicked[k]
+            if step == kicks:
+                break
+            for k in range(d):
+                z[k], v[k] = z[k] * cos + v[k] * sin, v[k] * cos - z[k] * sin
+                beta[k] = centre[k] + z[k]
+            value = _correction(choices, base, i, beta, J, h, work, slope)
+        gain += value
+        if gain > -exponential[i]:
+            tastes[i] = beta
+            moved[i] = True
