@@ -1,4 +1,4 @@
-"""Choices out of a table, by formula: a row an alternative, ``taken ~ price + time + (price | who)``.
+"""Choices out of a table, a row an alternative: ``taken ~ price + time + (price | who)``.
 
 The left-hand side says which alternative of an occasion was taken: true or 1, or how often, or its
 share. On the right are attributes: a constant of each alternative is the column that names them,
@@ -17,7 +17,7 @@ ChoiceRows(8 rows, 4 occasions, 2 people, 2 attributes)
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,10 @@ class ChoiceRows:
         Whether tastes for different attributes are independent.
     scale : array, ``(num_columns,)``
         Standard deviations of columns within occasions.
-    person : Levels or None
+    person, alternatives : Levels or None
+        Who people are, and what alternatives are called.
+    alternative : int64 array, ``(num_rows,)``
+        Which of them each row is; empty if they have no names.
     source : int64 array, ``(num_rows,)``
         Which row of the table each is.
     """
@@ -72,6 +75,8 @@ class ChoiceRows:
     diagonal: bool
     scale: FloatArray
     person: Levels | None
+    alternatives: Levels | None
+    alternative: IntArray
     source: IntArray
 
     def __repr__(self) -> str:
@@ -99,7 +104,8 @@ class ChoiceRows:
     @property
     def names(self) -> NDArray[np.str_]:
         """Names of attributes, ``(num_columns,)``."""
-        return self.design.names[self.design.names != "Intercept"]
+        names = self.design.names
+        return np.asarray(names[names != "Intercept"])
 
     @property
     def fixed(self) -> IntArray:
@@ -122,17 +128,43 @@ class ChoiceRows:
         of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
         return of_occasion[self.occasion_of_row]
 
+    def labels(self, column: Any) -> tuple[Levels, IntArray]:
+        """The levels of a column, that of alternatives or one of the formula, and each row's."""
+        if self.alternatives is not None and (column,) == self.alternatives.columns:
+            return self.alternatives, self.alternative
+        known = self.design.columns
+        names = known.names.tolist()
+        if column not in names:
+            own = () if self.alternatives is None else self.alternatives.columns
+            raise ValueError(
+                f"by must name the column of alternatives (choices(..., alternative=)) or one of"
+                f" the formula, {', '.join([*own, *names])}, got {brief(column)}"
+            )
+        place = names.index(column)
+        values, levels = known.values[:, place], np.asarray(known.levels_of(place))
+        return Levels.of({column: levels[values.astype(np.int64)] if len(levels) else values})
+
+    def without_people(self) -> "ChoiceRows":
+        """The same choices by people of one taste."""
+        none = np.empty(0, dtype=np.int64)
+        return replace(
+            self, people=np.array([0, self.num_occasions]), random=none, signs=np.empty(0),
+            diagonal=False, person=None,
+        )  # fmt: skip
+
     def coefficients_of(self, tastes: FloatArray) -> FloatArray:
         """Tastes, ``(..., num_attributes)``, as coefficients: exp where the sign is known."""
         known = self.signs != 0.0
-        return np.where(known, self.signs * np.exp(np.where(known, tastes, 0.0)), tastes)
+        return np.asarray(
+            np.where(known, self.signs * np.exp(np.where(known, tastes, 0.0)), tastes)
+        )
 
     def utilities(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Of all rows, given tastes of each, ``(num_rows, num_attributes)``."""
         own = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
         own += self.x[:, self.fixed] @ coefficients
         offset = self.design.offset
-        return own if offset is None else own + offset
+        return np.asarray(own if offset is None else own + offset)
 
     def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Of all rows, adding up to 1 in each occasion."""
@@ -141,12 +173,25 @@ class ChoiceRows:
         p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
+    def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
+        """New choices of the same totals; one has all the weight where that is no whole number."""
+        totals = np.add.reduceat(self.taken, self.occasions[:-1])
+        whole = totals == np.round(totals)
+        of_row = self.occasion_of_row
+        place = np.arange(self.num_rows) - self.occasions[of_row]
+        padded = np.zeros((self.num_occasions, int(place.max()) + 1))
+        padded[of_row, place] = probs
+        padded /= padded.sum(axis=1, keepdims=True)
+        counts = rng.multinomial(np.where(whole, totals, 1.0).astype(np.int64), padded)
+        return np.asarray((counts * np.where(whole, 1.0, totals)[:, None])[of_row, place])
+
 
 def choices_of(
     formula: str,
     table: Any,
     *,
-    occasion: str,
+    occasion: str | Sequence[str],
+    alternative: str | None = None,
     weights: str | None = None,
     signs: Mapping[str, int] | None = None,
 ) -> ChoiceRows:
@@ -157,8 +202,10 @@ def choices_of(
     formula : str
         ``"taken ~ price + time + (price + time | who)"``.
     table : table, data frame, or mapping from name to column
-    occasion : str
-        The column that tells occasions apart, of one person if the formula has people.
+    occasion : str or sequence of str
+        The columns that tell occasions apart, of one person if the formula has people.
+    alternative : str, optional
+        The column that says what alternatives are called, for shares of each.
     weights : str, optional
         The column that says for how many occasions one stands; the same in all its rows.
     signs : mapping from attribute to 1 or -1, optional
@@ -180,64 +227,121 @@ def choices_of(
     num_rows = len(next(iter(columns.values())).values)
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column that says which alternative was taken")
-    design = make_design(
-        columns, num_rows, parsed, standardize=False, check=False, every_term=True
-    )
-    terms = [term for term in design.terms if term.kind != "group"]  # constants mean nothing
-    grouped = {term.variables for term in terms if isinstance(term, GroupTerm)}
-    others = [term for term in terms if term.kind != "slopes"]
-    if others or len(grouped) > 1 or len(terms) < bool(design.terms):
+    design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
+    terms = _people(design)
+    if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
-    person, of_row = None, np.zeros(num_rows, dtype=np.int64)
-    if terms and isinstance(terms[0], GroupTerm):
-        person, of_row = terms[0].known, terms[0].codes
-    labels = {**_named(columns, grouped, num_rows), **_named(columns, {(occasion,)}, num_rows)}
-    _, case = Levels.of(labels)
-    order = np.lexsort((case, of_row))
-    starts = np.flatnonzero(np.diff(case[order], prepend=-1))
-    occasions = np.append(starts, num_rows)
-    people = np.append(
-        np.flatnonzero(np.diff(of_row[order][starts], prepend=-1)), len(starts)
-    )
-    taken = _taken(columns, parsed.outcome.name, weights, order, occasions, labels)
+    order, occasions, people, said = _arranged(columns, occasion, terms)
     kept = design.names != "Intercept"
     names, design = design.names[kept], design.take(order)
-    random, diagonal = _random(terms, names, parsed)
     x = np.ascontiguousarray(design.matrix[:, kept])
-    scale = _scale(x, names, occasions)
+    random, diagonal = _random(terms, names, parsed)
+    taken = _taken(columns, parsed.outcome.name, order, occasions, said)
+    if weights is not None:
+        taken = taken * _weights(columns, weights, order, occasions)
     return ChoiceRows(
-        design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal, scale,
-        person, order,
+        design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal,
+        _scale(x, names, occasions), terms[0].known if terms else None,
+        *_alternatives(columns, alternative, order), order,
     )  # fmt: skip
 
 
-def _named(columns: Mapping[str, Cells], groups: Any, num_rows: int) -> dict[str, Any]:
-    found = {}
-    for name in (name for group in groups for name in group):
-        if not isinstance(name, str) or name not in columns:
-            raise ValueError(
-                f"occasion must name a column of the table, got {brief(name)}; it has"
-                f" {', '.join(columns)}"
-            )
-        found[name] = cells_of_rows(columns, name, num_rows).values
-    return found
+def rows_like(
+    data: ChoiceRows, table: Any, occasion: str | Sequence[str] | None, new_people: bool
+) -> tuple[ChoiceRows, IntArray]:
+    """The same attributes of another table, of which nothing was taken.
+
+    Returns
+    -------
+    ChoiceRows
+    int64 array, ``(num_people,)``
+        Which person of `data` each is, -1 for one who is not among them.
+    """
+    columns = dict(exact_columns(table, "new"))
+    num_rows = len(next(iter(columns.values())).values)
+    if new_people and data.person is not None:
+        nobody = np.full(num_rows, "\0")
+        for name in data.person.columns:
+            columns.setdefault(name, Cells(nobody))
+    design = data.design.like(
+        {name: cells.values for name, cells in columns.items()},
+        new_levels=new_people, num_rows=num_rows,
+    )  # fmt: skip
+    terms = _people(design) if len(data.random) else []
+    order, occasions, people, _ = _arranged(columns, occasion or (), terms)
+    design = design.take(order)
+    codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
+    named = None if data.alternatives is None else data.alternatives.columns[0]
+    alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
+    found = replace(
+        data, design=design, taken=np.zeros(num_rows), occasions=occasions, people=people,
+        x=np.ascontiguousarray(design.matrix[:, design.names != "Intercept"]), source=order,
+        alternatives=alternatives, alternative=alternative,
+    )  # fmt: skip
+    return found, np.maximum(codes, -1)
+
+
+def _people(design: Design) -> list[GroupTerm]:
+    """Terms of people's tastes; none if there is a term of another kind."""
+    terms = [term for term in design.terms if isinstance(term, GroupTerm)]
+    terms = [term for term in terms if term.kind != "group"]  # constants mean nothing
+    others = len(terms) < len(design.terms) - sum(term.kind == "group" for term in design.terms)
+    return [] if others or any(term.kind != "slopes" for term in terms) else terms
+
+
+def _arranged(
+    columns: Mapping[str, Cells], occasion: Any, terms: Sequence[Any]
+) -> tuple[IntArray, IntArray, IntArray, dict[str, Any]]:
+    """The order of rows; where occasions and people begin; what tells occasions apart."""
+    num_rows = len(next(iter(columns.values())).values)
+    names = [*(terms[0].variables if terms else ()), *_listed(occasion)]
+    labels = {name: _column(columns, name, "occasion") for name in names}
+    of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
+    case = Levels.of(labels)[1] if labels else np.zeros(num_rows, dtype=np.int64)
+    order = np.lexsort((case, of_row))
+    case, who = case[order], of_row[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))
+    of_people = np.flatnonzero(np.append(True, np.diff(who[starts]) != 0))
+    return order, np.append(starts, num_rows), np.append(of_people, len(starts)), labels
+
+
+def _listed(occasion: Any) -> list[Any]:
+    return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
+
+
+def _alternatives(
+    columns: Mapping[str, Cells], name: str | None, order: IntArray
+) -> tuple[Levels | None, IntArray]:
+    if name is None:
+        return None, order[:0]
+    known, codes = Levels.of({name: _column(columns, name, "alternative")})
+    return known, codes[order]
+
+
+def _column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
+    if not isinstance(name, str) or name not in columns:
+        raise ValueError(
+            f"{what} must name a column of the table, got {brief(name)}; it has"
+            f" {', '.join(columns)}"
+        )
+    return cells_of_rows(columns, name, len(columns[name].values)).values
 
 
 def _taken(
-    columns: Mapping[str, Cells], name: str, weights: str | None, order: IntArray,
-    occasions: IntArray, labels: Mapping[str, Any],
+    columns: Mapping[str, Cells], name: str, order: IntArray, occasions: IntArray,
+    labels: Mapping[str, Any],
 ) -> FloatArray:  # fmt: skip
     """How much each alternative was taken, in the order of occasions."""
-    if name not in columns:
-        raise ValueError(f"formula names {name!r}; the table has {', '.join(columns)}")
-    cells = columns[name].values
+    cells = _column(columns, name, "the left-hand side")
     taken = numbers_of(cells.astype(np.int64) if cells.dtype == bool else cells, name)[order]
     if (taken < 0.0).any():
         raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
 
     def where(occasion: int) -> str:
         row = int(order[occasions[occasion]])
-        return ", ".join(f"{key} {labels_of(cells[[row]], key)[0]}" for key, cells in labels.items())
+        return ", ".join(
+            f"{key} {labels_of(cells[[row]], key)[0]}" for key, cells in labels.items()
+        )
 
     sums = np.add.reduceat(taken, occasions[:-1])
     if (np.diff(occasions) < 2).any():
@@ -247,31 +351,29 @@ def _taken(
         )
     if not (sums > 0.0).all():
         raise ValueError(
-            f"one alternative of each occasion must be taken, got none in {where(int(np.argmin(sums)))}"
-            " (leave the occasion out, or give it an alternative that is none of the others)"
+            "one alternative of each occasion must be taken, got none in"
+            f" {where(int(np.argmin(sums)))} (leave the occasion out, or give it an alternative"
+            " that is none of the others)"
         )
     if np.isin(taken, (0.0, 1.0)).all() and (sums > 1.0).any():
         raise ValueError(
             f"one alternative of an occasion must be taken, got {sums.max():g} in"
             f" {where(int(np.argmax(sums)))}"
         )
-    if weights is None:
-        return taken
-    if not isinstance(weights, str) or weights not in columns:
-        raise ValueError(
-            f"weights must name a column of the table, got {brief(weights)}; it has"
-            f" {', '.join(columns)}"
-        )
-    weight = numbers_of(columns[weights].values, weights)[order]
+    return np.asarray(taken)
+
+
+def _weights(
+    columns: Mapping[str, Cells], name: Any, order: IntArray, occasions: IntArray
+) -> FloatArray:
+    weight = numbers_of(_column(columns, name, "weights"), name)[order]
     first = np.repeat(weight[occasions[:-1]], np.diff(occasions))
     if (weight < 0.0).any() or (weight != first).any():
-        raise ValueError(f"weights must be 0 or more, and the same in all rows of an occasion")
-    return np.asarray(taken * weight)
+        raise ValueError("weights must be 0 or more, and the same in all rows of an occasion")
+    return np.asarray(weight)
 
 
-def _random(
-    terms: Sequence[Any], names: NDArray[np.str_], parsed: Any
-) -> tuple[IntArray, bool]:
+def _random(terms: Sequence[Any], names: NDArray[np.str_], parsed: Any) -> tuple[IntArray, bool]:
     """Columns for which tastes differ, and whether tastes for them are independent."""
     asked = [name for term in terms for name in term.slopes.names if name != "Intercept"]
     for name in asked:
@@ -316,8 +418,8 @@ def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArr
     for name, sign in (as_kind(signs, "signs", Mapping) if signs else {}).items():
         if name not in names:
             raise ValueError(
-                f"signs must be of attributes that vary by person, {', '.join(names) or 'none'}, got"
-                f" {brief(name)}"
+                f"signs must be of attributes that vary by person, {', '.join(names) or 'none'},"
+                f" got {brief(name)}"
             )
         if sign not in (1, -1):
             raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
@@ -369,7 +471,7 @@ def lengthen(
             )
 
     def column(name: Any) -> NDArray[Any]:
-        return _named(columns, {(name,)}, num)[name]
+        return _column(columns, name, "attributes")
 
     chosen = find_labels(labels_of(alternatives, "attributes"), column(choice), choice)
     there = np.ones((num, len(alternatives)), dtype=np.bool_)
@@ -379,8 +481,8 @@ def lengthen(
     if not there[np.arange(num), chosen].all():
         row = int(np.argmin(there[np.arange(num), chosen]))
         raise ValueError(
-            f"alternatives must be available where they are taken, got {alternatives[chosen[row]]!r}"
-            f" at row {row}"
+            "alternatives must be available where they are taken, got"
+            f" {alternatives[chosen[row]]!r} at row {row}"
         )
     rows, which = np.nonzero(there)
     out: dict[str, NDArray[Any]] = {

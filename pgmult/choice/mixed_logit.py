@@ -48,9 +48,16 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.stats import invwishart
 
+from pgmult.choice.compiled.people import (
+    Choices,
+    Sites,
+    climb_rows,
+    sites_rows,
+    slopes_rows,
+    swing_rows,
+)
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
-from pgmult.choice.kernels import Choices, Sites, climb_rows, sites_rows, slopes_rows, swing_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
@@ -146,16 +153,8 @@ class MixedLogit(Checked):
     def simulate(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
     ) -> ChoiceRows:
-        """New choices in the same occasions, as many in each; one that has all the weight where
-        that is no whole number."""
-        probs, taken = self.probs(state, data), np.zeros(data.num_rows)
-        for first, last in zip(data.occasions[:-1], data.occasions[1:], strict=True):
-            total = data.taken[first:last].sum()
-            p = probs[first:last] / probs[first:last].sum()
-            is_count = float(total).is_integer()
-            counts = rng.multinomial(int(total) if is_count else 1, p)
-            taken[first:last] = counts * (1.0 if is_count else total)
-        return replace(data, taken=taken)
+        """New choices in the same occasions, as many in each."""
+        return replace(data, taken=data.drawn(rng, self.probs(state, data)))
 
     def init(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
         """Near the approximation of the posterior."""
@@ -373,16 +372,14 @@ class _Found:
 
 
 def _root(cov: FloatArray) -> FloatArray:
-    return np.linalg.cholesky(cov) if len(cov) else cov
+    return np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if len(cov) else cov
 
 
 def _inverse_wishart(rng: np.random.Generator, dof: float, scale: FloatArray) -> FloatArray:
     return np.asarray(invwishart.rvs(dof, scale, random_state=rng)).reshape(scale.shape)
 
 
-def _log_prior_root(
-    root: FloatArray, sd_scale: float, diagonal: bool
-) -> tuple[float, FloatArray]:
+def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[float, FloatArray]:
     """Log density of a lower triangular root of the covariance, and its slope.
 
     Signs of columns are free: the density is the same for all of them. Jacobian of ``L L'`` in L:
@@ -435,7 +432,7 @@ def _approximate(data: ChoiceRows, model: MixedLogit) -> _Found:
     of_fixed = read(z, np.zeros(f), everybody)
     for _ in range(_ROUNDS if d else 0):
         precision = np.linalg.inv(cov)
-        sites = _climbed(choices, offset + z @ b, mean, precision, 2, tastes)
+        sites = _climbed(choices, offset + z @ b, mean, np.asarray(precision), 2, tastes)
         spread = np.linalg.inv(precision + sites.J)
         mean = tastes.mean(axis=0)
         away = tastes - mean

@@ -173,14 +173,17 @@ class Table(ExactTable):
         self,
         formula: str,
         *,
-        occasion: str,
+        occasion: str | Sequence[str],
+        alternative: str | None = None,
         weights: str | None = None,
         signs: Mapping[str, int] | None = None,
     ) -> "ChoiceRows":
         """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
         from pgmult.choice.data import choices_of
 
-        return choices_of(formula, self, occasion=occasion, weights=weights, signs=signs)
+        return choices_of(
+            formula, self, occasion=occasion, alternative=alternative, weights=weights, signs=signs,
+        )  # fmt: skip
 
 
 def read(

@@ -1,0 +1,389 @@
+"""What a run of a choice model says: tastes, what an attribute is worth, shares of alternatives.
+
+Everything is draws: coefficients in the units of the attributes, ratios draw by draw, probabilities
+of the alternatives of any table for people who are known and for people who are not.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmult.choice.data import ChoiceRows, rows_like
+from pgmult.choice.mixed_logit import MixedLogit
+from pgmult.core.arguments import as_flag, as_kind, as_seed, brief
+from pgmult.core.checks import PredictiveChecks
+from pgmult.core.comparison import Comparison
+from pgmult.core.estimands import Estimand
+from pgmult.core.scores import Score, leave_one_out
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
+
+_DRAWS = 400
+_NEW_PEOPLE = 50  # for each draw of the population
+_SURE = 0.99
+
+
+def data_of_run(run: Posterior) -> ChoiceRows:
+    """The data of a run of a choice model."""
+    as_kind(run, "run", Posterior)
+    return as_kind(run.data, "run", ChoiceRows, "a run of MixedLogit")
+
+
+def _draws(run: Posterior, most: int, *names: str) -> list[FloatArray]:
+    """At most so many draws of variables, chains one after the other."""
+    found = [run.thinned(name, most) for name in names]
+    return [each.reshape(-1, *each.shape[2:]) for each in found]
+
+
+def _population(run: Posterior) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of people's coefficients, ``(num_draws, num_columns)``."""
+    data = data_of_run(run)
+    mean = np.zeros((len(run.stack("mean")), len(data.names)))
+    sd = np.zeros_like(mean)
+    mean[:, data.fixed] = run.stack("coefficients")
+    centre, var = run.stack("mean"), np.diagonal(run.stack("cov"), axis1=1, axis2=2)
+    known = data.signs != 0.0
+    with np.errstate(over="ignore"):
+        of_exp = np.exp(np.where(known, centre + 0.5 * var, 0.0))
+        mean[:, data.random] = np.where(known, data.signs * of_exp, centre)
+        sd[:, data.random] = np.where(
+            known, of_exp * np.sqrt(np.expm1(np.where(known, var, 0.0))), np.sqrt(var)
+        )
+    return mean, sd
+
+
+def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) -> Estimand:
+    """Coefficients: their means and standard deviations over people, or those of each person.
+
+    Parameters
+    ----------
+    run : Posterior
+    people : bool
+        Whether to tell the coefficients of each person, of attributes for which people differ; the
+        run must have kept tastes.
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along ``attribute`` and ``over people`` (mean, sd); or ``person`` and ``attribute``.
+    """
+    data = data_of_run(run)
+    if as_flag(people, "people"):
+        return Estimand(
+            data.coefficients_of(run.stack("tastes")), ("person", "attribute"),
+            {"person": data.person_names, "attribute": data.names[data.random]},
+            caption="Coefficients of each person.", probability=probability,
+        )  # fmt: skip
+    return Estimand(
+        np.stack(_population(run), axis=2), ("attribute", "over people"),
+        {"attribute": data.names, "over people": ["mean", "sd"]},
+        caption="Coefficients over the population.", probability=probability,
+    )  # fmt: skip
+
+
+def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
+    """Correlations of tastes, of the logs of coefficients whose sign is known."""
+    data, cov = data_of_run(run), run.stack("cov")
+    sds = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
+    names = data.names[data.random]
+    return Estimand(
+        cov / sds[:, :, None] / sds[:, None, :], ("attribute", "other attribute"),
+        {"attribute": names, "other attribute": names},
+        caption="Correlations of tastes over people.", probability=probability,
+    )  # fmt: skip
+
+
+def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Estimand:
+    """Willingness to pay: how much of `per` one unit of each other attribute is worth.
+
+    It is the ratio of mean coefficients over people, with the sign turned where `per` is a cost:
+    -E coef / E coef of `per`, draw by draw. Where the coefficient of `per` may be 0 the ratio has
+    no mean; then it is of no use, and is refused.
+
+    Raises
+    ------
+    ValueError
+        If `per` is no attribute, or its coefficient has not one sign in 99 % of the draws.
+    """
+    data, (mean, _) = data_of_run(run), _population(run)
+    place, price = _attribute(data, per), mean[:, _attribute(data, per)]
+    negative = float(np.mean(price < 0.0))
+    if _SURE > negative > 1.0 - _SURE:
+        raise ValueError(
+            f"per must be an attribute whose mean coefficient has one sign, got {per}, which is"
+            f" negative with probability {negative:.2f}: a ratio to it may be anything (look at"
+            " tastes, or give its sign, signs={...})"
+        )
+    others = np.delete(np.arange(len(data.names)), place)
+    return Estimand(
+        -mean[:, others] / price[:, None], ("attribute",), {"attribute": data.names[others]},
+        caption=f"Worth of a unit, in units of {per}.", probability=probability,
+    )  # fmt: skip
+
+
+def _attribute(data: ChoiceRows, name: Any) -> int:
+    if name not in data.names.tolist():
+        raise ValueError(f"attribute must be one of {', '.join(data.names)}, got {brief(name)}")
+    return int(np.argmax(data.names == name))
+
+
+# --------------------------------------------------------------------------- probabilities
+
+
+def _drawn_probs(
+    run: Posterior, data: ChoiceRows, codes: IntArray, max_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Probabilities of rows, ``(num_draws, num_rows)``; code -1 is a person who is not known.
+
+    Someone who is not known is anybody: probabilities are averaged over people of the population.
+    """
+    of_row = codes[data.person_of_row]
+    mean, cov, fixed = _draws(run, max_draws, "mean", "cov", "coefficients")
+    known = _draws(run, max_draws, "tastes")[0] if (codes >= 0).any() else None
+    out = np.empty((len(mean), data.num_rows))
+    new = of_row < 0
+    noise = rng.standard_normal((_NEW_PEOPLE if new.any() and mean.shape[1] else 1, mean.shape[1]))
+    for s in range(len(mean)):
+        own = np.broadcast_to(mean[s], (data.num_rows, mean.shape[1])).copy()
+        if known is not None:
+            own[~new] = known[s][of_row[~new]]
+        if not new.any():
+            out[s] = data.probs(own, fixed[s])
+            continue
+        root = np.linalg.cholesky(cov[s]) if mean.shape[1] else cov[s]
+        total = np.zeros(data.num_rows)
+        for z in noise:
+            own[new] = mean[s] + root @ z
+            total += data.probs(own, fixed[s])
+        out[s] = total / len(noise)
+    return out
+
+
+def _asked(
+    run: Posterior, new: Any, occasion: Any, new_people: bool
+) -> tuple[ChoiceRows, IntArray]:
+    """Rows to tell the probabilities of, and the person of each of their people, -1 if new."""
+    data = data_of_run(run)
+    if new is None:
+        return data, np.arange(data.num_people)
+    return rows_like(data, new, occasion, as_flag(new_people, "new_people"))
+
+
+def predict(
+    run: Posterior,
+    new: Any = None,
+    *,
+    occasion: str | Sequence[str] | None = None,
+    by: str | None = None,
+    new_people: bool = False,
+    max_draws: int = _DRAWS,
+    probability: float = 0.9,
+    random_seed: int = 0,
+) -> Estimand:
+    """Probabilities of alternatives: those of the data, or of a table of others.
+
+    New alternatives, other prices, a market without one of them: whatever the table says. People
+    whom the run knows choose by their own tastes; others are anybody in the population.
+
+    Parameters
+    ----------
+    run : Posterior
+    new : table, data frame or mapping, optional
+        The columns of the formula, but for what was taken; the data if left out.
+    occasion : str or sequence of str, optional
+        The columns that tell occasions of `new` apart; all rows are one occasion if left out.
+    by : str, optional
+        A column: average shares over all occasions of its labels, ``"alternative"``.
+    new_people : bool
+        Whether `new` may have people whom the run does not know, or nobody in particular.
+    max_draws : int
+    probability : float
+    random_seed : int
+
+    Returns
+    -------
+    Estimand
+        Along ``row``, in the order of the table; or along the labels of `by`.
+    """
+    rng, used = np.random.default_rng(as_seed(random_seed)), as_positive_int(max_draws, "max_draws")
+    data, codes = _asked(run, new, occasion, new_people)
+    probs = _drawn_probs(run, data, codes, used, rng)
+    if by is not None:
+        known, of_row = data.labels(by)
+        shares = np.stack([probs[:, of_row == j].sum(axis=1) for j in range(len(known))], axis=1)
+        return Estimand(
+            shares / data.num_occasions, (by,), {by: known.names},
+            caption=f"Shares over {data.num_occasions:,} occasions.", probability=probability,
+        )  # fmt: skip
+    out = np.empty_like(probs)
+    out[:, data.source] = probs
+    return Estimand(
+        out, ("row",), {"row": np.arange(data.num_rows)},
+        caption="Probabilities of alternatives.", probability=probability,
+    )  # fmt: skip
+
+
+def effects(
+    run: Posterior,
+    attribute: str,
+    *,
+    by: str,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> Estimand:
+    """Elasticities: by how many percent shares change if an attribute grows by one percent.
+
+    Shares are those of the labels of `by` over all occasions of the data; the attribute grows for
+    one label at a time. For a column of the table whose attribute stands in the formula by itself.
+
+    Parameters
+    ----------
+    run : Posterior
+    attribute : str
+    by : str
+        A column, ``"alternative"``.
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along `by`, whose share changes, and ``"changed"``, whose attribute grows.
+
+    Notes
+    -----
+    With x_s the attribute of alternative s and c its coefficient, the derivative of p_r in log x_s
+    is c x_s p_r ((r = s) - p_s) (Train 2009, "Discrete choice methods with simulation", 3.6).
+    """
+    data = data_of_run(run)
+    place, (known, of_row) = _attribute(data, attribute), data.labels(by)
+    used = as_positive_int(max_draws, "max_draws")
+    fixed, own = _draws(run, used, "coefficients", "tastes")
+    where, of_occasion = np.searchsorted(data.random, place), data.occasion_of_row
+    varies = place in data.random
+    out, number = np.empty((len(own), len(known), len(known))), len(known)
+    for s in range(len(own)):
+        tastes_of_row = own[s][data.person_of_row]
+        p = data.probs(tastes_of_row, fixed[s])
+        c = (
+            data.coefficients_of(tastes_of_row)[:, where]
+            if varies
+            else fixed[s][np.searchsorted(data.fixed, place)]
+        )
+        pull = c * data.x[:, place] * p
+        shares, pulls = np.zeros((2, data.num_occasions, number))
+        np.add.at(shares, (of_occasion, of_row), p)
+        np.add.at(pulls, (of_occasion, of_row), pull)
+        total = np.maximum(shares.sum(axis=0), 1e-300)
+        direct = np.diag(np.bincount(of_row, pull, minlength=number))
+        out[s] = (direct - shares.T @ pulls) / total[:, None]
+    return Estimand(
+        out, (by, "changed"), {by: known.names, "changed": known.names},
+        caption=f"Elasticities of shares in {attribute}.", probability=probability,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- how well it fits
+
+
+def log_scores(run: Posterior, max_draws: int = _DRAWS) -> FloatArray:
+    """Log probabilities of what was taken, ``(num_chains, num_draws, num_occasions)``."""
+    data, out = data_of_run(run), []
+    thinned = [run.thinned(name, max_draws) for name in ("tastes", "coefficients")]
+    for own, fixed in zip(*thinned, strict=True):
+        of_draw = [
+            data.taken * np.log(np.maximum(data.probs(t[data.person_of_row], b), 1e-300))
+            for t, b in zip(own, fixed, strict=True)
+        ]
+        out.append(np.add.reduceat(np.stack(of_draw), data.occasions[:-1], axis=1))
+    return np.stack(out)
+
+
+def compare(
+    run: Posterior, other: Posterior | None = None, *, max_draws: int = _DRAWS
+) -> Comparison:
+    """How well each choice is told from all others, beside another run or simple rivals.
+
+    The rivals are equal chances, and the conditional logit: one taste for all. Choices are left out
+    one at a time by importance sampling; what other choices say of a person's taste is used.
+
+    Parameters
+    ----------
+    run : Posterior
+    other : Posterior, optional
+        Of the same choices.
+    max_draws : int
+    """
+    data, used = data_of_run(run), as_positive_int(max_draws, "max_draws")
+    totals = np.add.reduceat(data.taken, data.occasions[:-1])
+    if not (totals == np.round(totals)).all():
+        raise ValueError("choices must be whole numbers to be left out one at a time")
+
+    def score(one: Posterior) -> Score:
+        loo = leave_one_out(log_scores(one, used))
+        return Score(loo.log_p, totals.astype(np.int64), loo.by_chain, float(np.mean(loo.k > 0.7)))
+
+    scores = {"this model": score(run)}
+    if other is not None:
+        if not np.array_equal(data_of_run(other).taken, data.taken):
+            raise ValueError("other must be a run of the same choices in the same order")
+        scores["the other run"] = score(as_kind(other, "other", Posterior))
+    else:
+        sizes = np.diff(data.occasions)
+        scores["equal chances"] = Score(-totals * np.log(sizes), totals.astype(np.int64))
+        if len(data.random):
+            plain = sample(
+                MixedLogit(), data.without_people(), draws=200, tune=50, chains=2, random_seed=0,
+                progressbar=False,
+            )  # fmt: skip
+            scores["the conditional logit"] = score(plain)
+    how = "Each choice is told from all others (leave-one-out by importance sampling)."
+    return Comparison.of(scores, "a choice", how)
+
+
+def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:
+    """Simulate choices from draws of tastes, and compare with those that were made.
+
+    For each attribute: the mean of what was taken less what was there; and the standard deviation
+    of that over people, which tells whether people differ as much as they seem to.
+    """
+    data, rng = data_of_run(run), np.random.default_rng(as_seed(random_seed))
+    sizes = np.diff(data.occasions)
+    offered = np.add.reduceat(data.x, data.occasions[:-1], axis=0) / sizes[:, None]
+    away = (data.x - np.repeat(offered, sizes, axis=0)) / data.scale
+    of_person = data.person_of_row
+    weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
+
+    def statistics(taken: FloatArray) -> FloatArray:
+        by_person = np.stack(
+            [np.bincount(of_person, taken * column) / weight for column in away.T], axis=1
+        )
+        return np.concatenate([taken @ away / taken.sum(), by_person.std(axis=0)])
+
+    used = as_positive_int(max_draws, "max_draws")
+    own, fixed = _draws(run, used, "tastes", "coefficients")
+    made = [statistics(data.drawn(rng, data.probs(t[of_person], b)))
+            for t, b in zip(own, fixed, strict=True)]  # fmt: skip
+    names = [f"{what} of {name}" for what in ("taken", "spread over people") for name in data.names]
+    advice = {}
+    for name in data.names.tolist():
+        again = "let people differ in it, or bend it: log(x), s(x)"
+        advice[f"taken of {name}"] = (
+            f"More {name} was taken than the model takes: {again}.",
+            f"Less {name} was taken than the model takes: {again}.",
+        )
+        advice[f"spread over people of {name}"] = (
+            f"People differ more in what they take of {name} than the model has it: put it into the"
+            " grouping.",
+            f"People differ less in what they take of {name} than the model has it.",
+        )
+    seen = statistics(data.taken)
+    return PredictiveChecks.of(
+        {name: [seen[j]] * len(made) for j, name in enumerate(names)},
+        {name: [each[j] for each in made] for j, name in enumerate(names)},
+        advice,
+    )
