@@ -1,3 +1,4 @@
+from pgmult import choice as choice
 from pgmult import datasets as datasets
 from pgmult import fields as fields
 from pgmult import mixtures as mixtures

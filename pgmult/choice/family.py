@@ -8,12 +8,12 @@ CHOICE = Family(
     "choice",
     {
         "tastes": Verb("pgmult.choice.answers:tastes", keeps=_POPULATION),
+        "correlations": Verb("pgmult.choice.answers:correlations", keeps=_POPULATION),
         "worth": Verb("pgmult.choice.answers:worth", keeps=_POPULATION),
         "predict": Verb("pgmult.choice.answers:predict", keeps=_POPULATION),
-        "effects": Verb("pgmult.choice.answers:effects", keeps=_POPULATION),
-        "elasticities": Verb("pgmult.choice.answers:elasticities", keeps=_POPULATION),
-        "compare": Verb("pgmult.choice.answers:compare", keeps=_POPULATION),
-        "check": Verb("pgmult.choice.answers:check", keeps=("tastes", "coefficients")),
-        "report": Verb("pgmult.choice.answers:report", keeps=_POPULATION),
+        "effects": Verb("pgmult.choice.answers:effects", keeps=("tastes",)),
+        "compare": Verb("pgmult.choice.answers:compare", keeps=("tastes",)),
+        "check": Verb("pgmult.choice.answers:check", keeps=("tastes",)),
+        "report": Verb("pgmult.choice.reports:report", keeps=("tastes",)),
     },
 )

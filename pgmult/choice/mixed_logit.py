@@ -268,12 +268,14 @@ class MixedLogit(Checked):
             tastes = np.ascontiguousarray(mean + fixed @ root.T)
             values, slopes, residual = found.slopes(b, tastes)
             prior, of_root = _log_prior_root(root, self.sd_scale, found.diagonal)
-            squares = float(mean @ mean + b @ b) / self.mean_scale**2
-            slope = found.pack(
-                slopes.sum(axis=0) - mean / self.mean_scale**2,
-                found.z.T @ residual - b / self.mean_scale**2,
-                slopes.T @ fixed + of_root,
+            slope = np.concatenate(
+                [
+                    slopes.sum(axis=0) - mean / self.mean_scale**2,
+                    found.z.T @ residual - b / self.mean_scale**2,
+                    found.jacobian(root).T @ (slopes.T @ fixed)[found.where] + of_root[found.where],
+                ]
             )
+            squares = float(mean @ mean + b @ b) / self.mean_scale**2
             value = float(values.sum()) + prior - 0.5 * squares
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return -math.inf, np.zeros_like(q)
@@ -339,6 +341,7 @@ class _Found:
     offset: FloatArray
     diagonal: bool
     where: tuple[IntArray, IntArray]  # entries of the root that move
+    place: IntArray  # of its diagonal among them
     mean: FloatArray
     coefficients: FloatArray
     root: FloatArray
@@ -362,13 +365,35 @@ class _Found:
         return values, slopes, residual
 
     def pack(self, mean: FloatArray, b: FloatArray, root: FloatArray) -> FloatArray:
-        return np.concatenate([mean, b, root[self.where]])
+        """Coordinates: the root is its diagonal, which may be of either sign, and its other
+        entries divided by that of their row.
+        """
+        return np.concatenate([mean, b, _turned(root)[self.where]])
 
     def unpack(self, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         d, f = len(self.mean), len(self.coefficients)
         root = np.zeros((d, d))
         root[self.where] = q[d + f :]
+        own = np.diagonal(root).copy()
+        root *= own[:, None]
+        np.fill_diagonal(root, own)
         return q[:d], q[d : d + f], root
+
+    def jacobian(self, root: FloatArray) -> FloatArray:
+        """Of the entries of the root in their coordinates."""
+        rows, columns = self.where
+        own, unit = np.diagonal(root), root[rows, columns] / np.diagonal(root)[rows]
+        out = np.diag(np.where(rows == columns, 1.0, own[rows]))
+        out[np.arange(len(rows)), self.place[rows]] = unit
+        return out
+
+
+def _turned(root: FloatArray) -> FloatArray:
+    """Rows divided by their diagonal entries, which stay."""
+    own = np.diagonal(root)
+    out = root / own[:, None]
+    np.fill_diagonal(out, own)
+    return out
 
 
 def _root(cov: FloatArray) -> FloatArray:
@@ -380,25 +405,22 @@ def _inverse_wishart(rng: np.random.Generator, dof: float, scale: FloatArray) ->
 
 
 def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[float, FloatArray]:
-    """Log density of a lower triangular root of the covariance, and its slope.
+    """Log density of the coordinates of a root of the covariance, and its slope in them.
 
-    Signs of columns are free: the density is the same for all of them. Jacobian of ``L L'`` in L:
-    Huang and Wand (2013, property 2) times ``prod_k l_kk^(d - k)``, k = 0..d - 1.
+    With the root D U, where D is diagonal and U has ones on its diagonal, Huang and Wand's density
+    (2013, property 2) times the Jacobian is prod_k (nu v_k + D_kk^2 / A^2)^-((nu + d) / 2), where v
+    is the diagonal of (U U')^-1: smooth where a standard deviation is 0, of either sign.
     """
     d, own = len(root), np.diagonal(root)
     if not d:
         return 0.0, root
-    if diagonal:
-        ratio = own**2 / (_DOF * sd_scale**2)
-        slope = -(_DOF + 1.0) * own / (_DOF * sd_scale**2 + own**2)
-        return -0.5 * (_DOF + 1.0) * float(np.log1p(ratio).sum()), np.diag(slope)
-    inverse = solve_triangular(root, np.eye(d), lower=True)
+    power = _DOF + (1 if diagonal else d)
+    inverse = solve_triangular(root / own[:, None], np.eye(d), lower=True)
     precision = inverse.T @ inverse
-    inside = _DOF * np.diagonal(precision) + sd_scale**-2
-    power = np.arange(d, 0, -1) - (_DOF + 2.0 * d)
-    value = float(power @ np.log(np.abs(own)) - 0.5 * (_DOF + d) * np.log(inside).sum())
-    slope = (_DOF + d) * (precision * (_DOF / inside)) @ inverse.T
-    return value, np.tril(slope) + np.diag(power / own)
+    inside = _DOF * np.diagonal(precision) + (own / sd_scale) ** 2
+    slope = power * (precision * (_DOF / inside)) @ inverse.T
+    np.fill_diagonal(slope, -power * own / sd_scale**2 / inside)
+    return -0.5 * power * float(np.log(inside).sum()), slope
 
 
 @once_a_data_set
@@ -444,9 +466,10 @@ def _approximate(data: ChoiceRows, model: MixedLogit) -> _Found:
             _climbed(of_fixed, base, np.zeros(f), np.eye(f) / model.mean_scale**2, 1, at)
             b = at[0]
     where = (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d)
+    place = np.flatnonzero(where[0] == where[1])
     root = _root(cov)
     found = _Found(
-        _Units.of(data), choices, z, offset, data.diagonal, where, mean, b, root, sites,
+        _Units.of(data), choices, z, offset, data.diagonal, where, place, mean, b, root, sites,
         np.eye(d + f + len(where[0])),
     )  # fmt: skip
     metric = _metric(found, pooled, tastes, model)
@@ -492,6 +515,9 @@ def _metric(found: _Found, pooled: Choices, tastes: FloatArray, model: MixedLogi
     out[: d + f, d + f :], out[d + f :, : d + f] = crossed, crossed.T
     products = np.tensordot(H, second, axes=(0, 0))  # of tastes, tastes, columns, columns
     out[d + f :, d + f :] = products[rows[:, None], rows, columns[:, None], columns]
+    turn = np.eye(size)
+    turn[d + f :, d + f :] = found.jacobian(found.root)
+    out = turn.T @ out @ turn
     prior = np.full(size, model.mean_scale**-2)
-    prior[d + f :] = model.sd_scale**-2
+    prior[d + f :] = np.where(rows == columns, model.sd_scale**-2, 1.0)
     return np.linalg.cholesky(out * (num / len(some)) + np.diag(prior))

@@ -1,5 +1,5 @@
 """The command line: ``pgmult FILE``, ``demo``, ``topics``, ``fields``, ``sequences``,
-``regression``, ``warmup``, ``doctor``.
+``regression``, ``choice``, ``warmup``, ``doctor``.
 
 A family of data has a room in a file of its own; the actions of all rooms are in
 `pgmult.cli.actions`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 
 from pgmult.cli.actions import add_demo, add_room
+from pgmult.cli.choice import ROOM as CHOICE
 from pgmult.cli.demos import DEMOS
 from pgmult.cli.doctor import _doctor, _warmup
 from pgmult.cli.fields import ROOM as FIELDS
@@ -80,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
     for one in DEMOS:
         add_demo(demos, one)
-    for room in (TOPICS, FIELDS, SEQUENCES, REGRESSION):
+    for room in (TOPICS, FIELDS, SEQUENCES, REGRESSION, CHOICE):
         add_room(commands, room)
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")

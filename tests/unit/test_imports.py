@@ -20,7 +20,7 @@ FLOORS = [
     {"formulas"},
     {"variational"},
     {"latent"},
-    {"topics", "sequences", "fields", "regression", "mixtures"},  # families of data
+    {"topics", "sequences", "fields", "regression", "choice", "mixtures"},  # families of data
     {"testing", "datasets"},
     {"cli"},
 ]

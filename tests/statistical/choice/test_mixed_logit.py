@@ -1,0 +1,107 @@
+"""Mixed logit: moves leave the joint law of tastes and choices as it is; the trap is avoided."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.choice import MixedLogit, choices_of
+from pgmult.choice import mixed_logit as module
+from pgmult.testing import check_geweke, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+RNG = np.random.default_rng(5)
+PEOPLE, OCCASIONS, ALTERNATIVES = 6, 3, 3
+NUM = PEOPLE * OCCASIONS * ALTERNATIVES
+TABLE = {
+    "who": np.repeat(np.arange(PEOPLE), OCCASIONS * ALTERNATIVES),
+    "case": np.repeat(np.arange(PEOPLE * OCCASIONS), ALTERNATIVES),
+    "taken": np.arange(NUM) % ALTERNATIVES == 0,
+    "price": 3.0 * RNG.normal(size=NUM),
+    "time": RNG.normal(size=NUM),
+    "size": RNG.normal(size=NUM),
+}
+FULL = "taken ~ price + time + size + (price + time | who)"
+CASES = {
+    "full": dict(formula=FULL),
+    "diagonal": dict(formula=FULL.replace("|", "||")),
+    "one attribute": dict(formula="taken ~ price + (price | who)"),
+    "signs": dict(formula=FULL, signs={"price": -1}),
+    "nobody": dict(formula="taken ~ price + time"),
+}
+MODEL = MixedLogit(mean_scale=1.0, sd_scale=0.7)
+
+
+def data(case="full"):
+    return choices_of(table=TABLE, occasion="case", **CASES[case])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sweeps_leave_the_joint_law_as_it_is(case):
+    check_geweke(MODEL, data(case), replicates=400, sweeps=3)
+
+
+def accepted(rng, *arguments):
+    """Tastes at the end of a path of the approximation, whatever the likelihood says."""
+    self, found, mean, cov, b, tastes = arguments
+    sites = found.sites
+    root = np.linalg.inv(np.linalg.inv(cov) + sites.J)
+    centre = np.einsum("nij,nj->ni", root, sites.h + np.linalg.inv(cov) @ mean)
+    noise = rng.standard_normal(tastes.shape)
+    return centre + np.einsum("nij,nj->ni", np.linalg.cholesky(root), noise)
+
+
+def of_other_coordinates(root, sd_scale, diagonal):
+    """The density of the root's own entries: without the Jacobian."""
+    value, slope = LOG_PRIOR(root, sd_scale, diagonal)
+    power, own = np.arange(len(root)), np.diagonal(root)
+    return value - power @ np.log(np.abs(own)), slope - np.diag(power / own)
+
+
+LOG_PRIOR = module._log_prior_root
+
+
+def test_a_path_that_is_always_accepted_is_refused():
+    broken = mutant(MODEL, _swing=lambda self, rng, *more: accepted(rng, self, *more))
+    rejects(check_geweke, broken, data(), replicates=400, sweeps=3)
+
+
+def test_a_joint_path_without_the_jacobian_is_refused(monkeypatch):
+    monkeypatch.setattr(module, "_log_prior_root", of_other_coordinates)
+    rejects(check_geweke, MODEL, data(), replicates=400, sweeps=3)
+
+
+def simulated(people, occasions, sd, seed=0, alternatives=4, size=3):
+    rng = np.random.default_rng(seed)
+    tastes = np.array([1.0, -1.0, 0.5]) + sd * rng.normal(size=(people, size))
+    x = rng.normal(size=(people, occasions, alternatives, size))
+    u = np.einsum("ntak,nk->nta", x, tastes) + rng.gumbel(size=x.shape[:3])
+    taken = np.arange(alternatives) == u.argmax(axis=2)[..., None]
+    number = people * occasions
+    table = {name: x[..., k].ravel() for k, name in enumerate("abc")} | {
+        "taken": taken.ravel(),
+        "who": np.repeat(np.arange(people), occasions * alternatives),
+        "case": np.repeat(np.arange(number), alternatives),
+    }
+    return choices_of("taken ~ a + b + c + (a + b + c | who)", table, occasion="case")
+
+
+@pytest.mark.parametrize(
+    ("people", "occasions", "sd"),
+    [(1000, 1, 0.05), (1000, 1, 0.7), (500, 5, 0.0), (500, 5, 0.7), (60, 40, 1.0)],
+)
+def test_few_choices_or_like_tastes_mislead_no_chain(people, occasions, sd):
+    """Chains agree with each other; what they say of spreads holds the truth."""
+    run = pgmult.sample(
+        MixedLogit(), simulated(people, occasions, sd), draws=600, tune=200, chains=2,
+        random_seed=1, progressbar=False,
+    )  # fmt: skip
+    sds = run.stack("sds")
+    lower, upper = np.quantile(sds, [0.005, 0.995], axis=0)
+    assert (upper > sd).all()
+    assert (lower < max(sd, 0.25)).all()
+    mean = run.stack("mean")
+    lower, upper = np.quantile(mean, [0.002, 0.998], axis=0)
+    assert ((lower < [1.0, -1.0, 0.5]) & (upper > [1.0, -1.0, 0.5])).all()
+    halves = np.asarray(run["sds"]).mean(axis=1)
+    assert np.abs(halves[0] - halves[1]).max() < 0.6 * sds.std(axis=0).max() + 0.02
