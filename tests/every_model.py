@@ -6,7 +6,7 @@
 import numpy as np
 
 import pgmult
-from pgmult import fields, mixtures, regression, sequences, topics
+from pgmult import choice, fields, mixtures, regression, sequences, topics
 from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
 from pgmult.priors import HalfTScales
 
@@ -46,6 +46,14 @@ def series(**more):
 
 def cells():
     return fields.as_field(PLACES, CELLS, new_inputs=[[3.0, 9.0]])
+
+
+def trips(formula="taken ~ x + z + (x + z | who)", **more):
+    table = {
+        "who": np.arange(60) // 6, "trip": np.arange(60) // 3, "x": X[:, 0], "z": X[:, 1],
+        "taken": np.arange(60) % 3 == 0,
+    }  # fmt: skip
+    return choice.choices_of(formula, table, occasion="trip", **more)
 
 
 def symbols():
@@ -123,6 +131,11 @@ MODELS = {
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
             "y ~ x + s(x) + (1 | g)"
         ),
+    ),
+    "MixedLogit": lambda: (choice.MixedLogit(), trips()),
+    "MixedLogit signs": lambda: (
+        choice.MixedLogit(),
+        trips("taken ~ x + z + (x || who)", signs={"x": -1}),
     ),
     "PoissonRegression": lambda: (
         regression.PoissonRegression(),

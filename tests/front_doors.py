@@ -20,7 +20,7 @@ import scipy.sparse
 from odd_values import VALUES
 
 import pgmult
-from pgmult import datasets, fields, mixtures, regression, sequences, topics, variational
+from pgmult import choice, datasets, fields, mixtures, regression, sequences, topics, variational
 from pgmult.fields import covariances
 from pgmult.priors import CommonScale, HalfTScales
 from pgmult.sampling import Origin
@@ -101,6 +101,20 @@ def field():
 
 
 @cache
+def trips():
+    return {
+        "who": np.repeat([1, 2, 3], 4), "trip": np.repeat(np.arange(6), 2), "x": X[:, 0],
+        "mode": ["bus", "car"] * 6, "taken": [1, 0, 0, 1] * 3,
+    }  # fmt: skip
+
+
+@cache
+def trips_run():
+    formula = "taken ~ x + mode + (x | who)"
+    data = choice.choices_of(formula, trips(), occasion="trip", alternative="mode")
+    return pgmult.sample(choice.MixedLogit(), data, **FEW)
+
+
 def labelled():
     return regression.as_labelled_rows(X, BINARY, groups=np.arange(12) % 3)
 
@@ -748,6 +762,24 @@ ARGUMENTS = {
     "regression.GroupedLogisticRegression": lambda: dict(
         mean_prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), dof=4.0, scale=np.eye(2)
     ),
+    "choice.choices_of": lambda: dict(
+        formula="taken ~ x + (x | who)", table=trips(), occasion="trip", alternative="mode"
+    ),
+    "choice.lengthen": lambda: dict(
+        table={"mode": ["bus", "car"], "p1": [1.0, 2.0], "p2": [3.0, 4.0], "there": [1, 1]},
+        choice="mode",
+        attributes={"price": {"bus": "p1", "car": "p2"}},
+        available={"bus": "there"},
+    ),
+    "choice.MixedLogit": lambda: dict(mean_scale=2.0, kicks=2),
+    "choice.tastes": lambda: dict(run=trips_run(), people=True),
+    "choice.correlations": lambda: dict(run=trips_run()),
+    "choice.worth": lambda: dict(run=trips_run(), per="x"),
+    "choice.predict": lambda: dict(run=trips_run(), new=trips(), occasion="trip", by="mode"),
+    "choice.effects": lambda: dict(run=trips_run(), attribute="x", by="mode"),
+    "choice.compare": lambda: dict(run=trips_run()),
+    "choice.check": lambda: dict(run=trips_run()),
+    "choice.report": lambda: dict(run=trips_run()),
     "regression.AdditiveRegression": lambda: dict(kicks=2),
     "regression.predict": lambda: dict(run=voters_run()),
     "regression.effects": lambda: dict(run=voters_run(), column="g", values=["u", "v"]),

@@ -1,5 +1,13 @@
+from pgmult.choice.answers import check as check
+from pgmult.choice.answers import compare as compare
+from pgmult.choice.answers import correlations as correlations
+from pgmult.choice.answers import effects as effects
+from pgmult.choice.answers import predict as predict
+from pgmult.choice.answers import tastes as tastes
+from pgmult.choice.answers import worth as worth
 from pgmult.choice.data import ChoiceRows as ChoiceRows
 from pgmult.choice.data import choices_of as choices_of
 from pgmult.choice.data import lengthen as lengthen
 from pgmult.choice.mixed_logit import MixedLogit as MixedLogit
 from pgmult.choice.mixed_logit import MixedLogitState as MixedLogitState
+from pgmult.choice.reports import report as report

@@ -462,7 +462,7 @@ def lengthen(
     named = [dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()]
     if not named:
         raise ValueError("attributes must have one or more, got none")
-    alternatives = as_list(named[0], "attributes", "alternatives")
+    alternatives = list(named[0])
     for name, of in zip(attributes, named, strict=True):
         if set(of) != set(alternatives):
             raise ValueError(

@@ -18,7 +18,6 @@ from pgmult.compiled.linalg import (
     solve_with_root,
 )
 from pgmult.compiled.vectors import exp_minus
-from pgmult.core.typing import FloatArray, IntArray
 
 
 class Choices(NamedTuple):
@@ -39,12 +38,12 @@ class Choices(NamedTuple):
         Where the occasions of each person begin.
     """
 
-    x: FloatArray
-    signs: FloatArray
-    taken: FloatArray
-    counts: FloatArray
-    occasions: IntArray
-    people: IntArray
+    x: np.ndarray
+    signs: np.ndarray
+    taken: np.ndarray
+    counts: np.ndarray
+    occasions: np.ndarray
+    people: np.ndarray
 
 
 class Sites(NamedTuple):
@@ -56,8 +55,8 @@ class Sites(NamedTuple):
     h : array, ``(num_people, num_attributes)``
     """
 
-    J: FloatArray
-    h: FloatArray
+    J: np.ndarray
+    h: np.ndarray
 
 
 @jit

@@ -1,0 +1,300 @@
+"""Choices: tables are read exactly, kernels are right, answers are what they say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import pgmult
+from pgmult import cli
+from pgmult.choice import MixedLogit, choices_of, lengthen
+from pgmult.choice.compiled.people import Choices, Sites, sites_rows, slopes_rows
+from pgmult.choice.data import rows_like
+from pgmult.choice.mixed_logit import _found
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+
+RNG = np.random.default_rng(1)
+PEOPLE, EACH, SIZE = 12, 4, 3
+NUM = PEOPLE * EACH * SIZE
+UTILITY = RNG.gumbel(size=NUM)
+PRICE = RNG.normal(size=NUM)
+TIME = RNG.normal(size=NUM)
+BEST = (UTILITY - PRICE + TIME).reshape(-1, SIZE).argmax(axis=1)
+TABLE = {
+    "who": np.repeat([f"p{i}" for i in range(PEOPLE)], EACH * SIZE),
+    "trip": np.tile(np.repeat(np.arange(EACH), SIZE), PEOPLE),
+    "mode": ["bus", "car", "train"] * (PEOPLE * EACH),
+    "income": np.repeat(RNG.normal(size=PEOPLE), EACH * SIZE),
+    "price": 10.0 * PRICE,
+    "time": TIME,
+    "n": np.ones(NUM, dtype=np.int64),
+    "taken": (np.arange(SIZE) == BEST[:, None]).ravel(),
+}
+FORMULA = "taken ~ mode + price + time + price:income + (price + time | who)"
+
+
+def data(formula=FORMULA, table=TABLE, **more):
+    return choices_of(formula, table, **({"occasion": "trip", "alternative": "mode"} | more))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return pgmult.sample(
+        MixedLogit(), data(), draws=100, tune=50, chains=2, random_seed=1, progressbar=False
+    )
+
+
+def test_a_table_is_sorted_into_people_and_occasions():
+    order = np.random.default_rng(2).permutation(NUM)
+    mixed = {name: np.asarray(column)[order] for name, column in TABLE.items()}
+    one, other = data(), data(table=mixed)
+    assert one.num_people == PEOPLE
+    assert one.num_occasions == PEOPLE * EACH
+    assert one.names.tolist() == ["mode[T.car]", "mode[T.train]", "price", "time", "price:income"]
+    assert one.names[one.random].tolist() == ["price", "time"]
+    for i in range(one.num_occasions):
+        here = slice(one.occasions[i], one.occasions[i + 1])
+        rows = order[other.source[here]]
+        assert sorted(rows) == sorted(one.source[here])
+        found = np.argsort(rows)
+        np.testing.assert_array_equal(other.x[here][found], one.x[here])
+        np.testing.assert_array_equal(other.taken[here][found], one.taken[here])
+
+
+def without(name):
+    return {key: column for key, column in TABLE.items() if key != name}
+
+
+def changed(**columns):
+    return TABLE | columns
+
+
+TWICE = np.asarray(TABLE["taken"]) | (np.arange(NUM) < 2)
+BAD = {
+    "no outcome": ({"formula": "~ price"}, "left-hand side"),
+    "unknown outcome": ({"formula": "took ~ price"}, "must name a column"),
+    "unknown occasion": ({"occasion": "tripp"}, "occasion must name a column"),
+    "two taken": ({"table": changed(taken=TWICE)}, "in who p0, trip 0"),
+    "none taken": (
+        {"table": changed(taken=np.asarray(TABLE["taken"]) & (np.arange(NUM) > 2))},
+        "got none in who p0, trip 0",
+    ),
+    "one alternative": ({"occasion": ["trip", "mode"]}, "two alternatives or more"),
+    "negative": ({"table": changed(taken=-np.ones(NUM))}, "taken must be 0 or more"),
+    "never varies": (
+        {"formula": "taken ~ price + income + (price | who)"},
+        "income, which never does",
+    ),
+    "a sum of others": (
+        {"formula": "taken ~ price + I(2 * price) + (price | who)"},
+        "from sums of others",
+    ),
+    "two groupings": (
+        {"formula": "taken ~ price + (price | who) + (price | trip)"},
+        "people are one grouping",
+    ),
+    "constants alone": ({"formula": "taken ~ price + (1 | who)"}, "people are one grouping"),
+    "a smooth": ({"formula": "taken ~ price + s(time)"}, "people are one grouping"),
+    "no mean": ({"formula": "taken ~ price + (time | who)"}, "must stand among the attributes"),
+    "unknown sign": ({"signs": {"size": 1}}, "signs must be of attributes"),
+    "no sign": ({"signs": {"price": 2}}, "signs must be 1 or -1"),
+    "weights differ": (
+        {"table": changed(n=np.arange(NUM)), "weights": "n"},
+        "the same in all rows of an occasion",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_and_formulas_are_refused_in_a_sentence(case):
+    options, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        data(**options)
+
+
+def test_slopes_and_curvatures_are_derivatives():
+    rng = np.random.default_rng(3)
+    sizes = np.array([3, 2, 4, 2])
+    starts = np.append(0, np.cumsum(sizes))
+    taken = rng.integers(0, 3, size=starts[-1]) + 0.5
+    counts = np.repeat(np.add.reduceat(taken, starts[:-1]), sizes)
+    x = rng.normal(size=(3, starts[-1]))
+    signs = np.array([0.0, -1.0, 1.0])
+    choices = Choices(x, signs, taken, counts, starts, np.array([0, 3, 4]))
+    base, tastes = rng.normal(size=starts[-1]), 0.5 * rng.normal(size=(2, 3))
+
+    def value(base, tastes):
+        out = np.empty(2), np.empty((2, 3)), np.empty(len(base))
+        slopes_rows(0, 0, 2, choices, base, tastes, *out)
+        return out
+
+    values, slopes, residual = value(base, tastes)
+    coef = np.where(signs == 0.0, tastes, signs * np.exp(tastes))
+    u = base + np.einsum("kr,rk->r", x, coef[np.repeat([0, 0, 0, 1], sizes)])
+    log_p = u - np.log(np.add.reduceat(np.exp(u), starts[:-1]))[np.repeat(np.arange(4), sizes)]
+    np.testing.assert_allclose(values, np.add.reduceat(taken * log_p, [0, starts[3]]))
+    step = 1e-6
+    for k in range(3):
+        ahead, behind = tastes.copy(), tastes.copy()
+        ahead[:, k] += step
+        behind[:, k] -= step
+        found = (value(base, ahead)[0] - value(base, behind)[0]) / (2 * step)
+        np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
+    for r in range(len(base)):
+        there = base.copy()
+        there[r] += step
+        found = (value(there, tastes)[0].sum() - values.sum()) / step
+        np.testing.assert_allclose(residual[r], found, atol=1e-5)
+    sites = Sites(np.empty((2, 3, 3)), np.empty((2, 3)))
+    plain = choices._replace(signs=np.zeros(3))
+    sites_rows(0, 0, 2, plain, base, tastes, sites)
+    for k in range(3):
+        ahead = tastes.copy()
+        ahead[:, k] += step
+        out = np.empty(2), np.empty((2, 3)), np.empty(len(base))
+        slopes_rows(0, 0, 2, plain, base, ahead, *out)
+        here = np.empty(2), np.empty((2, 3)), np.empty(len(base))
+        slopes_rows(0, 0, 2, plain, base, tastes, *here)
+        np.testing.assert_allclose(-(out[1] - here[1]) / step, sites.J[:, :, k], atol=1e-4)
+        expected = here[1] + np.einsum("nij,nj->ni", sites.J, tastes)
+        np.testing.assert_allclose(sites.h, expected)
+
+
+@pytest.mark.parametrize("formula", [FORMULA, FORMULA.replace("|", "||"), "taken ~ price + mode"])
+def test_the_slope_of_joint_paths_is_a_derivative(formula):
+    rows = data(formula, occasion=["who", "trip"])
+    model = MixedLogit(mean_scale=1.0, sd_scale=0.5)
+    found, rng = _found(rows, model), np.random.default_rng(0)
+    q = found.pack(found.mean, found.coefficients, found.root) + 0.1
+    fixed = rng.normal(size=(rows.num_people, len(rows.random)))
+    slope = found.metric @ model.log_density_together(found, q, fixed)[1]
+    ends = [
+        [model.log_density_together(found, q + h * e, fixed)[0] for h in (1e-5, -1e-5)]
+        for e in np.eye(len(q))
+    ]
+    np.testing.assert_allclose(slope, -np.diff(ends)[:, 0] / 2e-5, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found.pack(*found.unpack(q)), q)
+
+
+def test_without_people_it_is_the_conditional_logit():
+    rows = data("taken ~ mode + price + time", occasion=["who", "trip"])
+
+    def loss(b):
+        p = rows.probs(np.empty((rows.num_rows, 0)), b / rows.scale)
+        return -float(np.log(p) @ rows.taken)
+
+    fitted = minimize(loss, np.zeros(4), method="BFGS")
+    errors = np.sqrt(np.diagonal(fitted.hess_inv))
+    run = pgmult.sample(
+        MixedLogit(mean_scale=100.0), rows, draws=800, chains=2, random_seed=1, progressbar=False
+    )
+    b = run.stack("coefficients") * rows.scale
+    np.testing.assert_allclose(b.mean(axis=0), fitted.x, atol=0.5 * errors.max())
+    np.testing.assert_allclose(b.std(axis=0), errors, rtol=0.35)
+
+
+def test_units_and_labels_do_not_matter():
+    scaled = changed(price=1e6 * TABLE["price"], who=np.repeat(np.arange(PEOPLE), EACH * SIZE))
+    few = {"draws": 5, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
+    one, other = (
+        pgmult.sample(MixedLogit(), data(FORMULA.replace("p3", "3"), t), **few)
+        for t in (TABLE | {"who": scaled["who"]}, scaled)
+    )
+    np.testing.assert_allclose(one["mean"][..., 0], 1e6 * other["mean"][..., 0], rtol=1e-6)
+    np.testing.assert_allclose(one["tastes"][..., 1], other["tastes"][..., 1], rtol=1e-6)
+
+
+def test_answers_say_what_they_say(run):
+    rows = run.data
+    found = run.tastes()
+    np.testing.assert_allclose(found.at(attribute="price").draws[:, 0], run.stack("mean")[:, 0])
+    worth = run.worth("price")
+    ratio = -run.stack("mean")[:, 1] / run.stack("mean")[:, 0]
+    np.testing.assert_allclose(worth.at(attribute="time").draws, ratio)
+    probs = run.predict()
+    assert probs.draws.shape == (200, NUM)
+    shares = run.predict(by="mode")
+    np.testing.assert_allclose(shares.mean.sum(), 1.0)
+    first = np.asarray(probs.draws[0])[rows.source]
+    np.testing.assert_allclose(np.add.reduceat(first, rows.occasions[:-1]), 1.0)
+
+
+def test_known_people_choose_by_their_own_tastes_and_others_by_the_population(run):
+    some = {name: np.asarray(column)[: 2 * SIZE] for name, column in TABLE.items()}
+    mixed = some | {"who": ["p3"] * SIZE + ["nobody"] * SIZE}
+    with pytest.raises(ValueError, match="nobody"):
+        run.predict(mixed, occasion=["who", "trip"])
+    found = run.predict(mixed, occasion=["who", "trip"], new_people=True)
+    rows, codes = rows_like(run.data, mixed, ["who", "trip"], True)
+    assert sorted(codes.tolist()) == [-1, run.data.person_names.tolist().index("p3")]
+    known = run.predict(some | {"who": ["p3"] * 2 * SIZE}, occasion="trip")
+    np.testing.assert_array_equal(found.draws[:, :SIZE], known.draws[:, :SIZE])
+    fewer = {name: column for name, column in some.items() if name not in ("who", "taken")}
+    market = run.predict(fewer, occasion="trip", by="mode", new_people=True)
+    np.testing.assert_allclose(market.draws.sum(axis=1), 1.0)
+    assert rows.num_rows == 2 * SIZE
+
+
+def test_an_elasticity_is_a_derivative(run):
+    found = run.effects("time", by="mode", max_draws=20)
+    rows = run.data
+    own, fixed = (run.thinned(name, 20).reshape(20, *run[name].shape[2:]) for name in
+                  ("tastes", "coefficients"))  # fmt: skip
+    place = int(np.argmax(rows.names == "time"))
+    for j in range(3):
+        shares = []
+        for step in (1e-5, -1e-5):
+            x = rows.x.copy()
+            x[rows.alternative == j, place] *= np.exp(step)
+            p = replace(rows, x=x).probs(own[0][rows.person_of_row], fixed[0])
+            shares.append(np.bincount(rows.alternative, p))
+        expected = (np.log(shares[0]) - np.log(shares[1])) / 2e-5
+        np.testing.assert_allclose(found.draws[0, :, j], expected, rtol=1e-5, atol=1e-8)
+
+
+def test_a_ratio_to_what_may_be_nothing_is_refused(run):
+    with pytest.raises(ValueError, match="one sign"):
+        run.worth("price:income")
+
+
+def test_wide_tables_become_long_ones():
+    wide = {"mode": ["bus", "car", "bus"], "p_bus": [1, 2, 3], "p_car": [4, 5, 6],
+            "car_there": [1, 1, 0], "age": [30, 40, 50]}  # fmt: skip
+    found = lengthen(
+        wide, "mode", {"price": {"bus": "p_bus", "car": "p_car"}}, available={"car": "car_there"}
+    )
+    assert found["occasion"].tolist() == [0, 0, 1, 1, 2]
+    assert found["price"].tolist() == [1, 4, 2, 5, 3]
+    assert found["taken"].tolist() == [1, 0, 0, 1, 1]
+    assert found["age"].tolist() == [30, 30, 40, 40, 50]
+    with pytest.raises(ValueError, match="available where they are taken"):
+        lengthen(
+            wide | {"car_there": [1, 0, 1]}, "mode",
+            {"price": {"bus": "p_bus", "car": "p_car"}}, available={"car": "car_there"},
+        )  # fmt: skip
+
+
+def test_the_report_and_the_command_line(run, tmp_path, capsys):
+    report = run.report()
+    assert "choice" in report.verdict[0]
+    assert "48 choices in 48 occasions by 12 people" in str(report)
+    lines = [",".join(TABLE)]
+    lines += [",".join(str(column[i]) for column in TABLE.values()) for i in range(NUM)]
+    lines = [line.replace("True", "1").replace("False", "0") for line in lines]
+    (tmp_path / "trips.csv").write_text("\n".join(lines) + "\n")
+    out = str(tmp_path / "run")
+    fit = ["choice", "fit", str(tmp_path / "trips.csv"), FORMULA, "--occasion", "trip"]
+    fit += ["--alternative", "mode", "--out", out, "--draws", "20", "--tune", "5", "--chains", "2"]
+    assert cli.main([*fit, "--quiet"]) == 0
+    assert "12 people" in capsys.readouterr().out
+    for words in (
+        ["tastes", out], ["worth", out, "time"], ["effects", out, "price", "--by", "mode"],
+        ["check", out], ["compare", out], ["show", out],
+        ["predict", out, str(tmp_path / "trips.csv"), "--occasion", "trip"],
+        ["simulate", out, str(tmp_path / "trips.csv"), "--occasion", "trip", "--by", "mode"],
+    ):  # fmt: skip
+        assert cli.main(["choice", *words]) in (0, 2), words
+        said = capsys.readouterr()
+        assert said.out or "one sign" in said.err
