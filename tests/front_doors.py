@@ -700,6 +700,7 @@ ARGUMENTS = {
         num_weights=5,
     ),
     "sequences.check": lambda: dict(posterior=sequence_states()),
+    "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),
     "sequences.report": lambda: dict(posterior=sequence_states(), title="t"),
     "sequences.latent_axes": lambda: dict(
         probs=sequences.predict(sequence_draws(), words()), num_axes=1
@@ -716,6 +717,7 @@ ARGUMENTS = {
     "fields.Static.predict_probs": lambda: dict(data=field()),
     "fields.predict": lambda: dict(run=field_draws(), data=field(), inputs="new"),
     "fields.check": lambda: dict(run=field_sites(), data=field()),
+    "fields.effects": lambda: dict(run=field_sites(), column="input", values=[TIMES[0]]),
     "fields.compare": lambda: dict(run=field_sites(), other=field_sites(), held_out=field().counts),
     "fields.report": lambda: dict(run=field_sites(), data=field(), title="t"),
     "fields.FieldPredictions.interval": lambda: dict(probability=0.8),

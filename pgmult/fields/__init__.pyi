@@ -3,6 +3,7 @@ from pgmult.fields.checks import check as check
 from pgmult.fields.checks import compare as compare
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
+from pgmult.fields.effects import effects as effects
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
 from pgmult.fields.models.baselines import RawGP as RawGP
 from pgmult.fields.models.baselines import Static as Static

@@ -3,6 +3,7 @@ from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
 from pgmult.sequences.data.vectors import VectorSequences as VectorSequences
 from pgmult.sequences.data.vectors import as_vector_sequences as as_vector_sequences
+from pgmult.sequences.effects import effects as effects
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
 from pgmult.sequences.forecasts import Forecast as Forecast
 from pgmult.sequences.forecasts import Imputed as Imputed
