@@ -20,21 +20,25 @@ from pgmult.cli.shared import (
     INTERRUPTED,
     PAGE,
     add_number,
+    add_probability,
     add_running,
     add_seed,
+    add_settings,
     add_writing,
     complain,
     free_name,
     give,
+    settings_of,
     silence_what_is_told_anyway,
     tell,
+    value_of,
 )
 from pgmult.core.family import Family
 
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
 
-__all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room"]
+__all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room", "effects_question"]
 
 Options = argparse.Namespace
 Parser = argparse.ArgumentParser
@@ -74,6 +78,32 @@ CHECK = Question(
     lambda run, options: run.ask("check", random_seed=options.seed),
     add_seed,
 )
+
+
+def effects_question(help_text: str, column: str) -> Question:
+    """What a column does, where averages over observed rows tell it."""
+
+    def add(parser: Parser) -> None:
+        parser.add_argument("column", metavar="COLUMN", help=column)
+        add_settings(parser)
+        parser.add_argument(
+            "--difference",
+            nargs=2,
+            type=value_of,
+            metavar="VALUE",
+            help="the first less the second",
+        )
+        add_probability(parser)
+
+    def ask(run: StoredRun, options: Options) -> Any:
+        found = run.ask(
+            "effects", options.column, at=settings_of(options) or None, by=options.by,
+            probability=options.probability,
+        )  # fmt: skip
+        ends = options.difference
+        return found if ends is None else found.difference(options.column, *ends)
+
+    return Question("effects", help_text, ask, add, draws=True)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pgmult.cli.actions import CHECK, Question, Room
+from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     add_incomplete,
     add_number,
     add_probability,
+    add_seed,
     add_table,
     complete,
     read_table,
@@ -96,8 +97,7 @@ def _job(options: argparse.Namespace) -> Job:
             for name, (known, _) in places.items()
         },
         "states": [name for name, kind in kinds.items() if kind == _STATES],
-        "model": f"each stick a Gaussian process of {words},"
-        f" overdispersion {options.overdispersion:g}",
+        "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
     keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
     hidden = {} if held_out is None else {"counts": held_out}
@@ -128,7 +128,7 @@ def _rivals(run: StoredRun) -> Any:
 def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
     return run.ask(
         "predict", read_table(options.new, options), places=run.notes.get("places"),
-        max_draws=options.max_draws, probability=options.probability,
+        max_draws=options.max_draws, probability=options.probability, random_seed=options.seed,
     )  # fmt: skip
 
 
@@ -136,6 +136,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", type=Path, metavar="TABLE", help="of inputs: the columns of fit")
     add_number(parser, "--max-draws", 1, 200)
     add_probability(parser)
+    add_seed(parser)
     add_table(parser)
 
 
@@ -331,6 +332,7 @@ ROOM = Room(
             "predict", "probabilities with intervals at other inputs", _predict, _add_predict,
             tidy=True,
         ),
+        effects_question("mean shares at each value of an input", "one of the inputs"),
         Question(
             "export", "probabilities at all inputs as a tidy table",
             lambda run, options: run.ask("predict", probability=options.probability),

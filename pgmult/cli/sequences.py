@@ -8,11 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pgmult.cli.actions import CHECK, Question, Room
+from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     add_incomplete,
     add_number,
+    add_probability,
     add_seed,
     add_table,
     at_least,
@@ -231,12 +232,21 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
             f" {unknown[0]!r}: their steps are missing",
             stacklevel=2,
         )
-    return run.ask("predict", _of_symbols(new, known), random_seed=options.seed)
+    return run.ask(
+        "predict", _of_symbols(new, known), levels=_levels(options), random_seed=options.seed
+    )
+
+
+def _levels(options: argparse.Namespace) -> tuple[float, float, float]:
+    """Of the quantiles: the median, and the ends of an interval."""
+    beside = 0.5 - 0.5 * options.probability
+    return (round(beside, 9), 0.5, round(1.0 - beside, 9))
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
     parser.set_defaults(max_symbols=None)
+    add_probability(parser)
     add_seed(parser)
 
 
@@ -300,8 +310,10 @@ ROOM = Room(
         ),
         Question(
             "export", "probabilities at all steps as a tidy table",
-            lambda run, options: run.ask("predict"), tidy=True,
+            lambda run, options: run.ask("predict", levels=_levels(options)),
+            add_probability, tidy=True,
         ),
+        effects_question("mean probabilities in each sequence", "sequence, step or time"),
         CHECK,
     ),
 )  # fmt: skip

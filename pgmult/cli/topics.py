@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import sys
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -237,7 +238,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
 
 
 def _add_effects(action: argparse.ArgumentParser) -> None:
-    action.add_argument("variable", metavar="COLUMN", help="whose effect it is")
+    action.add_argument("column", metavar="COLUMN", help="whose effect it is")
     add_settings(action)
     action.add_argument(
         "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
@@ -260,7 +261,7 @@ def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
 
     at = settings_of(options)
     found = run.ask(
-        "effects", options.variable, at=at or None, by=options.by, average=options.average,
+        "effects", options.column, at=at or None, by=options.by, average=options.average,
         scope=options.scope, probability=options.probability, random_seed=options.seed,
     )  # fmt: skip
     if options.difference is not None:
@@ -324,14 +325,14 @@ def _check(run: StoredRun, options: argparse.Namespace) -> Any:
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="as of fit, with the same columns")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
     parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
+    add_probability(parser)
     add_seed(parser)
     _add_corpus(parser.add_argument_group("corpus"))
 
 
 def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    from pgmult.topics.exports import named_topics, write_documents
+    from pgmult.topics.exports import document_columns, named_topics
     from pgmult.topics.summaries.matching import best_chain
 
     run.must_answer("predict")
@@ -339,15 +340,17 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
     if options.ngrams is None and table is not None and table.losses is not None:
         options.ngrams = table.losses.ngrams
     corpus, said = _read_documents(options)
-    print(said[0])
-    found = run.ask("predict", corpus, new_levels=options.new_levels, random_seed=options.seed)
-    print(found)
+    found = run.ask(
+        "predict", corpus, new_levels=options.new_levels, probability=options.probability,
+        random_seed=options.seed,
+    )  # fmt: skip
+    print(said[0], found, sep="\n", file=sys.stdout if options.out else sys.stderr)
     _, names = named_topics(run.posterior, best_chain(run.posterior))
-    print(f"Shares of topics: {write_documents(options.out, found.topics, found.corpus, names)}")
+    return document_columns(found.topics, found.corpus, names)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument(
         "--kinds", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND",
         help=f"{', '.join(_KINDS)} (default: all)",
@@ -355,7 +358,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(run: StoredRun, options: argparse.Namespace) -> Any:
-    for path in run.ask("export", options.folder, options.kinds):
+    for path in run.ask("export", options.out, options.kinds):
         print(path)
 
 
@@ -453,7 +456,7 @@ ROOM = Room(
             "check", "where the data are not as the model would have them", _check, _add_check
         ),
         Question(
-            "predict", "shares of topics in new documents", _predict, _add_predict, writes=False
+            "predict", "shares of topics in new documents", _predict, _add_predict, tidy=True
         ),
         Question(
             "export", "write a run as files for other programs", _export, _add_export, writes=False

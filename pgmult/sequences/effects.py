@@ -12,14 +12,13 @@
 (('sequence', 'symbol'), (2,))
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_list, under_name
+from pgmult.core.averages import Averages
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import find_labels, labels_of
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -32,6 +31,8 @@ def effects(
     column: str = "sequence",
     values: Sequence[Any] | None = None,
     *,
+    at: Mapping[str, Any] | None = None,
+    by: str | None = None,
     probability: float = 0.9,
     max_draws: int = 500,
 ) -> Estimand:
@@ -49,6 +50,10 @@ def effects(
         where the sequences have them.
     values : sequence, optional
         Of the column; all of them if left out.
+    at : mapping from a column to a value, or to several, optional
+        Only steps that have these.
+    by : str, optional
+        Another of the columns: averages are taken for each of its values.
     probability : float
         Of the intervals.
     max_draws : int
@@ -56,7 +61,7 @@ def effects(
     Returns
     -------
     Estimand
-        Axes `column` and symbol.
+        Axes `column`, then `by` if given, and symbol.
 
     Raises
     ------
@@ -64,34 +69,21 @@ def effects(
         If there is no such sequence, step or time, or a variable was not kept.
     """
     data = sequences_of(posterior)
-    as_choice(column, "column", ("sequence", "step", "time"))
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     step = np.arange(data.num_steps) - data.offsets[sequence]
-    place: Any = sequence if data.names is None else data.names[sequence]
-    if column != "sequence":
-        place = step if column == "step" else data.times(sequence, step)
-    if place is None:
-        raise ValueError("column must be 'sequence' or 'step': the sequences have no times")
-    known, group = np.unique(place, return_inverse=True)
-    number = np.bincount(group)
-    sums = np.array(
-        [_sums(probs, group, len(known)) for probs in _each(posterior, data, max_draws)]
-    )
-    draws, labels = sums / number[:, None], list(known)
-    if values is not None:
-        asked = as_list(values, "values", "sequences, steps or times")
-        with under_name("values", of=f"column {column!r}"):
-            chosen = find_labels(labels_of(known, column), asked, column)
-        draws, labels = draws[:, chosen], [known[i] for i in chosen]
+    rows: dict[str, Any] = {
+        "sequence": sequence if data.names is None else data.names[sequence], "step": step,
+    }  # fmt: skip
+    if (when := data.times(sequence, step)) is not None:
+        rows["time"] = when
+    cells = Averages.of(rows, column, values, at=at, by=by)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     return Estimand(
-        draws, (column, "symbol"), {column: labels, "symbol": symbols},
-        caption=f"Mean probabilities of the symbols by {column}.", probability=probability,
+        np.array([cells.means(probs) for probs in _each(posterior, data, max_draws)]),
+        (*cells.axes, "symbol"), {**cells.axes, "symbol": symbols},
+        caption=f"Mean probabilities of the symbols by {' and '.join(cells.axes)}.",
+        probability=probability,
     )  # fmt: skip
-
-
-def _sums(probs: FloatArray, group: Any, size: int) -> FloatArray:
-    return np.array([np.bincount(group, column, size) for column in probs.T]).T
 
 
 def _each(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:

@@ -33,7 +33,7 @@ from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.words import topic_labels
 
-__all__ = ["KINDS", "export", "ldavis", "named_topics", "write_documents"]
+__all__ = ["KINDS", "document_columns", "export", "ldavis", "named_topics"]
 
 Kind = Literal["csv", "json", "ldac", "mtx", "ldavis"]
 KINDS: tuple[Kind, ...] = ("csv", "json", "ldac", "mtx", "ldavis")
@@ -89,17 +89,16 @@ def export(
     return list(dict.fromkeys(written))
 
 
-def write_documents(
-    path: str | os.PathLike[str], shares: DocumentTopics, corpus: Corpus, names: Sequence[str]
-) -> Path:
+def document_columns(
+    shares: DocumentTopics, corpus: Corpus, names: Sequence[str]
+) -> dict[str, Any]:
     """A table of documents: their columns, and the mean and interval of each topic's share.
 
     Parameters
     ----------
-    path : path of a .csv
     shares : DocumentTopics
     corpus : Corpus
-        The same documents; the columns of its table are written, too, without the texts.
+        The same documents; the columns of its table are there, too, without the texts.
     names : sequence of str
         Of the topics.
     """
@@ -114,7 +113,7 @@ def write_documents(
         columns[f"topic {k}: {name}"] = shares.mean[:, k]
         columns[f"topic {k} lower"] = shares.lower[:, k]
         columns[f"topic {k} upper"] = shares.upper[:, k]
-    return write_csv(as_path(path), columns)
+    return columns
 
 
 def ldavis(posterior: Posterior, data: Corpus, *, chain: int = 0, num_words: int = _LISTED) -> Any:
@@ -221,7 +220,8 @@ def _csv(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list
     written = [write_csv(folder / "topics.csv", columns)]
     if "theta" in posterior or "psi" in posterior:
         shares = document_topics(posterior, chain=chain)
-        written.append(write_documents(folder / "documents.csv", shares, corpus, names))
+        columns = document_columns(shares, corpus, names)
+        written.append(write_csv(folder / "documents.csv", columns))
     return written
 
 

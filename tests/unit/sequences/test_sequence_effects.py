@@ -38,8 +38,8 @@ class TestEffects:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ({"column": "age"}, "column must be one of sequence, step, time"),
-            ({"column": "time"}, "the sequences have no times"),
+            ({"column": "time"}, "column must be one of sequence, step, got"),
+            ({"column": "step", "by": "step"}, "by must be one of sequence, got"),
             ({"column": "sequence", "values": ["three"]}, "values"),
         ],
     )
