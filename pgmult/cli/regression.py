@@ -262,7 +262,8 @@ ROOM = Room(
         ),
         Question(
             "export", "probabilities in all cells of the data",
-            lambda run, options: run.ask("predict"), tidy=True,
+            lambda run, options: run.ask("predict", probability=options.probability),
+            add_probability, tidy=True,
         ),
     ),
 )  # fmt: skip

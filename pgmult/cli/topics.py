@@ -310,7 +310,7 @@ def _add_quotes(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--groups", nargs="+", metavar="COLUMN", help="to look within")
+    parser.add_argument("--by", nargs="+", metavar="COLUMN", help="to look within its labels")
     parser.add_argument(
         "--permute", metavar="COLUMN", help="shuffle this covariate, whole authors at once"
     )
@@ -320,7 +320,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 def _check(run: StoredRun, options: argparse.Namespace) -> Any:
     if options.permute is not None:
         return run.ask("permutation_test", options.permute, random_seed=options.seed)
-    return run.ask("check", groups=options.groups, random_seed=options.seed)
+    return run.ask("check", groups=options.by, random_seed=options.seed)
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:

@@ -55,8 +55,9 @@ class Cells(NamedTuple):
     order: tuple[str, ...] | None = None
 
     def take(self, rows: Any) -> "Cells":
-        """Some of the cells."""
-        return Cells(self.values[rows], self.order)
+        """Some of the cells; whole numbers without the gaps between them are numbers again."""
+        values = self.values[rows]
+        return Cells(exact_array(values) if values.dtype.hasobject else values, self.order)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

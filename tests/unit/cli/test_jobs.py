@@ -1,5 +1,6 @@
 """``pgmult fields`` and ``pgmult sequences``: from a table to a run, a report and tables."""
 
+import argparse
 import csv
 import json
 import re
@@ -124,6 +125,30 @@ class TestFields:
         posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
         mean = predict(posterior, data=data, inputs="seen", max_draws=None).mean
         assert table[0]["mean"] == pytest.approx(mean[0, 0], rel=1e-4)
+
+    def test_effects(self, capsys, field_run):
+        given = ["fields", "effects", field_run, "year"]
+        code, out, errors = run(capsys, *given, "--at", "state=NY", "--difference", 2004, 2000)
+        assert (code, errors) == (0, "")
+        code, out, _ = run(capsys, *given, "--by", "state", "--json")
+        rows = json.loads(out)
+        assert code == 0
+        assert len(rows) == 3 * 6 * 3
+        assert {row["state"] for row in rows} == set(STATES)
+        assert "column must be one of year, state" in complaint(
+            capsys, "fields", "effects", field_run, "age"
+        )
+
+    def test_rows_with_gaps_are_left_out_when_asked(self, capsys, tmp_path):
+        table = tmp_path / "gaps.csv"
+        table.write_text("year,name,n\n2000,Ada,3\n2000,,4\n,Ben,4\n2001,Ben,5\n2002,Ada,\n")
+        fit = ["fields", "fit", table, "--inputs", "year", "--category", "name", "--count", "n",
+               "--out", tmp_path / "run", *FEW]  # fmt: skip
+        assert "leave such rows out by --drop-incomplete" in complaint(capsys, *fit)
+        code, out, _ = run(capsys, *fit, "--drop-incomplete")
+        assert code == 0
+        assert "3 rows are left out, without a value of 'n' or 'name' or 'year'" in out
+        assert pgmult.load(tmp_path / "run").data.counts.sum() == 8
 
     def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
         code, out, _ = run(capsys, "fields", "compare", field_run, field_run, "--json")
@@ -255,6 +280,8 @@ class TestSequences:
         code, out, _ = run(capsys, "sequences", "export", sequence_run, "--json")
         table = json.loads(out)
         assert len(table) == 2 * 20 * 2
+        code, out, _ = run(capsys, "sequences", "effects", sequence_run, "sequence", "--json")
+        assert len(json.loads(out)) == 2 * 2
         page = (sequence_run / "report.html").read_text(encoding="utf-8")
         assert "no data" in page, "the day that nobody came is marked"
 
@@ -373,35 +400,72 @@ def test_demonstrations_hold_the_truth(capsys, family, tmp_path, monkeypatch):
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-COMMON = {"fit", "resume", "show", "report", "predict", "export", "check", "compare"}
-ACTIONS = {
-    "topics": COMMON | {"effects", "content", "quotes", "pack", "search"},
-    "fields": COMMON,
-    "sequences": COMMON | {"forecast"},
-}
+RUNNING = {"--cores", "--quiet", "--json", "--draws"}
+READING = {"--delimiter", "--encoding", "--na-values", "--time-zone"}
+SHARED = {
+    "fit": RUNNING | READING | {
+        "--out", "--title", "--tune", "--chains", "--thin", "--seed", "--drop-incomplete",
+    },
+    "resume": RUNNING,
+    "show": {"--json"},
+    "report": {"--out"},
+    "predict": READING | {"--probability", "--seed", "--out", "--json"},
+    "effects": {"--at", "--by", "--difference", "--probability", "--out", "--json", "--figure"},
+    "check": {"--seed", "--out", "--json"},
+    "compare": {"--json"},
+    "export": {"--out"},
+}  # fmt: skip
+OWN = {
+    "topics": {"content", "quotes", "pack", "search"},
+    "fields": set(),
+    "sequences": {"forecast"},
+    "regression": {
+        "poststratify", "comparisons", "contrasts", "groups", "variance-shares", "loo",
+    },
+}  # fmt: skip
+OWN_DEFAULTS = {"--draws", "--tune"}
 
 
-@pytest.mark.parametrize("family", ACTIONS)
-def test_families_have_the_same_words_and_options(capsys, family):
-    def options(*words):
-        code, out, _ = run(capsys, family, *words, "--help")
-        assert code == 0
-        return set(re.findall(r"--[a-z-]+", out))
+def actions_of(parser):
+    """The parsers of a parser's commands."""
+    (found,) = (action.choices for action in parser._actions if action.dest == argparse.SUPPRESS
+                and isinstance(action.choices, dict))  # fmt: skip
+    return found
 
-    _, out, _ = run(capsys, family, "--help")
-    assert set(re.findall(r"^    ([a-z]+) ", out, re.MULTILINE)) == ACTIONS[family]
-    running = {"--cores", "--quiet", "--json", "--draws"}
-    assert running | {"--out", "--title", "--tune", "--chains", "--thin", "--seed"} <= options(
-        "fit"
-    )
-    assert running <= options("resume")
-    reading = {"--delimiter", "--encoding", "--na-values", "--time-zone"}
-    assert reading <= options("fit")
-    assert reading <= options("predict")
-    for word in ("show", "compare"):
-        assert "--json" in options(word)
-    for word in {"effects", "quotes", "check", "forecast"} & ACTIONS[family]:
-        assert {"--out", "--json"} <= options(word)
+
+def options_of(parser):
+    """Name of an option to what it takes: how many values, which default, which of them."""
+    return {
+        action.option_strings[-1]: action
+        for action in parser._actions
+        if action.option_strings and action.dest != "help"
+    }
+
+
+class TestOneVocabulary:
+    def test_families_have_the_same_actions(self):
+        families = actions_of(cli._parser())
+        for family, own in OWN.items():
+            assert set(actions_of(families[family])) == SHARED.keys() | own
+
+    @pytest.mark.parametrize("word", SHARED)
+    def test_and_the_same_options_for_the_same_thing(self, word):
+        families = actions_of(cli._parser())
+        each = {name: options_of(actions_of(families[name])[word]) for name in OWN}
+        first = each["fields"]
+        for family, options in each.items():
+            assert SHARED[word] <= options.keys(), family
+            for name in SHARED[word] - OWN_DEFAULTS:
+                option, other = options[name], first[name]
+                assert type(option) is type(other), (family, name)
+                assert (option.nargs, option.default) == (other.nargs, other.default)
+
+    def test_every_action_and_option_says_what_it_is(self):
+        families = actions_of(cli._parser())
+        for family in OWN:
+            for word, parser in actions_of(families[family]).items():
+                silent = [n for n, o in options_of(parser).items() if not (o.help or o.metavar)]
+                assert silent == [], (family, word)
 
 
 def test_a_run_that_was_sampled_in_python_answers(capsys, tmp_path):

@@ -229,7 +229,9 @@ class TestFiles:
         assert "must have a column 'year'" in refused(capsys, *transform)
 
     def test_export(self, capsys, run, tmp_path):
-        output = said(capsys, "topics", "export", run, tmp_path / "out", "--kinds", "json", "mtx")
+        output = said(
+            capsys, "topics", "export", run, "--out", tmp_path / "out", "--kinds", "json", "mtx"
+        )
         assert [line.rsplit("/", 1)[1] for line in output.split()] == [
             "topics.json", "counts.mtx", "vocab.txt",
         ]  # fmt: skip

@@ -59,6 +59,13 @@ class TestColumns:
         assert [str(name) for name in data.design.names] == ["Intercept", "year", "party[T.R]"]
         np.testing.assert_array_equal(data.design.matrix[:, 2], [1, 1, 0])
 
+    def test_whole_numbers_are_numbers_again_without_their_gaps(self, tmp_path):
+        table = read(write(tmp_path / "t.csv", "year,who\n2000,a\n,b\n2002,c\n"))
+        assert table["year"].dtype == object
+        known = table[~table.missing("year")]
+        assert known["year"].dtype == np.int64
+        assert known["year"].tolist() == [2000, 2002]
+
     def test_a_covariate_without_a_value_is_refused(self, table):
         with pytest.raises(ValueError, match=r"'party' has a missing value at row 3"):
             table.corpus("speech").with_covariates("~ year + party")
