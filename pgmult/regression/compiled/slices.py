@@ -60,15 +60,15 @@ def _expect(mean, scale):
 
 
 @jit
-def _expect_rows(x, successes, trials, known, w, scale, slopes, curvatures):
-    """Slopes and curvatures of the rows' expected sites; the sum of their expectations."""
+def _expect_rows(rows, sites, w):
+    """Write slopes and curvatures of the rows' expected sites; the sum of their expectations."""
     level = 0.0
-    for n in range(x.shape[0]):
-        psi = known[n] + dot(x[n], w)
-        rest, share, spread = _expect(psi, scale[n])
-        level += successes[n] * psi - trials[n] * rest
-        slopes[n] = successes[n] - trials[n] * share
-        curvatures[n] = trials[n] * spread
+    for n in range(rows.x.shape[0]):
+        psi = rows.known[n] + dot(rows.x[n], w)
+        rest, share, spread = _expect(psi, sites.scale[n])
+        level += rows.successes[n] * psi - rows.trials[n] * rest
+        sites.slopes[n] = rows.successes[n] - rows.trials[n] * share
+        sites.curvatures[n] = rows.trials[n] * spread
     return level
 
 
@@ -79,6 +79,82 @@ def _solve_lower(root, b):
         b[i] = (b[i] - dot(root[i, :i], b[:i])) / root[i, i]
 
 
+class _Rows(NamedTuple):
+    """The rows of a group."""
+
+    x: Any
+    successes: Any
+    trials: Any
+    known: Any
+
+
+class _Sites(NamedTuple):
+    """Expected sites of a group's rows: sds of predictors, slopes and curvatures."""
+
+    scale: Any
+    slopes: Any
+    curvatures: Any
+
+
+class _Room(NamedTuple):
+    """Where the rows' products are added up: panels of rows, X' slopes and X' J X."""
+
+    panels: Any
+    force: Any
+    square: Any
+
+
+@jit
+def _add_up(rows, sites, room):
+    """Write X' slopes to `room.force`, and X' J X to the lower triangle of `room.square`."""
+    size, num_rows = rows.x.shape[1], rows.x.shape[0]
+    flat = rows.x.reshape(-1)
+    room.square[:] = 0.0
+    room.force[:] = 0.0
+    for first in range(0, num_rows, ROWS):
+        chunk = min(ROWS, num_rows - first)
+        for r in range(chunk):
+            n = first + r
+            pack_row(
+                flat, n * size, size, sites.slopes[n], math.sqrt(sites.curvatures[n]),
+                room.panels, r * WIDTH, room.force,
+            )  # fmt: skip
+        add_gram(room.panels, room.square, size, room.force.size, chunk)
+
+
+@jit
+def _shortened(rows, sites, prior_mean, precision, w, step, level):
+    """The share of a step by which the log density, `level` at w, does not fall."""
+    other, gap = np.empty(w.size), np.empty(w.size)
+    share = 1.0
+    while share > 1e-6:
+        for i in range(w.size):
+            other[i] = w[i] + share * step[i]
+            gap[i] = other[i] - prior_mean[i]
+        there = _expect_rows(rows, sites, other)
+        for i in range(w.size):
+            there -= 0.5 * gap[i] * dot(precision[i], gap)
+        if there >= level - 1e-9 * abs(level):
+            break
+        share *= 0.5
+    return share
+
+
+@jit
+def _rescale(x, root, scale):
+    """Write the predictors' sds under the Gaussian to `scale`; the largest relative change."""
+    change, inverse = 0.0, invert_lower(root)
+    for r in range(x.shape[0]):
+        v = 0.0
+        for k in range(x.shape[1]):
+            part = dot(inverse[k, : k + 1], x[r, : k + 1])
+            v += part * part
+        sd = math.sqrt(v)
+        change = max(change, abs(sd - scale[r]) / max(sd, 1e-300))
+        scale[r] = sd
+    return change
+
+
 @jit
 def find_bases(worker, start, stop, group_rows, prior, gram, pull):
     """Potentials of groups' rows with which the prior is near the posterior of the weights.
@@ -86,53 +162,41 @@ def find_bases(worker, start, stop, group_rows, prior, gram, pull):
     Newton's method for the mode, then for the fixed point of expected sites: with psi_n normal as
     the Gaussian itself has it, slopes successes_n - trials_n E sigma(psi_n) and curvatures
     J_n = trials_n E[sigma(psi_n) sigma(-psi_n)]. `gram` takes X' J X, and `pull` the linear term.
-    Curvatures that swing are damped. The search depends on the arguments alone; where it ends is a
-    matter of speed, not of truth. Returns 0, or 1 + a group whose precision is not positive
-    definite.
+    Curvatures that swing are damped. The search depends on the arguments alone; its end decides how
+    fast slices are, not what they leave invariant. Returns 0, or 1 + a group whose precision is not
+    positive definite.
     """
     x, offsets, successes, trials, known = group_rows
     mean, precision = prior
     size = x.shape[1]
     num_panels = 2 * ((size + 2 * WIDTH - 1) // (2 * WIDTH))
     stride = num_panels * WIDTH
-    flat = x.reshape(-1)
-    panels, force = np.zeros(num_panels * PANEL), np.empty(stride)
-    square, root = np.empty(stride * stride), np.empty((size, size))
+    room = _Room(np.zeros(num_panels * PANEL), np.empty(stride), np.empty(stride * stride))
+    root = np.empty((size, size))
     w, step, gap, other = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for g in range(start, stop):
         begin, end = offsets[g], offsets[g + 1]
         num_rows, prior_mean = end - begin, mean[min(g, mean.shape[0] - 1)]
-        rows, taken, counted = x[begin:end], successes[begin:end], trials[begin:end]
-        shift = known[begin:end]
-        scale, slopes, curvatures = np.zeros(num_rows), np.empty(num_rows), np.empty(num_rows)
+        rows = _Rows(x[begin:end], successes[begin:end], trials[begin:end], known[begin:end])
+        sites = _Sites(np.zeros(num_rows), np.empty(num_rows), np.empty(num_rows))
         for i in range(size):
             w[i] = prior_mean[i]
         at_mode, length, rate = True, np.inf, 1.0
         for _ in range(_MOST_STEPS):
-            level = _expect_rows(rows, taken, counted, shift, w, scale, slopes, curvatures)
-            square[:] = 0.0
-            force[:] = 0.0
-            for first in range(0, num_rows, ROWS):
-                chunk = min(ROWS, num_rows - first)
-                for r in range(chunk):
-                    n = first + r
-                    pack_row(
-                        flat, (begin + n) * size, size, slopes[n], math.sqrt(curvatures[n]),
-                        panels, r * WIDTH, force,
-                    )  # fmt: skip
-                add_gram(panels, square, size, stride, chunk)
+            level = _expect_rows(rows, sites, w)
+            _add_up(rows, sites, room)
             for i in range(size):
                 gap[i] = w[i] - prior_mean[i]
             for i in range(size):
                 for j in range(i + 1):
-                    new = rate * square[i * stride + j]
+                    new = rate * room.square[i * stride + j]
                     if rate < 1.0:
                         new += (1.0 - rate) * gram[g, i, j]
                     gram[g, i, j] = gram[g, j, i] = new
                     root[i, j] = precision[i, j] + new
                 drag = dot(precision[i], gap)
                 level -= 0.5 * gap[i] * drag
-                step[i] = other[i] = force[i] - drag
+                step[i] = other[i] = room.force[i] - drag
             if cholesky(root) != 0:
                 return 1 + g
             _solve_lower(root, step)
@@ -141,30 +205,14 @@ def find_bases(worker, start, stop, group_rows, prior, gram, pull):
             if not at_mode:
                 rate = max(0.5 * rate, 0.2) if length > before else min(1.2 * rate, 1.0)
             share = 1.0
-            while length > 1.0 and share > 1e-6:  # far from home a step may be too long
-                for i in range(size):
-                    other[i] = w[i] + share * step[i]
-                    gap[i] = other[i] - prior_mean[i]
-                there = _expect_rows(rows, taken, counted, shift, other, scale, slopes, curvatures)
-                for i in range(size):
-                    there -= 0.5 * gap[i] * dot(precision[i], gap)
-                if there >= level - 1e-9 * abs(level):
-                    break
-                share *= 0.5
+            if length > 1.0:  # far from the mode a step may be too long
+                share = _shortened(rows, sites, prior_mean, precision, w, step, level)
             for i in range(size):
                 w[i] += share * step[i]
             if at_mode and length > _NEAR_MODE:
                 continue
             at_mode = False
-            change, inverse = 0.0, invert_lower(root)
-            for r in range(num_rows):
-                v = 0.0
-                for k in range(size):
-                    part = dot(inverse[k, : k + 1], rows[r, : k + 1])
-                    v += part * part
-                sd = math.sqrt(v)
-                change = max(change, abs(sd - scale[r]) / max(sd, 1e-300))
-                scale[r] = sd
+            change = _rescale(rows.x, root, sites.scale)
             if length < _NEAR and change < _NEAR:
                 break
         for i in range(size):
@@ -209,6 +257,33 @@ class Moves(NamedTuple):
     moves: Any
 
 
+class _Terms(NamedTuple):
+    """Of the log density at a cos + b sin: coefficients of its linear and quadratic terms."""
+
+    linear_a: float
+    linear_b: float
+    square_a: float
+    square_ab: float
+    square_b: float
+
+
+@jit
+def _terms_of(taken, along, across, gap, precision, a, b):
+    """Of rows with predictors along cos + across sin, and of a Gaussian prior."""
+    linear_a = linear_b = square_a = square_b = square_ab = 0.0
+    for r in range(taken.size):
+        linear_a += taken[r] * along[r]
+        linear_b += taken[r] * across[r]
+    for i in range(gap.size):
+        drag_a, drag_b = dot(precision[i], a), dot(precision[i], b)
+        linear_a -= gap[i] * drag_a
+        linear_b -= gap[i] * drag_b
+        square_a += a[i] * drag_a
+        square_ab += a[i] * drag_b
+        square_b += b[i] * drag_b
+    return _Terms(linear_a, linear_b, square_a, square_ab, square_b)
+
+
 @jit
 def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
     """Move each group's weights on ellipses of a Student-t around ``base[g]``.
@@ -217,16 +292,16 @@ def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
     most sweeps are one Metropolis step instead, to an angle that is always the same on an ellipse
     of the Gaussian itself (Neal 1999, "Regression and classification using Gaussian process
     priors", section 5): where nearly all are accepted the weights come out negatively correlated
-    with those before. All of the log density but
-    the log normalisers of the rows is quadratic in the cosine and sine of the angle. Returns 0, or
-    1 + a group whose log density is not finite.
+    with those before. All of the log density but the log normalisers of the rows is quadratic in
+    the cosine and sine of the angle. Returns 0, or 1 + a group whose log density is not finite.
     """
     x, offsets, successes, trials, known = rows
     mean, precision = prior
     base, root, moves = around
     size = x.shape[1]
     half = 0.5 * (DOF + size)
-    a, b, z, noise = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    a, b, z = np.empty(size), np.empty(size), np.empty(size)
+    noise, gap = np.empty(size), np.empty(size)
     for g in range(start, stop):
         begin, num_rows = offsets[g], offsets[g + 1] - offsets[g]
         prior_mean, counted = mean[min(g, mean.shape[0] - 1)], trials[begin : begin + num_rows]
@@ -238,6 +313,8 @@ def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
         state = open_stream(key, g)
         for i in range(size):
             a[i] = weights[g, i] - base[g, i]
+            gap[i] = base[g, i] - prior_mean[i]
+        taken = successes[begin : begin + num_rows]
         for r in range(num_rows):
             centre[r] = known[begin + r] + dot(x[begin + r], base[g])
             along[r] = dot(x[begin + r], a)
@@ -262,20 +339,10 @@ def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
                 noise[i] = b[i] = draw * stretch
             both, there = dot(z, noise), dot(noise, noise)
             solve_lower_transpose(root[g], b)
-            linear_a = linear_b = square_a = square_b = square_ab = 0.0
             for r in range(num_rows):
                 across[r] = dot(x[begin + r], b)
-                linear_a += successes[begin + r] * along[r]
-                linear_b += successes[begin + r] * across[r]
-            for i in range(size):
-                gap = base[g, i] - prior_mean[i]
-                drag_a, drag_b = dot(precision[i], a), dot(precision[i], b)
-                linear_a -= gap * drag_a
-                linear_b -= gap * drag_b
-                square_a += a[i] * drag_a
-                square_ab += a[i] * drag_b
-                square_b += b[i] * drag_b
-            level = linear_a - 0.5 * square_a - _base(here, half, reflected) - rest
+            q = _terms_of(taken, along, across, gap, precision, a, b)
+            level = q.linear_a - 0.5 * q.square_a - _base(here, half, reflected) - rest
             if not math.isfinite(level):
                 return 1 + g
             depth, state = exponential(state)
@@ -285,9 +352,9 @@ def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
                 cos, sin = (_COS, _SIN) if reflected else (math.cos(angle), math.sin(angle))
                 new_rest = _sum_softplus(counted, centre, along, across, cos, sin)
                 square = here * cos * cos + 2.0 * both * cos * sin + there * sin * sin
-                value = linear_a * cos + linear_b * sin - new_rest
-                value -= 0.5 * (square_a * cos * cos + square_b * sin * sin)
-                value -= _base(square, half, reflected) + square_ab * cos * sin
+                value = q.linear_a * cos + q.linear_b * sin - new_rest
+                value -= 0.5 * (q.square_a * cos * cos + q.square_b * sin * sin)
+                value -= _base(square, half, reflected) + q.square_ab * cos * sin
                 if value >= level or angle == 0.0:
                     break
                 if reflected:
