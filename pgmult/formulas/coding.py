@@ -35,7 +35,6 @@ __all__ = ["Coding"]
 Scoped = tuple[tuple[str, bool], ...]
 """Factors of a product, and whether labels leave out their first."""
 
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _CONTRASTS = ("contr.treatment", "contr.sum")
 
 

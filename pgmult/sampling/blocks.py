@@ -97,22 +97,15 @@ class Ask(NamedTuple):
     draws: bool = True
 
 
-class RowData(Protocol):
-    """Data of rows.
-
-    Rows that are sequences have several *cells* in local fields: data of such rows say in
-    ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
-    """
-
-    def rows(self, part: slice) -> Any:
-        """Neighbouring rows and all else, without copies; ``slice(0, 0)`` is all but the rows."""
-
-
 class BlockModel(Protocol[Data, State]):
     """A model whose sweep is `step`: a `pgmult.core.typing.Model` with the parts below.
 
     Fields of the state whose axes, in `dims`, begin with `row_dim` are *local*, of rows; all others
     are *shared*. Where there are no rows, local fields are None.
+
+    ``data.rows(part)`` gives neighbouring rows and all else, without copies, and ``rows(slice(0,
+    0))`` all but the rows. Rows that are sequences have several *cells* in local fields: their data
+    say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
 
     A model may have more class variables. With ``cell_dim``, the axis of its rows' cells, it is
     that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,

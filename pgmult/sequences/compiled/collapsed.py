@@ -70,14 +70,6 @@ class Prior(NamedTuple):
     weight_precision: _Floats
 
 
-class Metric(NamedTuple):
-    """Of B it is Q^-1 times `row_root`'s square, of row k of W the square of ``roots[k]``."""
-
-    noise_cov: _Floats
-    row_root: _Floats
-    roots: _Floats
-
-
 @jit(reassociate=True)
 def _couplings(precision, dynamics):
     """A' Q^-1 A, A' Q^-1 and Q^-1 W_u."""
@@ -328,7 +320,11 @@ def log_spread(dynamics, noise_cov, precision, doublings):
 
 @jit
 def _factor_metric(spread, num_later, zz, squares, prior, metric):
-    """Write the metric's factors. Of `zz` only the sums of u_t u_t' are looked at."""
+    """Write the metric's factors: Q, `row_root` and `roots`.
+
+    The metric of B is Q^-1 times the square of `row_root`, that of row k of W the square of
+    ``roots[k]``. Of `zz` only the sums of u_t u_t' are used.
+    """
     noise_cov, row_root, roots = metric
     _, row_precision, weight_mean, weight_precision = prior
     D, num_rows = noise_cov.shape[0], row_root.shape[0]
