@@ -36,13 +36,17 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--method", choices=["sampling", "approximate"], default="sampling",
         help="draw from the posterior, or at once from an approximation (default: sampling)",
     )  # fmt: skip
+    fit.add_argument(
+        "--effects", choices=["sticks", "categories", "correlated"], default="sticks",
+        help="categories: slower, and the order of categories hardly matters (default: sticks)",
+    )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.formulas.language import names_in, parse
-    from pgmult.regression.models.additive import AdditiveRegression, AdditiveRows
+    from pgmult.regression.models.additive import AdditiveRegression
 
     table, left_out = read_table(options.table, options), ""
     if options.drop_incomplete:
@@ -50,13 +54,10 @@ def _job(options: argparse.Namespace) -> Job:
         outcome = () if asked.outcome is None else names_in(asked.outcome)
         named = {str(name): name for name in (*outcome, *asked.columns, options.weight)}
         table, left_out = complete(table, named, options, "")
-    data = table.rows(options.formula, weights=options.weight, order=options.order)
-    if not isinstance(data, AdditiveRows):
-        raise ValueError(
-            f"formula must have a grouping or a curve, (1 | g) or s(x), got {options.formula!r}"
-            " (others are scikit-learn estimators: pgmult.regression.from_formula)"
-        )
-    model = AdditiveRegression(method=options.method)
+    data = table.rows(
+        options.formula, weights=options.weight, order=options.order, additive=True,
+    )  # fmt: skip
+    model = AdditiveRegression(method=options.method, effects=options.effects)
     notes = {
         "title": options.title
         or f"{options.formula.partition('~')[0].strip()} in {options.table.name}",
