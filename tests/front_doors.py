@@ -298,7 +298,10 @@ ESTIMATORS = {
     "fields.MultinomialGPClassifier": (CHAINS, (X, LABELS)),
     "regression.LogisticClassifier": ({}, (X, BINARY)),
     "regression.MultinomialClassifier": ({}, (X, LABELS)),
-    "regression.GroupedLogisticClassifier": ({"max_iter": 5}, (X, BINARY)),
+    "regression.AdditiveClassifier": (
+        {"method": "approximate", "draws": 5, "tune": 0, "chains": 1},
+        (X, BINARY),
+    ),
     "regression.CountRegressor": ({}, (X, LABELS)),
     "mixtures.CollapsedGaussianMixture": ({"n_init": 1}, (X,)),
 }
@@ -807,7 +810,7 @@ ARGUMENTS = {
     "regression.fit_stick_breaking_regression": lambda: dict(data=counted()),
     "regression.LogisticClassifier": dict,
     "regression.MultinomialClassifier": dict,
-    "regression.GroupedLogisticClassifier": lambda: dict(max_iter=5),
+    "regression.AdditiveClassifier": lambda: dict(draws=5),
     "regression.CountRegressor": dict,
     "regression.LogisticClassifier.fit": lambda: dict(X=X, y=BINARY),
     "regression.MultinomialClassifier.fit": lambda: dict(X=X, y=LABELS),

@@ -13,12 +13,10 @@ from pgmult.regression.data import as_event_rows as as_event_rows
 from pgmult.regression.data import as_labelled_rows as as_labelled_rows
 from pgmult.regression.estimators._linear import ApproximationWarning as ApproximationWarning
 from pgmult.regression.estimators._linear import Coefficients as Coefficients
+from pgmult.regression.estimators.additive import AdditiveClassifier as AdditiveClassifier
 from pgmult.regression.estimators.counts import CountRegressor as CountRegressor
 from pgmult.regression.estimators.formula import FormulaFit as FormulaFit
 from pgmult.regression.estimators.formula import from_formula as from_formula
-from pgmult.regression.estimators.logistic import (
-    GroupedLogisticClassifier as GroupedLogisticClassifier,
-)
 from pgmult.regression.estimators.logistic import (
     LogisticClassifier as LogisticClassifier,
 )

@@ -91,10 +91,6 @@ class HasColumns(Protocol):
 
     columns: Any
 
-    def drop(self, *, columns: list[Any]) -> "HasColumns": ...
-
-    def __getitem__(self, name: Any) -> Any: ...
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
@@ -333,30 +329,34 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Coefficients
-            Its axes are output (a class, a stick, a label or a group), where there are several, and
-            weight.
+            Its axes are output (a class or a label), where there are several, and weight.
         """
-        check_is_fitted(self)
-        size = self.coef_.shape[1]
-        names = [str(name) for name in getattr(self, "feature_names_in_", range(size))]
-        names += ["Intercept"] if self.fit_intercept else []
-        posterior, gaussian = self.posterior_, None
-        if posterior is None:
-            draws = self._gaussian_draws()
-            mean = np.column_stack([self.coef_, self.intercept_])[:, : len(names)]
-            gaussian = mean, np.sqrt(np.diagonal(self.coef_cov_, axis1=1, axis2=2))
-        else:
-            each = posterior if isinstance(posterior, list) else [posterior]
-            draws = np.concatenate([p.stack("weights") for p in each], axis=1)
+        draws, gaussian = self._weight_draws()
         axes: tuple[str, ...] = ("output", "weight")
-        labels = {"output": self._output_names(), "weight": names}
+        labels = {"output": self._output_names(), "weight": self._weight_names()}
         if draws.shape[1] == 1:
-            draws, axes, labels = draws[:, 0], axes[1:], {"weight": names}
+            draws, axes, labels = draws[:, 0], axes[1:], {"weight": labels["weight"]}
             gaussian = None if gaussian is None else (gaussian[0][0], gaussian[1][0])
         return Coefficients(
             draws, axes, labels, caption="Coefficients.", probability=probability,
             gaussian=gaussian,
         )  # fmt: skip
+
+    def _weight_names(self) -> list[str]:
+        """Of the columns, and of the intercept."""
+        names = getattr(self, "feature_names_in_", range(self.coef_.shape[1]))
+        return [*map(str, names), *(["Intercept"] if self.fit_intercept else [])]
+
+    def _weight_draws(self) -> tuple[FloatArray, Moments | None]:
+        """Draws ``(draws, outputs, weights)``; means and sds of the Gaussian where it is one."""
+        check_is_fitted(self)
+        if self.posterior_ is None:
+            width = len(self._weight_names())
+            mean = np.column_stack([self.coef_, self.intercept_])[:, :width]
+            sd = np.sqrt(np.diagonal(self.coef_cov_, axis1=1, axis2=2))
+            return self._gaussian_draws(), (mean, sd)
+        each = self.posterior_ if isinstance(self.posterior_, list) else [self.posterior_]
+        return np.concatenate([p.stack("weights") for p in each], axis=1), None
 
     def _gaussian_draws(self) -> FloatArray:
         """Draws of the Gaussian, always the same, ``(draws, outputs, weights)``."""

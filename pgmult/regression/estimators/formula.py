@@ -72,7 +72,7 @@ class FormulaFit:
         """
         columns = exact_columns(table, "table")
         with under_name("table", of="covariates"):
-            return _frame(self._design.like(columns), columns, self.estimator)
+            return _frame(self._design.like(columns))
 
     def predict(self, table: Any) -> Any:
         """What the estimator predicts for each row.
@@ -94,7 +94,7 @@ class FormulaFit:
             raise TypeError("counts have no classes: predict their means by predict(table)")
         return np.asarray(self._ask(self.estimator.predict_proba, table))
 
-    def coefficients(self, probability: float = 0.9) -> Coefficients:
+    def coefficients(self, probability: float = 0.9, **options: Any) -> Coefficients:
         """The weights of the columns: an `Estimand`.
 
         Parameters
@@ -102,8 +102,10 @@ class FormulaFit:
         probability : float
             Of the intervals: quantiles of draws where the posterior was sampled, else those of its
             Gaussian approximation.
+        **options
+            Of `MultinomialClassifier`, the ``reference`` class.
         """
-        found: Coefficients = self.estimator.coefficients(probability)
+        found: Coefficients = self.estimator.coefficients(probability, **options)
         return found
 
     def _ask(self, method: Any, table: Any) -> Any:
@@ -112,7 +114,7 @@ class FormulaFit:
             design = self._design.like(columns)
         offset = offset_at(design, columns, self._offset)
         more = {} if offset is None else {"offset": offset}
-        return method(_frame(design, columns, self.estimator), **more)
+        return method(_frame(design), **more)
 
 
 def from_formula(
@@ -135,8 +137,7 @@ def from_formula(
         A regression of this package, with the parameters that it shall have; it is not changed.
         Left out, what y is decides: `MultinomialClassifier` for ``c(...)`` and for labels of three
         classes or more, else `LogisticClassifier`. Numbers that are not 0 and 1 need one: they may
-        be counts. Whether there is an intercept, the formula says. A `GroupedLogisticClassifier`
-        finds its column of groups in the table.
+        be counts. Whether there is an intercept, the formula says.
     weights, offset : str, optional
         Columns of `sample_weight` and of `offset` in the estimator's `fit`.
 
@@ -170,7 +171,7 @@ def from_formula(
         if isinstance(model, MultinomialClassifier):
             raise ValueError("offset is for regressions with one predictor a row")
         more["offset"] = known
-    model.fit(_frame(asked.design, columns, model), y, **more)
+    model.fit(_frame(asked.design), y, **more)
     return FormulaFit(formula, model, asked.design, offset)
 
 
@@ -188,11 +189,8 @@ def _usual(y: Any, more: dict[str, Any]) -> Any:
     return LogisticClassifier() if len(labels) <= 2 else MultinomialClassifier()
 
 
-def _frame(design: Design, table: Any, estimator: Any) -> Any:
+def _frame(design: Design) -> Any:
     """Columns of a design as the estimator takes them, without the intercept."""
     names = design.names.tolist()
     found = {name: design.matrix[:, j] for j, name in enumerate(names) if name != "Intercept"}
-    groups = getattr(estimator, "groups", None)
-    if groups is not None:
-        found[str(groups)] = table_column(exact_columns(table, "table"), groups, "groups")
     return as_frame(found)

@@ -1,4 +1,4 @@
-"""scikit-learn estimators of Bayesian logistic regression, of one set of rows and of groups.
+"""A scikit-learn estimator of Bayesian logistic regression.
 
 >>> import numpy as np
 >>> from pgmult.regression import LogisticClassifier
@@ -10,17 +10,15 @@
 ((1, 3), (1, 4, 4), (2, 2))
 """
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
-from pgmult.core.arguments import as_choice, as_real, brief
+from pgmult.core.arguments import as_choice
 from pgmult.core.sklearn import as_classes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
@@ -29,23 +27,17 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import LabelledRows, as_labelled_rows, refuse_sums
 from pgmult.regression.estimators._linear import (
     FixedPrior,
-    HasColumns,
     LinearClassifier,
-    as_variance,
     correction_of_rows,
     log_of,
 )
 from pgmult.regression.fits.logistic import (
-    fit_grouped_logistic_regression,
     fit_logistic_regression,
-    grouped_log_evidence,
 )
-from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
+from pgmult.regression.models.logistic import LogisticRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.designs import predictor_vars
 from pgmult.variational.sites import LOGISTIC_METHODS
-
-__all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
 _METHODS = (*LOGISTIC_METHODS, "sampling")
 _MOMENTS = ("mean", "cov")
@@ -53,128 +45,7 @@ _DRAWS = 256  # in a block of predictions
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Logistic(LinearClassifier):
-    """What the two estimators share: labels, and averages over q."""
-
-    average: str = "quadrature"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _binary(self, y: Any) -> IntArray:
-        """0 or 1 for the two classes, which are remembered."""
-        if np.ndim(y) == 1:
-            as_classes(y)  # for what is missing
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-                " (Counts of successes need trials=)"
-            )
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must have two classes, got one class only: {self.classes_[0]!r} in every row"
-            )
-        return np.asarray(labels)
-
-    def _outcomes(self, y: Any, trials: Any, weight: FloatArray) -> tuple[Any, Any, FloatArray]:
-        """Successes, trials (None for labels), and how many times each row counts."""
-        if trials is None:
-            labels = self._binary(y)
-            each = self._class_weights(np.bincount(labels, weight, minlength=2).astype(np.float64))
-            return labels, None, weight * each[labels]
-        if self.class_weight is not None:
-            raise ValueError("class_weight is of labels: leave it out where y counts successes")
-        self.classes_ = np.arange(2)
-        y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
-        if y.shape != (len(weight),) or trials.shape != y.shape:
-            raise ValueError(
-                f"trials must have shape ({len(weight)},) as y has, got {trials.shape}, and y"
-                f" {y.shape}"
-            )
-        if (y > trials).any():
-            row = int(np.argmax(y > trials))
-            raise ValueError(f"y must be at most trials, {trials[row]}, got {y[row]} at row {row}")
-        return y, trials, weight
-
-    def _average(self, mean: FloatArray, var: FloatArray) -> FloatArray:
-        """E sigma(psi), psi ~ N(mean, var), as `average` says."""
-        if self.average == "plug_in":
-            return np.asarray(expit(mean))
-        if self.average == "probit":
-            return np.asarray(expit(mean / np.sqrt(1.0 + np.pi / 8.0 * var)))
-        as_choice(self.average, "average", ("quadrature", "probit", "plug_in"))
-        return logistic_expectations(mean, var)[1]
-
-    def predict(self, X: Any, offset: Any = None) -> Any:
-        """The more probable class of each row; with labels ``(n, L)``, 0 or 1 for each of them.
-
-        Parameters
-        ----------
-        X : array, ``(n_samples, n_features)``
-        offset : array, ``(n_samples,)``, optional
-        """
-        probs = self.predict_proba(X, offset)
-        if getattr(self, "multilabel_", False):
-            return (probs > 0.5).astype(np.int64)
-        return self.classes_[(probs[:, 1] > 0.5).astype(np.int64)]
-
-    def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array, ``(n_samples, n_features)``
-        offset : array, ``(n_samples,)``, optional
-        """
-        return log_of(self.predict_proba(X, offset))
-
-    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
-        """Probabilities, averaged over the posterior."""
-        raise NotImplementedError
-
-    def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
-        """Log odds of `predict_proba`, ``(n_samples,)`` or ``(n_samples, n_labels)``.
-
-        Parameters
-        ----------
-        X : array, ``(n_samples, n_features)``
-        offset : array, ``(n_samples,)``, optional
-        """
-        probs = self.predict_proba(X, offset)
-        if not getattr(self, "multilabel_", False):
-            probs = probs[:, 1]
-        return np.asarray(logit(np.clip(probs, 1e-300, 1.0 - 1e-16)))
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
-    ) -> float:
-        """The share of labels, or of trials, that are of the class predicted for their row.
-
-        Parameters
-        ----------
-        X : array, ``(n_samples, n_features)``
-        y : array
-            As in `fit`.
-        sample_weight, trials, offset : arrays, ``(n_samples,)``, optional
-        """
-        if trials is None and offset is None:
-            return float(super().score(X, y, sample_weight))
-        above = self.predict_proba(X, offset)[:, 1] > 0.5
-        if trials is None:
-            hits, trials = self.classes_[above.astype(np.int64)] == np.asarray(y), 1.0
-        else:
-            y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
-            hits = np.where(above, y, trials - y)
-        weight = np.ones(len(above)) if sample_weight is None else np.asarray(sample_weight)
-        return float(weight @ hits / np.sum(weight * trials))
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LogisticClassifier(_Logistic, FixedPrior):
+class LogisticClassifier(LinearClassifier, FixedPrior):
     """Logistic regression with a Gaussian prior, a posterior of the weights and honest averages.
 
     Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
@@ -239,6 +110,8 @@ class LogisticClassifier(_Logistic, FixedPrior):
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
+
+    average: str = "quadrature"
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
@@ -360,210 +233,116 @@ class LogisticClassifier(_Logistic, FixedPrior):
             probs = self._average(x @ mean.T + known[:, None], predictor_vars(x, covs))
         return probs if self.multilabel_ else np.column_stack([1.0 - probs[:, 0], probs[:, 0]])
 
+    def _binary(self, y: Any) -> IntArray:
+        """0 or 1 for the two classes, which are remembered."""
+        if np.ndim(y) == 1:
+            as_classes(y)  # for what is missing
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+                " (Counts of successes need trials=)"
+            )
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must have two classes, got one class only: {self.classes_[0]!r} in every row"
+            )
+        return np.asarray(labels)
+
+    def _outcomes(self, y: Any, trials: Any, weight: FloatArray) -> tuple[Any, Any, FloatArray]:
+        """Successes, trials (None for labels), and how many times each row counts."""
+        if trials is None:
+            labels = self._binary(y)
+            each = self._class_weights(np.bincount(labels, weight, minlength=2).astype(np.float64))
+            return labels, None, weight * each[labels]
+        if self.class_weight is not None:
+            raise ValueError("class_weight is of labels: leave it out where y counts successes")
+        self.classes_ = np.arange(2)
+        y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
+        if y.shape != (len(weight),) or trials.shape != y.shape:
+            raise ValueError(
+                f"trials must have shape ({len(weight)},) as y has, got {trials.shape}, and y"
+                f" {y.shape}"
+            )
+        if (y > trials).any():
+            row = int(np.argmax(y > trials))
+            raise ValueError(f"y must be at most trials, {trials[row]}, got {y[row]} at row {row}")
+        return y, trials, weight
+
+    def _average(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """E sigma(psi), psi ~ N(mean, var), as `average` says."""
+        if self.average == "plug_in":
+            return np.asarray(expit(mean))
+        if self.average == "probit":
+            return np.asarray(expit(mean / np.sqrt(1.0 + np.pi / 8.0 * var)))
+        as_choice(self.average, "average", ("quadrature", "probit", "plug_in"))
+        return logistic_expectations(mean, var)[1]
+
+    def predict(self, X: Any, offset: Any = None) -> Any:
+        """The more probable class of each row; with labels ``(n, L)``, 0 or 1 for each of them.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+        """
+        probs = self.predict_proba(X, offset)
+        if getattr(self, "multilabel_", False):
+            return (probs > 0.5).astype(np.int64)
+        return self.classes_[(probs[:, 1] > 0.5).astype(np.int64)]
+
+    def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+        """
+        return log_of(self.predict_proba(X, offset))
+
+    def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
+        """Log odds of `predict_proba`, ``(n_samples,)`` or ``(n_samples, n_labels)``.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+        """
+        probs = self.predict_proba(X, offset)
+        if not getattr(self, "multilabel_", False):
+            probs = probs[:, 1]
+        return np.asarray(logit(np.clip(probs, 1e-300, 1.0 - 1e-16)))
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
+    ) -> float:
+        """The share of labels, or of trials, that are of the class predicted for their row.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        y : array
+            As in `fit`.
+        sample_weight, trials, offset : arrays, ``(n_samples,)``, optional
+        """
+        if trials is None and offset is None:
+            return float(super().score(X, y, sample_weight))
+        above = self.predict_proba(X, offset)[:, 1] > 0.5
+        if trials is None:
+            hits, trials = self.classes_[above.astype(np.int64)] == np.asarray(y), 1.0
+        else:
+            y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
+            hits = np.where(above, y, trials - y)
+        weight = np.ones(len(above)) if sample_weight is None else np.asarray(sample_weight)
+        return float(weight @ hits / np.sum(weight * trials))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class GroupedLogisticClassifier(_Logistic):
-    """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
-
-    Weights of group g, the intercept's last, are N(mu, Sigma); for standardised columns mu is
-    N(0, mean_var I), and Sigma inverse Wishart around spread_var I, worth about spread_strength
-    groups (Wang and Blei 2013, section 4.2, and with the defaults the prior of their section 5.3).
-
-    Parameters
-    ----------
-    groups : int, str or None
-        The column of X that says which group a row is of: its number, or in a DataFrame its name,
-        and then its labels may be strings. With None all rows are of one group.
-    method : {"quadrature", "delta", "laplace", "jaakkola_jordan", "sampling"}
-        MAP-EM with that E-step, or sampling of everything.
-    mean_var, spread_var, spread_strength : float
-        Of the prior.
-    fit_intercept, scale_inputs, class_weight, average, tol, max_iter, draws, tune, chains
-    random_state, verbose
-        As in `LogisticClassifier`; `tol` and `max_iter` are of MAP-EM.
-
-    Attributes
-    ----------
-    groups_ : array, ``(n_groups,)``
-    coef_ : array, ``(n_groups, n_features)``
-        Posterior means; the group's column is not among the features.
-    intercept_ : array, ``(n_groups,)``
-    coef_cov_ : array, ``(n_groups, n_weights, n_weights)``
-    mean_, spread_ : arrays, ``(n_weights,)`` and ``(n_weights, n_weights)``
-        mu and Sigma, their posterior means with "sampling".
-    mean_cov_ : array, ``(n_weights, n_weights)``
-        How uncertain mu is: its posterior covariance, given Sigma with MAP-EM.
-    log_evidence_ : float
-        Log p(y), mu and Sigma integrated out by Laplace's method around their mode
-        (`pgmult.regression.grouped_log_evidence`); nan with "sampling". Found when it is asked for:
-        it takes as many fits as mu and Sigma have numbers, a few times over.
-    posterior_ : Posterior or None
-        With "sampling".
-    classes_, n_iter_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn
-
-    Notes
-    -----
-    A row of a group that was not in the fit is predicted with weights N(mu, Sigma) of which mu
-    is uncertain too: with MAP-EM N(`mean_`, `spread_` + `mean_cov_`), with "sampling" the average
-    over all draws of mu and Sigma.
-    """
-
-    groups: int | str | None = field(default=None, kw_only=False)
-    method: str = field(default="quadrature", kw_only=True)
-    mean_var: float = 100.0
-    spread_var: float = 1.0
-    spread_strength: float = 100.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    tune: int = 500
-
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
-    ) -> "GroupedLogisticClassifier":
-        """Fit the groups' weights and their common law.
-
-        Parameters
-        ----------
-        X : array, sparse array or DataFrame, ``(n_samples, n_columns)``
-            Features, and the column of groups.
-        y : array, ``(n_samples,)``
-            Two classes; a group may have one of them only. With `trials`, counts of successes.
-        sample_weight, trials, offset : arrays, ``(n_samples,)``, optional
-            As in `LogisticClassifier.fit`.
-        """
-        X, groups = self._take_groups(X)
-        as_choice(self.method, "method", _METHODS)
-        X, y = self._take(X, y)
-        weight, known = self._row_weights(X, sample_weight), self._known(X, offset)
-        successes, trials, weight = self._outcomes(y, trials, weight)
-        self._learn_units(X, weight if trials is None else weight * trials)
-        sampled = self.method == "sampling"
-        x = self._dense_design(X) if sampled else self._design(X)
-        size = x.shape[1]
-        labels = np.zeros(x.shape[0], dtype=np.int64) if groups is None else groups
-        data = as_labelled_rows(
-            x, successes, labels, trials=trials, weights=weight, predictor_offset=known
-        )
-        self.groups_ = data.group_names
-        eye = np.eye(size)
-        strength = as_real(self.spread_strength, "spread_strength", minimum=1e-100)
-        mean_var = as_variance(self.mean_var, "mean_var")
-        spread_var = as_variance(self.spread_var, "spread_var")
-        self._warn_of_scales(X, spread_var)
-        zeros, spread = np.zeros((1, size)), self._turned(x, np.zeros((1, size)), eye)[1]
-        model = GroupedLogisticRegression(
-            MvNormal(zeros[0], mean_var * spread), size + strength, strength * spread_var * spread
-        )
-        self._draw_seed()
-        self.__dict__.pop("log_evidence_", None)
-        if sampled:
-            posterior = self._sample(model, data)
-            self.posterior_: Posterior | None = posterior
-            self._set_draws(posterior.stack("weights"))
-            mu = posterior.stack("mu")
-            self.mean_, self.mean_cov_ = mu.mean(axis=0), np.atleast_2d(np.cov(mu.T))
-            self.spread_ = posterior["Sigma"].mean(axis=(0, 1))
-            self._fitted = None
-            return self
-        self.posterior_ = None
-        fit = fit_grouped_logistic_regression(
-            model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
-        )
-        self._set_weights(*self._turned_back(x, fit.weights.mean, fit.weights.cov))
-        mu, Sigma = self._turned_back(x, fit.mu[None], fit.Sigma)
-        self._law = mu, Sigma, self._turned_back(x, mu, fit.mu_cov)[1]
-        turn = self._units.to_user
-        self.mean_ = (mu @ turn)[0]
-        self.spread_, self.mean_cov_ = turn.T @ Sigma @ turn, turn.T @ self._law[2] @ turn
-        self.n_iter_ = fit.num_iterations
-        self._fitted = model, data, fit
-        self._warn_unless(fit.converged)
-        own = MvNormal(fit.mu, fit.Sigma)
-        self._warn_of_corrections(correction_of_rows(fit.weights, data, own), size)
-        return self
-
-    def _output_names(self) -> Any:
-        return self.groups_
-
-    @cached_property
-    def log_evidence_(self) -> float:
-        """Log p(y), mu and Sigma integrated out by Laplace's method; nan with "sampling"."""
-        check_is_fitted(self, "coef_")
-        return float("nan") if self._fitted is None else grouped_log_evidence(*self._fitted)
-
-    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
-        """Probabilities of the two classes, averaged over the posterior, ``(n_samples, 2)``.
-
-        Parameters
-        ----------
-        X : array, sparse array or DataFrame, ``(n_samples, n_columns)``
-        offset : array, ``(n_samples,)``, optional
-            Added to the log odds of each row.
-        """
-        check_is_fitted(self, "coef_")
-        X, groups = self._take_groups(X)
-        X = self._take_new(X)
-        known = self._known(X, offset)
-        x = self._design(X) if self.posterior_ is None else self._own_design(X)
-        place = np.zeros(len(known), dtype=np.int64)
-        if groups is not None:
-            places = {name: g for g, name in enumerate(self.groups_.tolist())}
-            place = np.array([places.get(name, -1) for name in np.asarray(groups).tolist()])
-        probs = np.empty(len(known))
-        for g in np.unique(place):
-            rows = place == g
-            probs[rows] = self._probs_of_group(x[rows], known[rows], int(g))
-        return np.column_stack([1.0 - probs, probs])
-
-    def _probs_of_group(self, x: Any, known: FloatArray, g: int) -> FloatArray:
-        """Of rows of group g, or of none that was in the fit where g is -1."""
-        if self.posterior_ is not None and g >= 0:
-            return _mean_share(x, self.posterior_.stack("weights")[:, g], known)
-        if self.posterior_ is not None:
-            mu, spreads = self.posterior_.stack("mu"), self.posterior_.stack("Sigma")
-            total = np.zeros(len(known))
-            for mean, cov in zip(mu, spreads, strict=True):
-                total += self._average(x @ mean + known, predictor_vars(x, cov[None])[:, 0])
-            return total / len(mu)
-        mu, Sigma, mu_cov = self._law
-        mean, cov = (
-            (self._weights[[g]], self._covs[[g]]) if g >= 0 else (mu, (Sigma + mu_cov)[None])
-        )
-        mean, cov = self._turned(x, mean, cov)
-        return self._average(x @ mean[0] + known, predictor_vars(x, cov)[:, 0])
-
-    def _take_groups(self, X: Any) -> tuple[Any, Any]:
-        """X without the column of groups, and that column."""
-        if self.groups is None:
-            return X, None
-        if isinstance(self.groups, bool) or not isinstance(self.groups, int | np.integer | str):
-            raise TypeError(f"groups must be a column's number or name, got {brief(self.groups)}")
-        if isinstance(X, HasColumns):
-            name = X.columns[self.groups] if isinstance(self.groups, int) else self.groups
-            if name not in X.columns:
-                raise ValueError(
-                    f"groups must name a column of X, got {name!r}; X has"
-                    f" {', '.join(str(column) for column in X.columns)}"
-                )
-            return X.drop(columns=[name]), X[name].to_numpy()
-        array: Any = sparse.csc_array(X) if sparse.issparse(X) else np.asarray(X)
-        if isinstance(self.groups, str):
-            raise ValueError(
-                f"groups must be the number of a column where X is an array, got {self.groups!r}"
-            )
-        if array.ndim != 2 or not -array.shape[1] <= self.groups < array.shape[1]:
-            raise ValueError(
-                f"groups must be a column of X, got {self.groups} for shape {array.shape}"
-            )
-        others = np.delete(np.arange(array.shape[1]), self.groups)
-        if sparse.issparse(array):
-            return array[:, others].tocsr(), array[:, [self.groups]].toarray().ravel()
-        return array[:, others], array[:, self.groups]
 
 
 def _mean_share(x: Any, draws: FloatArray, known: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from pgmult.core.arguments import as_choice
+from pgmult.core.arguments import as_choice, brief
 from pgmult.core.sklearn import as_classes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
@@ -27,6 +27,7 @@ from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, as_counted_rows, refuse_sums
 from pgmult.regression.estimators._linear import (
+    Coefficients,
     FixedPrior,
     HasColumns,
     LinearClassifier,
@@ -297,10 +298,50 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
 
         return fit
 
-    def _output_names(self) -> Any:
-        num_outputs = len(self.coef_)
-        sticks = num_outputs < len(self.classes_)
-        return self.stick_classes_[:num_outputs] if sticks else self.classes_
+    def coefficients(self, probability: float = 0.9, reference: Any = None) -> Coefficients:
+        """Contrasts: each class's weights less those of a reference class, in the units of X.
+
+        With a softmax they are what a column adds to the log odds of a class against the
+        reference; the weights of one class alone mostly tell the prior.
+
+        Parameters
+        ----------
+        probability : float
+            Of the intervals.
+        reference : class, optional
+            The first if left out.
+
+        Raises
+        ------
+        ValueError
+            If there is no such class; or with methods of sticks, whose weights depend on the order
+            of the classes: `AdditiveClassifier` tells contrasts of these.
+        """
+        draws, gaussian = self._weight_draws()
+        if draws.shape[1] < len(self.classes_):
+            raise ValueError(
+                f"method {self.method!r} has weights of sticks, which are no contrasts of classes"
+                " (take method='quadrature', or posterior_.contrasts() of AdditiveClassifier)"
+            )
+        names = self.classes_.tolist()
+        if reference is not None and reference not in names:
+            raise ValueError(f"reference must be one of the classes, got {brief(reference)}")
+        base = 0 if reference is None else names.index(reference)
+        others = np.delete(np.arange(len(names)), base)
+        if gaussian is not None:
+            mean, own = gaussian[0], gaussian[1] ** 2
+            var = own[others] + own[base]
+            if self.joint_cov_ is not None:
+                joint = self.joint_cov_.reshape(*mean.shape, *mean.shape)
+                both = np.einsum("kwlw->klw", joint)
+                var = var - 2.0 * both[others, base]
+            gaussian = mean[others] - mean[base], np.sqrt(var)
+        return Coefficients(
+            draws[:, others] - draws[:, [base]], ("output", "weight"),
+            {"output": self.classes_[others], "weight": self._weight_names()},
+            caption=f"Coefficients of log odds against {names[base]}.",
+            probability=probability, gaussian=gaussian, is_difference=True,
+        )  # fmt: skip
 
     def _average_draws(self, draws: FloatArray, x: Any) -> FloatArray:
         x = x.toarray() if sparse.issparse(x) else x

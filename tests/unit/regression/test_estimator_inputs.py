@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from pgmult import MvNormal
 from pgmult.regression import (
-    GroupedLogisticClassifier,
     LogisticClassifier,
     MultinomialClassifier,
     as_counted_rows,
@@ -24,7 +23,7 @@ from pgmult.variational import bounds
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 2))
 Y = (X @ [[0.0, 2.0, -1.0], [1.0, 0.0, -2.0]] + rng.gumbel(size=(120, 3))).argmax(axis=1)
-ESTIMATORS = [MultinomialClassifier(), LogisticClassifier(), GroupedLogisticClassifier()]
+ESTIMATORS = [MultinomialClassifier(), LogisticClassifier()]
 SCALES = np.array([3e4, 2e5])
 PLACES = np.array([5e4, 1e6])
 
@@ -44,7 +43,7 @@ def test_a_misspelt_method_is_told_all_names(estimator):
         type(estimator)(method="gibs").fit(X, labels(estimator))
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS[:2])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_odd_labels_and_dates_are_told(estimator):
     of, few = type(estimator), X[:4]
     with pytest.raises(ValueError, match="y must have a class in every row, got None at row 2"):
@@ -56,7 +55,7 @@ def test_odd_labels_and_dates_are_told(estimator):
         of().fit(table, ["a", "b", "a", "b"])
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS[:2])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_variances_that_do_not_fit_are_refused(estimator):
     of = type(estimator)
     with pytest.raises(ValueError, match=r"one for each of 2 columns of X, got shape \(3,\)"):
@@ -88,9 +87,6 @@ def test_a_missing_group_is_one_sentence(missing):
     groups = np.array(["a", "b", missing, "a"], dtype=object)
     with pytest.raises(ValueError, match=r"groups must have a label in every row, got .* at row 2"):
         as_labelled_rows(np.ones((4, 1)), [0, 1, 0, 1], groups)
-    frame = pd.DataFrame({"school": pd.Series(groups), "x": [0.1, 0.4, -1.0, 2.0]})
-    with pytest.raises(ValueError, match="groups must have a label in every row"):
-        GroupedLogisticClassifier("school").fit(frame, [0, 1, 0, 1])
 
 
 def test_missing_numbers_of_groups_are_found_too():

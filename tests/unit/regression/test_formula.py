@@ -7,7 +7,6 @@ from sklearn.base import clone
 
 from pgmult.regression import (
     CountRegressor,
-    GroupedLogisticClassifier,
     LogisticClassifier,
     MultinomialClassifier,
     from_formula,
@@ -63,7 +62,7 @@ def test_left_hand_sides():
     np.testing.assert_allclose(trials.coef_, plain.coef_)
     counts = from_formula("c(red, green) ~ age", TABLE)
     assert counts.estimator.classes_.tolist() == ["red", "green"]
-    assert list(counts.coefficients().labels["output"]) == ["red", "green"]
+    assert list(counts.coefficients().labels["output"]) == ["green"]
     assert isinstance(from_formula("colour ~ age", TABLE).estimator, MultinomialClassifier)
     calls = from_formula("calls ~ age", TABLE, CountRegressor(), offset="log_hours")
     plain = CountRegressor().fit(TABLE[["age"]], TABLE["calls"], offset=TABLE["log_hours"])
@@ -83,15 +82,6 @@ def test_the_formula_says_whether_there_is_an_intercept():
     assert estimator.fit_intercept
     assert not hasattr(estimator, "coef_")
     assert clone(fitted.estimator).method == "laplace"
-
-
-def test_groups_by_name():
-    fitted = from_formula("vote ~ age", TABLE, GroupedLogisticClassifier("region"))
-    plain = GroupedLogisticClassifier("region").fit(TABLE[["age", "region"]], TABLE["vote"])
-    np.testing.assert_allclose(
-        fitted.predict_proba(TABLE), plain.predict_proba(TABLE[["age", "region"]])
-    )
-    assert list(fitted.coefficients().labels["output"]) == ["north", "south", "west"]
 
 
 @pytest.mark.parametrize(

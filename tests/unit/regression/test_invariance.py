@@ -14,7 +14,6 @@ from sklearn.base import clone
 from pgmult.regression import (
     ApproximationWarning,
     CountRegressor,
-    GroupedLogisticClassifier,
     LogisticClassifier,
     MultinomialClassifier,
     from_formula,
@@ -26,7 +25,6 @@ TOTALS = RNG.integers(1, 5, size=70)
 WINS = RNG.binomial(TOTALS, 1.0 / (1.0 + np.exp(-X[:, 0])))
 COUNTS = np.array([RNG.multinomial(n, [0.5, 0.3, 0.2]) for n in TOTALS])
 EVENTS = RNG.poisson(np.exp(0.3 + 0.4 * X[:, 0]))
-GROUPS = np.arange(70) % 3
 QUICK = {"draws": 40, "tune": 10, "chains": 1, "random_state": 0}
 
 pytestmark = [
@@ -36,20 +34,15 @@ pytestmark = [
 
 
 class Case:
-    """An estimator and rows for it; columns of groups stay as they are."""
+    """An estimator and rows for it."""
 
     def __init__(self, estimator, y, **more):
         self.estimator, self.y, self.more = estimator, y, more
 
-    def table(self, x, groups):
-        is_grouped = isinstance(self.estimator, GroupedLogisticClassifier)
-        return np.column_stack([groups, x]) if is_grouped else x
-
     def predicted(self, x=X, rows=slice(None)):
-        table = self.table(x, GROUPS)
         more = {name: value[rows] for name, value in self.more.items()}
-        self.fitted = clone(self.estimator).fit(table[rows], self.y[rows], **more)
-        return self.asked(table)
+        self.fitted = clone(self.estimator).fit(x[rows], self.y[rows], **more)
+        return self.asked(x)
 
     def asked(self, table):
         is_regressor = isinstance(self.estimator, CountRegressor)
@@ -62,7 +55,6 @@ CASES = {
         for method in ("laplace", "delta", "jaakkola_jordan", "quadrature")
     },
     "logistic, evidence": Case(LogisticClassifier(weight_var="evidence"), WINS, trials=TOTALS),
-    "grouped": Case(GroupedLogisticClassifier(0, tol=1e-8), WINS, trials=TOTALS),
     **{
         f"multinomial, {method}": Case(MultinomialClassifier(method, tol=1e-9), COUNTS)
         for method in ("tilted", "laplace", "probit", "sticks", "mean_field")
@@ -74,9 +66,6 @@ CASES = {
 }
 SAMPLED = {
     "logistic, sampled": Case(LogisticClassifier("sampling", **QUICK), WINS, trials=TOTALS),
-    "grouped, sampled": Case(
-        GroupedLogisticClassifier(0, method="sampling", **QUICK), WINS, trials=TOTALS
-    ),
     "multinomial, sampled": Case(MultinomialClassifier("sampling", **QUICK), COUNTS),
     "sticks, sampled": Case(MultinomialClassifier("sticks_sampling", **QUICK), COUNTS),
     "counts, sampled": Case(CountRegressor("sampling", **QUICK), EVENTS),
@@ -96,7 +85,7 @@ def test_a_row_split_in_two_is_the_same_row(name):
     case = CASES[name]
     half = case.y // 2
     more = {} if case.y.ndim == 2 else {"trials": np.concatenate([TOTALS - half, half])}
-    table = case.table(X, GROUPS)
+    table = X
     fitted = clone(case.estimator).fit(
         np.vstack([table, table]), np.concatenate([case.y - half, half]), **more
     )
@@ -107,7 +96,7 @@ def test_a_row_split_in_two_is_the_same_row(name):
 def test_a_row_that_says_nothing_changes_nothing(name):
     """However far away it is."""
     case = CASES[name]
-    table = case.table(np.vstack([X, [1e4, -3e5]]), np.append(GROUPS, 1))
+    table = np.vstack([X, [1e4, -3e5]])
     more = {} if case.y.ndim == 2 else {"trials": np.append(TOTALS, 0)}
     y = np.concatenate([case.y, 0 * case.y[:1]])
     fitted = clone(case.estimator).fit(table, y, **more)
@@ -159,7 +148,7 @@ def test_successes_and_failures_may_change_places(method):
 def test_one_row_alone_is_answered_as_in_company(name):
     case = ALL[name]
     together = case.predicted()
-    alone = case.asked(case.table(X, GROUPS)[:1])
+    alone = case.asked(X[:1])
     np.testing.assert_allclose(alone[0], together[0], rtol=1e-12)
 
 
@@ -244,7 +233,6 @@ def test_posteriors_near_a_gaussian_are_no_news():
         MultinomialClassifier().fit(x, y)
         MultinomialClassifier("sticks").fit(x, y)
         CountRegressor().fit(x, y)
-        GroupedLogisticClassifier().fit(x, y)
 
 
 @pytest.mark.filterwarnings("default::pgmult.ConvergenceWarning")
@@ -280,7 +268,14 @@ def test_contrasts_of_coefficients_know_their_correlations():
     np.testing.assert_array_equal(gap.mean, -back.mean)
     assert gap.mean == pytest.approx(one.mean[0] - one.mean[1], abs=5.0 * gap.sd / 2000**0.5)
     several = MultinomialClassifier().fit(X, COUNTS)
-    apart = several.coefficients().difference("output", 0, 1)
+    against = several.coefficients(reference=2)
     joint = several.joint_cov_.reshape(3, 3, 3, 3)
-    var = joint[0, 0, 0, 0] + joint[1, 0, 1, 0] - 2.0 * joint[0, 0, 1, 0]
-    assert apart.sd[0] == pytest.approx(np.sqrt(var), rel=0.1)
+    var = joint[0, 0, 0, 0] + joint[2, 0, 2, 0] - 2.0 * joint[0, 0, 2, 0]
+    assert against.labels["output"].tolist() == [0, 1]
+    assert against.sd[0, 0] == pytest.approx(np.sqrt(var))
+    assert against.mean[1, 0] == pytest.approx(several.coef_[1, 0] - several.coef_[2, 0])
+    assert against.draws[:, 0, 0].std() == pytest.approx(np.sqrt(var), rel=0.1)
+    with pytest.raises(ValueError, match="reference must be one of the classes, got 7"):
+        several.coefficients(reference=7)
+    with pytest.raises(ValueError, match="method 'sticks' has weights of sticks"):
+        MultinomialClassifier("sticks").fit(X, COUNTS).coefficients()

@@ -3,7 +3,6 @@
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -12,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgmult.regression import GroupedLogisticClassifier, LogisticClassifier
+from pgmult.regression import LogisticClassifier
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning"),
@@ -31,27 +30,14 @@ def data():
     return X, y.astype(int)
 
 
-@pytest.fixture(scope="module")
-def grouped():
-    """Twelve groups in column 0, with weights around (1, -1) and intercepts of their own."""
-    rng = np.random.default_rng(2)
-    group = np.repeat(np.arange(12), 25)
-    weights = np.array([1.0, -1.0, 0.0]) + 0.7 * rng.standard_normal((12, 3))
-    x = rng.standard_normal((300, 2))
-    psi = (np.column_stack([x, np.ones(300)]) * weights[group]).sum(axis=1)
-    y = psi + rng.logistic(size=300) > 0.0
-    return np.column_stack([group, x]), y
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
         LogisticClassifier(),
         LogisticClassifier("sampling", draws=60, tune=20, chains=1, random_state=0),
-        GroupedLogisticClassifier(method="laplace"),
     ],
-    ids=["quadrature", "sampling", "hierarchical"],
+    ids=["quadrature", "sampling"],
 )
 def test_scikit_learns_own_checks(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
@@ -142,59 +128,15 @@ def test_separable_labels_and_constant_columns_have_a_posterior(method):
 
 
 def test_one_class_only_is_refused_in_words(data):
-    for estimator in (LogisticClassifier(), GroupedLogisticClassifier()):
-        with pytest.raises(ValueError, match="y must have two classes, got one class only"):
-            estimator.fit(data[0], np.zeros(150))
-        with pytest.raises(ValueError, match="Only binary classification is supported"):
-            estimator.fit(data[0], np.arange(150) % 3)
+    with pytest.raises(ValueError, match="y must have two classes, got one class only"):
+        LogisticClassifier().fit(data[0], np.zeros(150))
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        LogisticClassifier().fit(data[0], np.arange(150) % 3)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_groups_learn_from_each_other(grouped, method):
-    X, y = grouped
-    fitted = GroupedLogisticClassifier(0, method=method, spread_strength=5.0, **QUICK).fit(X, y)
-    assert fitted.coef_.shape == (12, 2)
-    assert fitted.coef_cov_.shape == (12, 3, 3)
-    assert np.abs(fitted.mean_ - [1.0, -1.0, 0.0]).max() < 0.7
-    assert fitted.score(X, y) > 0.7
-    spread = np.sqrt(np.diagonal(fitted.spread_))
-    assert ((spread > 0.3) & (spread < 1.5)).all()
-
-
-def test_a_group_without_rows_has_the_common_law(grouped):
-    X, y = grouped
-    fitted = GroupedLogisticClassifier(0).fit(X, y)
-    new = np.array([[99.0, 0.5, -0.5], [0.0, 0.5, -0.5]])
-    x = np.array([0.5, -0.5, 1.0])
-    spread = fitted.spread_ + fitted.mean_cov_  # mu is uncertain, too
-    expected = fitted._average(x @ fitted.mean_, np.array(x @ spread @ x))
-    probs = fitted.predict_proba(new)[:, 1]
-    assert probs[0] == pytest.approx(float(expected), rel=1e-10)
-    assert probs[1] != pytest.approx(probs[0], rel=1e-3)
-    assert expit(fitted.decision_function(new)) == pytest.approx(probs)
-
-
-def test_groups_by_name_in_a_data_frame(grouped):
-    X, y = grouped
-    frame = pd.DataFrame(X, columns=["school", "a", "b"])
-    by_number = GroupedLogisticClassifier(0).fit(X, y)
-    frame["school"] = [f"school {int(g):02d}" for g in frame["school"]]
-    by_name = GroupedLogisticClassifier("school").fit(frame, y)
-    np.testing.assert_allclose(by_name.coef_, by_number.coef_, rtol=1e-10)
-    assert list(by_name.feature_names_in_) == ["a", "b"]
-    assert by_name.groups_[3] == "school 03"
-    np.testing.assert_allclose(by_name.predict_proba(frame), by_number.predict_proba(X), rtol=1e-10)
-    with pytest.raises(ValueError, match="groups must name a column of X, got 'class'"):
-        GroupedLogisticClassifier("class").fit(frame, y)
-    with pytest.raises(ValueError, match="groups must be a column of X, got 7"):
-        GroupedLogisticClassifier(7).fit(X, y)
-    with pytest.raises(ValueError, match="groups must be the number of a column"):
-        GroupedLogisticClassifier("school").fit(X, y)
-
-
-def test_they_clone_and_cross_validate(grouped):
-    X, y = grouped
-    estimator = clone(GroupedLogisticClassifier(0, method="laplace"))
+def test_they_clone_and_cross_validate(data):
+    X, y = data
+    estimator = clone(LogisticClassifier("laplace"))
     folds = KFold(3, shuffle=True, random_state=0)
     assert cross_val_score(estimator, X, y, cv=folds).mean() > 0.65
     with pytest.raises(NotFittedError):

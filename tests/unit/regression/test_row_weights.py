@@ -1,7 +1,5 @@
 """Rows that count several times, counts, offsets, variances by column, sparse columns, groups."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,6 @@ from scipy.special import expit, logsumexp
 from pgmult import MvNormal
 from pgmult.regression import (
     CountRegressor,
-    GroupedLogisticClassifier,
     GroupedLogisticRegression,
     LogisticClassifier,
     LogisticRegression,
@@ -40,7 +37,6 @@ ESTIMATORS = {
         method: (LogisticClassifier(method, tol=1e-9), X, Y)
         for method in ("laplace", "delta", "jaakkola_jordan", "quadrature")
     },
-    "grouped": (GroupedLogisticClassifier(0, tol=1e-8), GROUPED, Y),
     **{
         method: (MultinomialClassifier(method, tol=1e-8), X, THREE)
         for method in ("tilted", "laplace", "probit", "sticks", "mean_field")
@@ -120,22 +116,18 @@ def test_successes_among_trials_are_labels_repeated():
         LogisticClassifier(class_weight="balanced").fit(X, successes, trials=trials)
 
 
-@pytest.mark.parametrize("groups", [False, True])
-def test_an_offset_is_a_column_whose_weight_is_known(groups):
+def test_an_offset_is_a_column_whose_weight_is_known():
     known = 2.0 * X[:, 1]
-    kind = partial(GroupedLogisticClassifier, 0) if groups else LogisticClassifier
-    estimator = kind(tol=1e-8, scale_inputs=False)
-    columns = GROUPED[:, :2] if groups else X[:, :1]
-    fitted = estimator.fit(columns, Y, offset=known)
+    columns = X[:, :1]
+    fitted = LogisticClassifier(tol=1e-8, scale_inputs=False).fit(columns, Y, offset=known)
     probs = fitted.predict_proba(columns, known)
-    if not groups:  # a prior that nails the second weight to 2
-        x = np.column_stack([X[:, :1], np.ones(60), X[:, 1]])
-        prior = MvNormal(np.array([0.0, 0.0, 2.0]), np.diag([1.0, 100.0, 1e-12]))
-        nailed = fit_logistic_regression(
-            LogisticRegression(prior), as_labelled_rows(x, Y), method="quadrature", tolerance=1e-9
-        )
-        np.testing.assert_allclose(fitted.coef_[0, 0], nailed.mean[0, 0], atol=1e-6)
-        np.testing.assert_allclose(fitted.log_evidence_[0], nailed.objective, atol=1e-5)
+    x = np.column_stack([columns, np.ones(60), X[:, 1]])
+    prior = MvNormal(np.array([0.0, 0.0, 2.0]), np.diag([1.0, 100.0, 1e-12]))
+    nailed = fit_logistic_regression(  # its prior nails the second weight to 2
+        LogisticRegression(prior), as_labelled_rows(x, Y), method="quadrature", tolerance=1e-9
+    )
+    np.testing.assert_allclose(fitted.coef_[0, 0], nailed.mean[0, 0], atol=1e-6)
+    np.testing.assert_allclose(fitted.log_evidence_[0], nailed.objective, atol=1e-5)
     without = fitted.predict_proba(columns)
     assert np.abs(probs - without).max() > 0.1
     np.testing.assert_allclose(fitted.predict_log_proba(columns, known), np.log(probs))
@@ -214,13 +206,6 @@ def test_sparse_columns_are_the_same_columns(estimator, y):
     np.testing.assert_allclose(thin.predict(sparse.csc_array(x)), predicted, rtol=1e-7)
 
 
-def test_groups_of_sparse_columns():
-    by_group = GroupedLogisticClassifier(0).fit(GROUPED, Y)
-    probs = by_group.predict_proba(GROUPED)
-    thin = GroupedLogisticClassifier(0).fit(sparse.csr_array(GROUPED), Y)
-    np.testing.assert_allclose(thin.predict_proba(sparse.csr_array(GROUPED)), probs, atol=1e-8)
-
-
 def test_sparse_rows_are_never_made_dense_as_a_whole():
     rng = np.random.default_rng(0)
     filled = rng.integers(0, 30, size=1_800)
@@ -262,27 +247,6 @@ def test_the_evidence_of_groups_is_the_integral_over_mu_and_sigma():
 
     exact = np.log(quad(over_mu, -3.0, 3.0, epsrel=1e-3)[0]) - 25
     assert grouped_log_evidence(model, data, fit) == pytest.approx(exact, abs=0.1)
-    classifier = GroupedLogisticClassifier(0, mean_var=1.0, spread_var=0.8, spread_strength=5.0)
-    table = np.column_stack([np.arange(4), np.zeros(4)])
-    classifier.set_params(fit_intercept=True).fit(table, successes, trials=trials)
-    assert np.isfinite(classifier.log_evidence_)
-    assert classifier.log_evidence_ < classifier._fitted[2].weights.objective
-
-
-@pytest.mark.slow
-def test_a_new_group_is_as_uncertain_as_mu():
-    few = GROUPED[GROUPED[:, 0] < 3]
-    y = Y[GROUPED[:, 0] < 3]
-    settings = {"mean_var": 4.0, "spread_strength": 4.0, "random_state": 0}
-    sampled = GroupedLogisticClassifier(0, method="sampling", draws=1500, **settings).fit(few, y)
-    fitted = GroupedLogisticClassifier(0, **settings).fit(few, y)
-    new = np.column_stack([np.full(20, 7.0), 3.0 * X[:20]])
-    truth = sampled.predict_proba(new)[:, 1]
-    here = fitted.predict_proba(new)[:, 1]
-    mu, Sigma, mu_cov = fitted._law
-    fitted._law = mu, Sigma, 0.0 * mu_cov
-    without = fitted.predict_proba(new)[:, 1]
-    assert np.abs(here - truth).mean() < 0.85 * np.abs(without - truth).mean()
 
 
 # ------------------------------------------------------------------ rows and their words

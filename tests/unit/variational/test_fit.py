@@ -10,7 +10,7 @@ from gaussian_targets import PoissonLogNormal
 from pgmult.mixtures.collapsed import GaussianMixtureProblem
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows, as_labelled_rows
-from pgmult.regression.estimators.logistic import GroupedLogisticClassifier, LogisticClassifier
+from pgmult.regression.estimators.logistic import LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression,
@@ -231,10 +231,6 @@ MISSPELT = {
     ),
     "LogisticClassifier": (
         lambda: LogisticClassifier("newton").fit(X, Y),
-        "laplace, delta, jaakkola_jordan, quadrature, sampling",
-    ),
-    "GroupedLogisticClassifier": (
-        lambda: GroupedLogisticClassifier(0, method="newton").fit(X.round(), Y),
         "laplace, delta, jaakkola_jordan, quadrature, sampling",
     ),
     "MultinomialClassifier": (
