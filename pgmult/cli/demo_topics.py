@@ -15,7 +15,9 @@ import numpy as np
 import scipy
 
 from pgmult.cli.shared import running
+from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
+from pgmult.core.scores import Score
 from pgmult.datasets import demo_corpus
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -95,6 +97,7 @@ def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Po
         title="Topics in the documentation of numpy and scipy",
         facts=facts,
         held_out={seen: _compared(scores, part) for seen, part in parts.items()},
+        comparison=_against_rivals(scores, parts["half"]),
         reference=training,
         num_documents=2,
         random_seed=random_seed,
@@ -112,6 +115,17 @@ def _hold_out(corpus: Corpus, random_seed: int) -> tuple[Corpus, dict[str, Corpu
             training, chosen.tolist(), share, random_seed=random_seed
         )
     return training, parts
+
+
+def _against_rivals(scores: dict[str, CompletionScore], part: Corpus) -> Comparison:
+    """Words of texts of which half was seen, told by the model and by its rivals."""
+    parts = {name: score.on(part) for name, score in scores.items()}
+    first, *others = parts
+    told = {"the model": parts[first], **{name: parts[name] for name in reversed(others)}}
+    return Comparison.of(
+        {name: Score(s.by_document, part.totals, s.by_chain) for name, s in told.items()},
+        "a word", "Half of each of some texts was held out, and told from the other half.",
+    )  # fmt: skip
 
 
 def _compared(scores: dict[str, CompletionScore], part: Corpus) -> list[Any]:

@@ -223,7 +223,8 @@ def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun 
     try:
         posterior = sample(
             job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
-            cluster=getattr(options, "cluster", None), **running(options),
+            cluster=getattr(options, "cluster", None), starts=getattr(options, "starts", "own"),
+            **running(options),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None

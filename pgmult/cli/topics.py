@@ -51,6 +51,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="store proportions of topics in documents (default: if these are fewer than words,"
         " and with covariates)",
     )  # fmt: skip
+    fit.add_argument(
+        "--starts", choices=["own", "shared"], default="own",
+        help="where chains begin: each at a start of its own, to see which topics are found again"
+        " (default), or all at one, to read one mode",
+    )  # fmt: skip
     _add_corpus(fit.add_argument_group("corpus"))
     _add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
 
@@ -233,7 +238,10 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
         }  # fmt: skip
     topic = asked.pop("topic", None)
     facts = {} if run.data is None else {"corpus": str(run.data)}
-    made = run.ask("report", title=run.title, facts=facts | run.facts, reference=run.data, **asked)
+    made = run.ask(
+        "report", title=run.title, facts=facts | run.facts, reference=run.data,
+        comparison=run.comparison, **asked,
+    )  # fmt: skip
     return made if topic is None else made.topic(topic)
 
 
@@ -366,6 +374,10 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     add_number(parser, "--words", 1, 8, "words a topic")
 
 
+def _rivals(run: StoredRun) -> Any:
+    return run.ask("compare")
+
+
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
     found = first.ask("compare", second.posterior, num_words=options.words)
     if not options.json:
@@ -437,6 +449,7 @@ ROOM = Room(
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
     draws=1000, tune=1000, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    rivals=_rivals,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
     questions=(
         Question(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
+from pgmult.core.comparison import Comparison
 from pgmult.core.reports import run_in_words
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -36,7 +37,8 @@ COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
 NAME_WORDS = 3
 SLOW_R_HAT = 1.05  # of a chain's halves: below it they agree
-DRIFT_R_HAT = 1.2  # above it the chain has not settled within its mode
+DRIFT_R_HAT = 1.2  # above it the chain's halves differ
+_STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,8 @@ class Contents:
         Diagnostics in words.
     structure : Structure or None
         What covariates do, where the model has any and the posterior finds its data.
+    comparison : Comparison or None
+        With LDA and word frequencies.
     """
 
     verdict: list[str]
@@ -101,6 +105,7 @@ class Contents:
     log_likelihood: FloatArray
     findings: list[str]
     structure: Structure | None
+    comparison: Comparison | None
 
 
 def contents_of(
@@ -113,6 +118,7 @@ def contents_of(
     rank_for_page: bool,
     covariates: bool,
     random_seed: int,
+    comparison: Comparison | None,
 ) -> Contents:
     """Compute what `pgmult.topics.report` tells, which describes the arguments."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")
@@ -162,7 +168,17 @@ def contents_of(
     stability = stability.take(order)
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
     return Contents(
-        verdict=_verdict(posterior, stability, held_out, correlations, names, structure),
+        verdict=[
+            *([] if comparison is None else comparison.sentences),
+            *_verdict(
+                posterior,
+                stability,
+                held_out if comparison is None else {},
+                correlations,
+                names,
+                structure,
+            ),
+        ],
         chain=int(posterior.coords["chain"][chain]),
         topics=order,
         names=names,
@@ -181,6 +197,7 @@ def contents_of(
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
         findings=_findings(posterior, stability),
         structure=structure,
+        comparison=comparison,
     )
 
 
@@ -234,7 +251,12 @@ def _agreement_in_words(stability: TopicStability) -> str:
     text = f"{stability.headline[0].upper()}{stability.headline[1:]}"
     if len(stability.matches.order) == 1:
         return f"{text}: sample several chains to see which topics are found again."
-    return f"{text} ({stability.breakdown})."
+    if stability.given_one_mode or stability.matches.by_all.all():
+        return f"{text} ({stability.breakdown})."
+    return (
+        f"{text} ({stability.breakdown}). The others belong to modes that chains do not leave: more"
+        ' chains tell how often each is found, and starts="shared" reads one mode.'
+    )
 
 
 def _gains_in_words(seen: str, scores: Sequence[HeldOutScore]) -> str:
@@ -271,18 +293,41 @@ def _or_nan(values: FloatArray) -> FloatArray:
 
 
 def _mixing(posterior: Posterior) -> str:
-    """Whether more draws would help, in a sentence; empty if not."""
+    """Whether chains have settled, and what helps if not, in a sentence; empty if all is well."""
     if posterior.num_draws < diagnostics.MIN_DRAWS:
         return f"{posterior.num_draws} draws a chain are too few to rely on: draw more."
     worst, fewest = _within(posterior)["log likelihood"]
-    if worst > DRIFT_R_HAT:
-        return "A chain still drifts: tune longer (see the diagnostics)."
+    moved = _drift(posterior)
+    if worst > DRIFT_R_HAT and (moved is None or moved > _STILL):
+        much = "" if moved is None else f", by {moved:.3f} nats a word from half to half"
+        return (
+            f"A chain's log likelihood is still rising or falling{much}: its topics are still"
+            " forming, and more tuning will change them."
+        )
     if worst > SLOW_R_HAT or fewest < 10:
+        settled = ""
+        if moved is not None:
+            settled = (
+                f", though it has settled: its log likelihood moves by {moved:.3f} nats a word from"
+                " half to half, and longer chains would find the same topics"
+            )
         return (
             f"Intervals are rough: a chain is worth as few as {fewest:.0f} independent draws of"
-            f" {posterior.num_draws}; draw more for better ones."
+            f" {posterior.num_draws}{settled}."
         )
     return ""
+
+
+def _drift(posterior: Posterior) -> float | None:
+    """How far a chain's log likelihood moves between its halves, nats a word, at most."""
+    try:
+        number = posterior.data.num_tokens
+    except (AttributeError, ValueError):
+        return None  # draws that do not know their data
+    values = np.asarray(posterior.sample_stats["log_likelihood"])
+    half = values.shape[1] // 2
+    moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
+    return float(np.abs(moved).max() / max(number, 1))
 
 
 def _findings(posterior: Posterior, stability: TopicStability) -> list[str]:
@@ -324,8 +369,8 @@ def _r_hat_in_words(r_hat: float) -> str:
     if r_hat <= SLOW_R_HAT:
         return "its halves agree"
     if r_hat <= DRIFT_R_HAT:
-        return "its halves agree nearly, draw more"
-    return "it still drifts, tune longer"
+        return "its halves agree nearly"
+    return "its halves differ"
 
 
 def _ess_in_words(ess: float) -> str:
@@ -335,4 +380,4 @@ def _ess_in_words(ess: float) -> str:
         return "enough for means and intervals"
     if ess >= 10:
         return "enough for rough means"
-    return "too few to rely on, draw more"
+    return "too few for intervals"

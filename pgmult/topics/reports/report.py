@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_path, brief
+from pgmult.core.arguments import as_flag, as_kind, as_path, brief
+from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -15,6 +16,7 @@ from pgmult.topics.reports.contents import Contents, contents_of, run_facts
 from pgmult.topics.reports.looks import STYLE
 from pgmult.topics.reports.sections import one_topic, script_of, sections_of
 from pgmult.topics.scores.completion import HeldOutScore
+from pgmult.topics.scores.rivals import compare_with_rivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ def report(
     title: str = "Topics",
     facts: Mapping[str, str] | None = None,
     held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
+    comparison: Comparison | bool = False,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
@@ -68,6 +71,9 @@ def report(
         Of the corpus and the run; those that the posterior knows if left out.
     held_out : mapping from str to lists of HeldOutScore, optional
         By what was seen of the documents, in words; this model comes first in each list.
+    comparison : Comparison or bool
+        Of the model with LDA and word frequencies, what `compare` found before; True to make it,
+        which samples both for a short while.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}
@@ -95,10 +101,20 @@ def report(
         raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
     found = contents_of(
         posterior, held_out, reference, by, num_words, num_documents, rank_for_page, covariates,
-        random_seed,
+        random_seed, _compared(posterior, comparison, random_seed),
     )  # fmt: skip
     made = TopicReport(
         title, found.verdict, sections_of(found), dict(facts), STYLE, script_of(found), found=found
     )
     made.save(page)
     return made
+
+
+def _compared(
+    posterior: Posterior, comparison: Comparison | bool, random_seed: int
+) -> Comparison | None:
+    if isinstance(comparison, Comparison):
+        return comparison
+    if not as_flag(comparison, "comparison"):
+        return None
+    return compare_with_rivals(posterior, random_seed=random_seed)

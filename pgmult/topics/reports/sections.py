@@ -31,6 +31,8 @@ _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 def sections_of(found: Contents) -> list[Section]:
     """All that a report tells, in order."""
     sections = [_topics(found)]
+    if found.comparison is not None:
+        sections.append(found.comparison.section())
     if found.structure is not None:
         sections += _of_covariates(found.structure)
     sections += [_stability(found)]

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_list, as_real
+from pgmult.core.comparison import Comparison
 from pgmult.core.tabled import WIDTH, Column, Table, Tabled, number, wrapped_pieces
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -33,6 +34,7 @@ from pgmult.topics.draws import (
     names_along,
     num_chains,
     share_of_draws,
+    with_model,
 )  # fmt: skip
 
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
@@ -269,30 +271,40 @@ class RunMatches(Tabled):
 
 def compare(
     first: Draws,
-    second: Draws,
+    second: Draws | None = None,
     *,
     chains: tuple[int, int] | None = None,
     max_distance: float = MATCH_LIMIT,
     num_words: int = 8,
-) -> RunMatches:
-    """Match the topics of two runs, which may differ in number of topics and in vocabulary.
+    random_seed: int = 0,
+) -> RunMatches | Comparison:
+    """Match the topics of two runs, or say whether one run beats the obvious.
 
     Parameters
     ----------
     first, second : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-        Words are compared by name; a word of one run alone has probability 0 in the other.
+        Words are compared by name; a word of one run alone has probability 0 in the other. The runs
+        may differ in number of topics and in vocabulary. Without a second run the first is compared
+        with LDA and word frequencies on words held out of short runs: see
+        `pgmult.topics.scores.rivals`.
     chains : (int, int), optional
         The chain of each; that with the best log likelihood if left out.
     max_distance : float in (0, 1]
         Topics farther apart are no pair.
     num_words : int
         Shown of each topic.
+    random_seed : int
+        Of the short runs.
 
     Raises
     ------
     ValueError
         If the runs have no word in common.
     """
+    if second is None:
+        from pgmult.topics.scores.rivals import compare_with_rivals
+
+        return compare_with_rivals(with_model(first), random_seed=random_seed)
     max_distance = as_real(max_distance, "max_distance", above=0.0, maximum=1.0)
     num_words = as_positive_int(num_words, "num_words")
     runs = [

@@ -1,0 +1,119 @@
+r"""What a topic model has to beat: latent Dirichlet allocation, and how frequent words are.
+
+A word that is left out of a document changes which topics the others are of, more than importance
+sampling over draws given everything can undo. So a tenth of the words of some documents is held out
+of a second, short run of the model, and of one of LDA with as many topics and sweeps, both from
+starts of their own, and told from what was seen
+(`pgmult.topics.scores.completion.DocumentCompletion`). The run itself has seen all words.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_seed
+from pgmult.core.comparison import Comparison
+from pgmult.core.scores import Score
+from pgmult.core.typing import IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus, split_tokens
+from pgmult.topics.models.lda import LDA, UncollapsedLDA
+from pgmult.topics.scores.completion import DocumentCompletion, unigram_log_predictive
+
+_CHAINS = 2  # of the short runs
+_FEWEST, _MOST, _SHARE = 60, 200, 0.04  # their sweeps, and of those of the run
+_SEEN = 0.9  # of a document
+_MOST_TOKENS = 2_000_000  # of the short runs
+_FREQUENCIES, _LDA = "word frequencies", "LDA"
+_ADVICE = {
+    _FREQUENCIES: "say which words are frequent: these texts show no topics to this model",
+    _LDA: "take pgmult.topics.LDA, which is simpler, if words are to be told",
+}
+
+
+def compare_with_rivals(
+    run: Posterior, *, documents: int = 1000, lda: bool = True, random_seed: int = 0
+) -> Comparison:
+    """Does a topic model tell a word better than LDA and word frequencies do?
+
+    Parameters
+    ----------
+    run : Posterior
+        That knows its model and its data.
+    documents : int
+        How many lose a tenth of their words, at random among those with ten or more.
+    lda : bool
+        Whether LDA is among the rivals.
+    random_seed : int
+        Of the choice and of the short runs.
+
+    Raises
+    ------
+    ValueError
+        If no document has ten words.
+    """
+    seed = as_seed(random_seed)
+    data = _some(run.data, seed)
+    rows = _chosen(data, as_positive_int(documents, "documents"), seed)
+    training, held_out = split_tokens(data, rows.tolist(), _SEEN, random_seed=seed)
+    sweeps = _sweeps(run)
+    scores = {"the model": _second(run.model, training, held_out, sweeps, seed)}
+    told = unigram_log_predictive(training, held_out)
+    scores[_FREQUENCIES] = Score(told.by_document, held_out.totals)
+    if lda and not isinstance(run.model, LDA | UncollapsedLDA):
+        plain = _plain(training)
+        scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
+    how = (
+        f"A tenth of the words of {len(rows):,} documents, {held_out.num_tokens:,} in all, was held"
+        f" out of short second runs, {_CHAINS} chains of {sweeps} sweeps each, and told from the"
+        " rest; the run itself has seen all words."
+    )
+    return Comparison.of(scores, "a word", how, _ADVICE)
+
+
+def _some(data: Corpus, seed: Any) -> Corpus:
+    """All documents, or, of a corpus that is too large for short runs, some at random."""
+    if data.num_tokens <= _MOST_TOKENS:
+        return data
+    rows = np.random.default_rng(seed).permutation(data.num_documents)
+    size = max(1, int(data.num_documents * _MOST_TOKENS / data.num_tokens))
+    chosen: Corpus = data[np.sort(rows[:size])]
+    return chosen
+
+
+def _chosen(data: Corpus, most: int, seed: Any) -> IntArray:
+    """Documents that lose words."""
+    several = np.flatnonzero(data.totals >= 10)
+    if not len(several):
+        raise ValueError("there must be a document of ten words or more to hold some out of it")
+    return np.sort(np.random.default_rng(seed).permutation(several)[:most])
+
+
+def _sweeps(run: Posterior) -> int:
+    """Of a short chain: a small share of those of the run."""
+    attrs = run.attrs
+    made = attrs.get("tune", 0) + attrs.get("draws", run.num_draws) * attrs.get("thin", 1)
+    return int(np.clip(_SHARE * run.num_chains * made, _FEWEST, _MOST))
+
+
+def _plain(corpus: Corpus) -> Corpus:
+    """Words alone, without covariates and times."""
+    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
+
+
+def _second(model: Any, training: Corpus, held_out: Corpus, sweeps: int, seed: Any) -> Score:
+    """What a short run tells of the words that it was not shown, averaged over its last third."""
+    score = DocumentCompletion(held_out, every=2)
+    draws = sweeps // 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        sample(
+            model, training, keep=(), draws=draws, tune=sweeps - draws, chains=_CHAINS,
+            random_seed=seed, progressbar=False, callback=score,
+        )  # fmt: skip
+    found = score.score()
+    return Score(found.by_document, held_out.totals, found.by_chain)
