@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room", "effects_question"]
 
+_MOST_TIMES = 20  # as many draws as usual, where something else ends a run
+
 Options = argparse.Namespace
 Parser = argparse.ArgumentParser
 
@@ -210,6 +212,11 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     add_number(resume, "--draws", 1, told="to have in the end")
     for parser in (fit, resume):
         add_running(parser)
+        parser.add_argument(
+            "--until", metavar="GOAL",
+            help="end sooner: once the draws are worth so many independent ones (400ess), or after"
+            " a time (90s, 5min, 2h); --draws is then the most of a chain",
+        )  # fmt: skip
         _add_json(parser)
         if room.takes_cluster:
             parser.add_argument(
@@ -234,6 +241,8 @@ def _add_json(parser: Parser) -> None:
 
 
 def _fit(room: Room, options: Options) -> int:
+    if options.until is not None and options.draws == room.draws:  # as many as the goal takes
+        options.draws *= _MOST_TIMES
     job = room.job(options)
     if not options.json and job.said:
         print(job.said, flush=True)

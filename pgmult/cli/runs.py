@@ -158,7 +158,8 @@ class StoredRun:
     @property
     def is_unfinished(self) -> bool:
         """Whether there are fewer draws than were asked for."""
-        return bool(self.posterior.num_draws < self.posterior.attrs.get("draws", 0))
+        attrs = self.posterior.attrs
+        return "until" not in attrs and bool(self.posterior.num_draws < attrs.get("draws", 0))
 
     def ask(self, word: str, *arguments: Any, **options: Any) -> Any:
         """The answer of the run's family to a word.
@@ -223,8 +224,8 @@ def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun 
     try:
         posterior = sample(
             job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
-            cluster=getattr(options, "cluster", None), starts=getattr(options, "starts", "own"),
-            **running(options),
+            until=options.until, cluster=getattr(options, "cluster", None),
+            starts=getattr(options, "starts", "own"), **running(options),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None
@@ -242,7 +243,7 @@ def resumed(options: argparse.Namespace, family: Family) -> StoredRun | None:
     try:
         posterior = resume(
             options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
-            cluster=getattr(options, "cluster", None),
+            until=options.until, cluster=getattr(options, "cluster", None),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None

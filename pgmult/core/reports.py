@@ -272,7 +272,9 @@ def run_in_words(run: Any) -> str:
     """How a posterior was sampled: chains, draws, tuning, seconds, seed."""
     attrs = run.attrs
     words = f"{run.num_chains} x {run.num_draws} draws"
-    if run.num_draws < attrs.get("draws", 0):
+    if "until" in attrs:
+        words += f" (until {attrs['until']})"
+    elif run.num_draws < attrs.get("draws", 0):
         words += f" (of {attrs['draws']} planned)"
     if "tune" in attrs:
         words += f" after {attrs['tune']} sweeps of tuning"

@@ -6,19 +6,22 @@ minute, one line says what is sampled, how large the draws get and how long it w
 first sweeps.
 """
 
+import math
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmult.compiled.ahead import compilations
 from pgmult.core.terminal import StatusLine
+from pgmult.sampling.goals import Goal
 
 _LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
 _WINDOW = 20.0  # seconds of which the speed is
 _SURE = 4.0  # seconds of sweeps from which a forecast is made
 _PATIENCE = 3.0  # seconds of compiling in silence where every line stays
+_WEIGH_SECONDS = 2.0  # between two times that effective draws are counted
 _LONG = 60.0  # seconds of a run that is announced
 
 
@@ -32,9 +35,19 @@ class Progress:
     what : str
         What is sampled, for the announcement.
     enabled : bool
+    goal : Goal, optional
+        What may end the run before all sweeps are made.
     """
 
-    def __init__(self, total: int, start: int = 0, what: str = "", *, enabled: bool = True):
+    def __init__(
+        self,
+        total: int,
+        start: int = 0,
+        what: str = "",
+        *,
+        enabled: bool = True,
+        goal: Goal | None = None,
+    ):
         line, shows = StatusLine(), enabled and in_notebook()
         self._line: StatusLine | _Display = _Display() if shows else line
         self._log = not shows and line.is_open and not line.is_terminal
@@ -43,6 +56,8 @@ class Progress:
         self._began = self._said = time.monotonic()
         self._speeds: deque[tuple[float, int]] = deque([(self._began, start)])
         self._announced = not what
+        self._goal = goal
+        self._worth, self._weighed = math.nan, self._began
         self._compiled = compilations().done if self.enabled else 0
         self._told_of_compiling = False
 
@@ -51,7 +66,14 @@ class Progress:
         """Whether a line is rewritten, which takes the latest log likelihoods."""
         return self.enabled and not self._log
 
-    def show(self, done: int, log_likelihoods: Sequence[float], doing: str, size: int = 0) -> None:
+    def show(
+        self,
+        done: int,
+        log_likelihoods: Sequence[float],
+        doing: str,
+        size: int = 0,
+        worth: Callable[[], float] | None = None,
+    ) -> None:
         """Tell how far it is.
 
         Parameters
@@ -63,6 +85,8 @@ class Progress:
         doing : str
         size : int
             Bytes of the draws to keep, as soon as they are known.
+        worth : callable, optional
+            How many independent draws those so far are worth; nan if that is not known.
         """
         if not self.enabled:
             return
@@ -82,11 +106,14 @@ class Progress:
         if self._speeds[-1][1] != done:
             self._speeds.append((now, done))
         left = (self._total - done) / speed if speed > 0.0 else 0.0
+        if self._goal is not None:
+            left = min(left, max(0.0, self._began + self._goal.seconds - now))
         if not self._announced and done > before and now - then > _SURE:
             self._announced = True
             if left > _LONG:
+                until = "" if self._goal is None else f", or until {self._goal.text}"
                 self._line.keep(
-                    f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps"
+                    f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps{until}"
                 )
         if self._log and now < self._said + _LOG_SECONDS:
             return
@@ -97,11 +124,27 @@ class Progress:
             parts.append(f"compiling, once ({made} functions so far; kept for next time)")
         elif speed > 0.0:
             parts.append(f"{speed:.3g} sweeps/s" if speed < 1000 else f"{speed:,.0f} sweeps/s")
-            parts.append(f"{_clock(left)} left")
+            most = "at most " if self._goal is not None and math.isfinite(self._goal.worth) else ""
+            parts.append(f"{most}{_clock(left)} left")
+        if told := self._worth_in_words(worth, now):
+            parts.append(told)
         if log_likelihoods:
             values = " ".join(f"{value:.7g}" for value in log_likelihoods)
             parts.append(f"log likelihood {values}")
         self._line.show("  ".join(parts))
+
+    def _worth_in_words(self, worth: Callable[[], float] | None, now: float) -> str:
+        """How much the draws so far are worth, worked out every other second."""
+        if worth is None:
+            return ""
+        if now > self._weighed + _WEIGH_SECONDS:
+            self._worth, self._weighed = worth(), time.monotonic()
+        if math.isnan(self._worth):
+            return ""
+        of = ""
+        if self._goal is not None and math.isfinite(self._goal.worth):
+            of = f" of {self._goal.worth:.0f}"
+        return f"worth {self._worth:.0f}{of} independent draws"
 
     def close(self) -> None:
         """Leave the line standing and go to the next."""

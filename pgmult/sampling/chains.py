@@ -6,7 +6,7 @@ import platform
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -34,6 +34,7 @@ from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.draws import Origin
+from pgmult.sampling.goals import Goal, Trace, main_variable
 from pgmult.sampling.posterior import Posterior, load
 from pgmult.sampling.store import ChainWriter, Counters, Settings, rectangle
 
@@ -176,17 +177,46 @@ class _Chains:
         self._active = 0
         self._size = 0  # bytes of the draws to keep, once a chain has begun
         self._abandoned = False
+        self._goal: Goal | None = None
+        self._stop_at = run.settings.sweeps
+        self._seconds = math.inf  # that a chain may take
+        self._trace = self._new_trace()
         self._errors: list[BaseException] = []
         self.interrupted = False
 
-    def go(self, recorders: Sequence["_Recorder"], store: str | None = None) -> None:
-        """Run the chains to their end, an error in one of them, or Ctrl-C."""
-        queue = zip(self.chains, recorders, strict=True)
+    def go(
+        self, recorders: Sequence["_Recorder"], store: str | None = None, goal: Goal | None = None
+    ) -> None:
+        """Run the chains to their end or a goal, an error in one of them, or Ctrl-C."""
         slots = self._cores if self._cluster is None else self._cluster.executor.num_slots
         running = min(slots, len(self.chains))
         done = sum(chain.sweep for chain in self.chains)
         total = self.settings.sweeps * len(self.chains)
-        self._progress = Progress(total, done, self._in_words(), enabled=self._progressbar)
+        self._goal = goal
+        seconds = math.inf if goal is None else goal.seconds
+        self._seconds = seconds / math.ceil(len(self.chains) / running)
+        self._progress = Progress(
+            total, done, self._in_words(store), enabled=self._progressbar, goal=goal
+        )
+        draws = self.settings.draws
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(compiling_ahead(traits_of(self.model).kernel_set, self._cores))
+                if getattr(self.model, "in_blocks", False):
+                    stack.enter_context(one_blas_thread())
+                for look in [draws] if goal is None else goal.looks(draws):
+                    self._stop_at = self.settings.tune + look * self.settings.thin
+                    self._go(recorders, store, running)
+                    if self.interrupted or self._errors or self._is_reached(look):
+                        break
+        finally:
+            self._progress.close()
+        if self._errors:
+            raise self._errors[0]
+
+    def _go(self, recorders: Sequence["_Recorder"], store: str | None, running: int) -> None:
+        """Run the chains to the next look, or to their end."""
+        queue = zip(self.chains, recorders, strict=True)
         threads = [
             threading.Thread(
                 target=copy_context().run,
@@ -197,13 +227,9 @@ class _Chains:
             for i in range(running)
         ]
         try:
-            with ExitStack() as stack:
-                stack.enter_context(compiling_ahead(traits_of(self.model).kernel_set, self._cores))
-                if getattr(self.model, "in_blocks", False):
-                    stack.enter_context(one_blas_thread())
-                for thread in threads:
-                    thread.start()
-                self._watch(threads)
+            for thread in threads:
+                thread.start()
+            self._watch(threads)
         except KeyboardInterrupt:
             self.interrupted = True
             self._stop.set()
@@ -212,17 +238,60 @@ class _Chains:
             except KeyboardInterrupt:
                 self._abandoned = True
                 raise
-        finally:
-            self._progress.close()
-        if self._errors:
-            raise self._errors[0]
 
-    def _in_words(self) -> str:
+    def _new_trace(self) -> Trace | None:
+        """Of the main variable, if one is kept."""
+        kept = {name: tuple(self.model.dims[name]) for name in self.settings.keep}
+        name = main_variable(self.model, kept)
+        if name is None:
+            return None
+        labelled = not traits_of(self.model).label_dims.isdisjoint(kept[name])
+        return Trace(name, self.settings.chains, labelled)
+
+    def _is_reached(self, draws: int) -> bool:
+        """Whether so many draws of each chain are worth what was asked for."""
+        if self._goal is None or self._trace is None or not math.isfinite(self._goal.worth):
+            return False
+        return self._trace.worth(draws) >= self._goal.worth
+
+    def remember(self, chain: int, draws: Iterable[NDArray[Any]]) -> None:
+        """Draws of the main variable that a chain made before."""
+        assert self._trace is not None
+        for draw in draws:
+            self._trace.add(chain, draw)
+
+    @property
+    def main_variable(self) -> str | None:
+        """What is watched."""
+        return None if self._trace is None else self._trace.name
+
+    def settled(self, kept: Sequence[int]) -> dict[str, Any]:
+        """What ``meta.json`` and attributes are to say of a run whose goal decided its length."""
+        if self._goal is None or self.interrupted:
+            return {}
+        _, draws = rectangle(list(kept))
+        if math.isfinite(self._goal.worth) and draws == self.settings.draws:
+            found = math.nan if self._trace is None else self._trace.worth()
+            if not found >= self._goal.worth:
+                warnings.warn(
+                    f"until={self._goal.text!r} was not reached: {draws} draws a chain, the most"
+                    f" that draws= allows, are worth {found:.0f} independent ones",
+                    stacklevel=4,
+                )
+        most = max(kept)  # where time decides chains differ, and a store counts them all
+        self.settings = replace(self.settings, draws=most)
+        facts = {**self.run.facts, "until": self._goal.text}
+        self.run = replace(self.run, settings=self.settings, facts=facts)
+        attrs = {"draws": most, "until": self._goal.text}
+        return {"settings": asdict(self.settings), "attrs": attrs}
+
+    def _in_words(self, store: str | None) -> str:
         settings = self.settings
         every = f", every {settings.thin} sweeps" if settings.thin > 1 else ""
         return (
             f"{type(self.model).__name__}: {settings.chains} x {settings.draws:,} draws{every},"
             f" after {settings.tune:,} sweeps of tuning"
+            + ("" if store is None else f", written to {store}")
         )
 
     def _watch(self, threads: Sequence[threading.Thread]) -> None:
@@ -237,7 +306,11 @@ class _Chains:
         values = [c.log_likelihood for c in self.chains if not math.isnan(c.log_likelihood)]
         tuning = any(chain.sweep < self.settings.tune for chain in self.chains)
         doing = "stopping" if self.interrupted else "tuning" if tuning else "sampling"
-        self._progress.show(done, values, doing, self._size)
+        self._progress.show(done, values, doing, self._size, self._worth)
+
+    def _worth(self) -> float:
+        """Independent draws that those so far are worth."""
+        return math.nan if self._trace is None else self._trace.worth()
 
     def _work(self, queue: Any, store: str | None) -> None:
         """One thread: chain after chain, until none is left."""
@@ -281,7 +354,7 @@ class _Chains:
         recorder.begin(values)
         self._commit(chain, recorder, rows)
         try:
-            while chain.sweep < self.settings.sweeps and not self._stop.is_set():
+            while self._goes_on(chain):
                 self._sweep(chain, recorder, rows)
                 if rows.due(recorder):
                     self._commit(chain, recorder, rows)
@@ -295,6 +368,14 @@ class _Chains:
         finally:
             rows.end()
             chain.seconds += time.perf_counter() - chain.began
+
+    def _goes_on(self, chain: _Chain) -> bool:
+        """Whether a chain is to make another sweep; where time decides it makes one draw."""
+        if chain.sweep >= self._stop_at or self._stop.is_set():
+            return False
+        if chain.sweep < self.settings.tune + self.settings.thin:
+            return True
+        return time.perf_counter() - chain.began < self._seconds
 
     def _rows(self, chain: _Chain, recorder: "_Recorder") -> "_Rows":
         """Where the rows of a chain are while it runs."""
@@ -320,6 +401,8 @@ class _Chains:
             values = self._variables(*rows.values(self.settings.keep))
             chain.log_likelihood = float(values[LOG_LIKELIHOOD])
             recorder.append(values)
+            if self._trace is not None:
+                self._trace.add(chain.number, values[self._trace.name])
         elif self._progress.watches and time.monotonic() > chain.shown + rows.show_seconds:
             chain.log_likelihood, _ = rows.values(())
             chain.shown = time.monotonic()
@@ -508,6 +591,7 @@ class _Memory:
 
     def posterior(self, made: _Chains) -> Posterior:
         """The posterior of the most draws that form an array, as many of each of its chains."""
+        made.settled(self.kept)
         chains, num_draws = rectangle(self.kept)
         made.end(num_draws, None)
         whole = chains == list(range(len(chains)))

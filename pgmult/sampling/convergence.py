@@ -27,6 +27,7 @@ ESS_PER_CHAIN_LIMIT = 100
 _CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
 _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
 _MATCHED_DRAWS = 100  # of a chain, whose mean rows tell labels apart
+_FAR = 1.1  # R-hat of chains that more draws alone do not join
 _NEARLY = 1.1  # R-hat of chains that agree roughly
 
 
@@ -76,9 +77,21 @@ def convergence_problems(draws: Draws) -> str:
         where = ", each within its chains," if matched else ""
         sentences.append(
             f"of {checked} kept values{where} {'; '.join(problems)}{checks}."
-            " Sample longer (draws=, tune=) or look at posterior.summary()"
+            f" {_what_helps(high, few, bool(matched))}"
         )
     return " ".join(sentences)
+
+
+def _what_helps(high: Mapping[str, float], few: Mapping[str, float], apart: bool) -> str:
+    """More draws where chains agree and are slow; else tuning, or a look at what differs."""
+    if high and max(-value for value in high.values()) > _FAR:
+        if apart:
+            return "Look at posterior.summary(): a chain has not settled within its mode"
+        return (
+            "Chains differ: tune longer if they are still on their way (tune=), or look at"
+            " posterior.summary(), for there may be several modes"
+        )
+    return "More draws (draws=) give steadier numbers: see posterior.summary()"
 
 
 def _first(values: Mapping[str, float]) -> list[str]:
@@ -187,6 +200,7 @@ def _verdict(main: str, r_hat: float, ess: float, chains: int, slow: list[str]) 
             " draws or more): draw more for finer intervals."
         )
     return (
-        f"Do not rely on this yet: on the {main} chains differ (R-hat up to {r_hat:.2f}); tune and"
-        " draw longer."
+        f"Do not rely on this yet: on the {main} chains differ (R-hat up to {r_hat:.2f}). If more"
+        " tuning does not bring them together, the posterior has several modes, or the data say"
+        " little about them."
     )

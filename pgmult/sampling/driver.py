@@ -57,8 +57,9 @@ from pgmult.sampling.cluster.executors import check_cluster, opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.draws import Origin
+from pgmult.sampling.goals import as_goal
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.store import MOST_SWEEPS, RunWriter, Settings
+from pgmult.sampling.store import MOST_SWEEPS, Run, RunWriter, Settings, StoredDraws
 
 _SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
 
@@ -78,6 +79,7 @@ def sample(
     starts: Any = "own",
     initvals: Any = None,
     callback: Callback | None = None,
+    until: str | None = None,
     store: str | os.PathLike[str] | None = None,
     cluster: Any = None,
     shards: int | None = None,
@@ -124,6 +126,12 @@ def sample(
         that ``model.init`` makes.
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
+    until : str, optional
+        What may end the run before `draws` are made. "400ess": once the main quantity (the first
+        kept variable that chains can agree on) is worth so many independent draws, all chains
+        together, in the entry of 64 that has fewest; this depends on draws alone. "90s", "5min",
+        "2h": after that time, with one draw a chain at least. ``attrs["draws"]`` says how many
+        the longest chain has; `resume` goes on to more.
     store : path, optional
         A new or empty directory to write draws and checkpoints to as they are made: what is there
         survives a crash, `pgmult.load` reads it at any time and `pgmult.resume` goes on with it.
@@ -164,6 +172,7 @@ def sample(
     """
     _check_model(model)
     _check_place(cluster, shards, cut)
+    goal = as_goal(until)
     store = None if store is None else as_path(store, "store")
     names = _as_keep(keep, model, cluster)
     settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names)
@@ -189,12 +198,13 @@ def sample(
         made = _Chains(run, callback, cores, progressbar, place)
         if store is None:
             memory = _Memory(settings)
-            made.go([_MemoryChain(memory, i) for i in range(settings.chains)])
+            made.go([_MemoryChain(memory, i) for i in range(settings.chains)], goal=goal)
             posterior = memory.posterior(made)
         else:
             inputs = {"data": data, "initvals": initvals}
             with RunWriter.create(store, run.meta(), made.coords, inputs) as writer:
-                made.go([writer.chain(i) for i in range(settings.chains)], str(store))
+                made.go([writer.chain(i) for i in range(settings.chains)], str(store), goal)
+                _settle(writer, made)
                 posterior = made.load(store)  # while nobody else can write there
     _warn_of_problems(posterior)
     return posterior
@@ -209,6 +219,7 @@ def resume(
     cores: int | None = None,
     progressbar: bool = True,
     callback: Callback | None = None,
+    until: str | None = None,
     cluster: Any = None,
     shards: int | None = None,
     cut: int | None = None,
@@ -225,6 +236,8 @@ def resume(
         Needed for models and data whose classes are not of pgmult, and checked against the run.
     cores, progressbar, callback, cluster, shards, cut : as for `sample`
         Of the run so far it may have been another cluster, or none.
+    until : str, optional
+        As for `sample`, at the same looks: the seconds are those of this call.
 
     Returns
     -------
@@ -242,6 +255,7 @@ def resume(
         If another process is writing to the run.
     """
     _check_place(cluster, shards, cut)
+    goal = as_goal(until)
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(as_path(store, "store")))
         meta = writer.meta
@@ -273,14 +287,39 @@ def resume(
             if checkpoint is not None:
                 with reading(writer.path / f"chain-{chain.number}" / "checkpoint.npz"):
                     chain.restore(checkpoint, counters[chain.number])
-        if settings.draws != meta["settings"]["draws"]:
-            writer.update(
-                settings=asdict(settings), attrs=meta["attrs"] | {"draws": settings.draws}
-            )
-        run.go([writer.chain(i) for i in range(settings.chains)], str(store))
+        attrs = {name: told for name, told in meta["attrs"].items() if name != "until"}
+        attrs["draws"] = settings.draws
+        if attrs != meta["attrs"]:
+            writer.update(settings=asdict(settings), attrs=attrs)
+        if goal is not None:
+            _remember(writer, run)
+        run.go([writer.chain(i) for i in range(settings.chains)], str(store), goal)
+        _settle(writer, run)
         posterior = run.load(store)
     _warn_of_problems(posterior)
     return posterior
+
+
+def _settle(writer: RunWriter, made: _Chains) -> None:
+    """Write how long a run was that its goal ended."""
+    kept = [writer.counters(i).kept for i in range(made.settings.chains)]
+    if changes := made.settled(kept):
+        attrs = writer.meta["attrs"] | changes["attrs"]
+        writer.update(settings=changes["settings"], attrs=attrs)
+
+
+def _remember(writer: RunWriter, made: _Chains) -> None:
+    """Show what is watched the draws that were made before."""
+    name = made.main_variable
+    if name is None:
+        return
+    run = Run(writer.path)
+    for chain in range(made.settings.chains):
+        counters = run.counters(chain)
+        if counters.kept:
+            dims = {name: run.meta["dims"][name]}
+            held = StoredDraws(run, dims, {chain: counters.kept}, counters.kept, counters.kinds)
+            made.remember(chain, held.each(name, 0))
 
 
 _MODEL_PARTS = ("dims", "init", "step", "log_likelihood")

@@ -293,13 +293,18 @@ def test_few_draws_and_missing_variables():
     parsed(summary.html())
 
 
-def test_a_drifting_chain_is_called_out():
+def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     posterior = draws_of(num_chains=1, num_draws=60)
-    posterior.sample_stats["log_likelihood"] = np.arange(60.0)[None]
-    summary = topic_report(posterior, title="t")
-    assert any("it still drifts, tune longer" in f for f in summary.found.findings)
-    assert any("too few to rely on" in f for f in summary.found.findings)
-    assert "A chain still drifts" in summary.verdict[-1]
+    number = 2_000.0  # of words, about what a drift is weighed by
+    posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None]
+    climbing = topic_report(posterior, title="t")
+    assert any("its halves differ" in f for f in climbing.found.findings)
+    assert any("too few for intervals" in f for f in climbing.found.findings)
+    assert "its topics are still forming, and more tuning will change them" in climbing.verdict[-1]
+    posterior.sample_stats["log_likelihood"] = 1e-6 * np.arange(60.0)[None]
+    settled = topic_report(posterior, title="t")
+    assert "though it has settled" in settled.verdict[-1]
+    assert "tun" not in settled.verdict[-1], "what does not help is not advised"
 
 
 def score_of(by_document, held_out, chains=()):

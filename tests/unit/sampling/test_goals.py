@@ -1,0 +1,129 @@
+"""Runs that end once they are worth so many draws, or after some time."""
+
+import io
+import math
+import time
+
+import numpy as np
+import pytest
+from chain_models import Normal, same, values
+
+import pgmult
+from pgmult.sampling import _progress
+from pgmult.sampling.goals import Goal, Trace, as_goal
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+DATA = values()
+GIVEN = {"model": Normal(), "data": DATA}
+
+
+def drawn(draws=400, **options):
+    given = {"tune": 10, "chains": 3, "random_seed": 5, "progressbar": False} | options
+    return pgmult.sample(Normal(), DATA, draws=draws, **given)
+
+
+@pytest.mark.parametrize(
+    ("text", "goal"),
+    [
+        ("400ess", Goal("400ess", 400.0, math.inf)),
+        (" 90 s ", Goal("90 s", math.inf, 90.0)),
+        ("0.5min", Goal("0.5min", math.inf, 30.0)),
+        ("2h", Goal("2h", math.inf, 7200.0)),
+    ],
+)
+def test_goals_are_read(text, goal):
+    assert as_goal(text) == goal
+    assert as_goal(None) is None
+
+
+@pytest.mark.parametrize("until", ["soon", "400", "-3min", "0ess", 400, "3 days"])
+def test_what_is_no_goal_is_refused(until):
+    with pytest.raises(ValueError, match="until must be a number of effective draws or a time"):
+        drawn(until=until)
+
+
+def test_looks_grow_by_a_quarter_up_to_all_draws():
+    assert list(as_goal("9ess").looks(120)) == [50, 62, 78, 98, 120]
+    assert list(as_goal("9ess").looks(20)) == [20]
+    assert list(as_goal("9s").looks(120)) == [120]
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_a_run_stops_at_a_look_and_its_draws_are_the_first_of_a_long_one(cores):
+    whole, some = drawn(), drawn(until="150ess", cores=cores)
+    assert some.num_draws in (50, 62, 78, 98, 122)
+    assert some.attrs["draws"] == some.num_draws
+    assert some.attrs["until"] == "150ess"
+    for name in whole:
+        np.testing.assert_array_equal(some[name], whole[name][:, : some.num_draws])
+
+
+def test_more_is_asked_more_is_drawn_and_what_is_not_reached_is_said():
+    few, many = drawn(until="100ess"), drawn(until="600ess")
+    assert few.num_draws < many.num_draws < 400
+    with pytest.warns(UserWarning, match=r"until='9000ess' was not reached: 60 draws a chain"):
+        assert drawn(60, until="9000ess").num_draws == 60
+
+
+def test_a_stored_run_stops_there_too_and_goes_on(tmp_path):
+    memory = drawn(until="150ess")
+    stored = drawn(until="150ess", store=tmp_path / "run")
+    assert same(memory, stored)
+    assert same(stored, pgmult.load(tmp_path / "run", model=Normal()))
+    more = pgmult.resume(tmp_path / "run", draws=200, progressbar=False, **GIVEN)
+    assert same(more, drawn(200))
+
+
+def test_a_run_that_was_cut_short_stops_where_it_would_have(tmp_path):
+    drawn(20, store=tmp_path / "run")
+    found = pgmult.resume(tmp_path / "run", draws=400, until="150ess", progressbar=False, **GIVEN)
+    assert same(found, drawn(until="150ess"))
+
+
+def test_time_ends_a_run_and_its_length_is_written_down(tmp_path):
+    began = time.monotonic()
+    found = drawn(10**6, until="0.3s", store=tmp_path / "run", cores=1)
+    assert time.monotonic() - began < 20.0
+    assert 1 <= found.num_draws < 10**6
+    assert found.num_draws <= found.attrs["draws"] < 10**6
+    assert found.num_chains == 3, "chains that wait for a thread have their share of the time"
+    longest = found.attrs["draws"] + 1000
+    more = pgmult.resume(tmp_path / "run", draws=longest, progressbar=False, **GIVEN)
+    for name in found:
+        np.testing.assert_array_equal(more[name][:, : found.num_draws], found[name])
+
+
+def test_every_chain_has_a_draw_however_short_the_time():
+    assert drawn(until="0.000001s", tune=30).num_draws >= 1
+
+
+def test_a_trace_is_worth_what_its_least_entry_is():
+    rng = np.random.default_rng(0)
+    trace = Trace("x", 2, labelled=False)
+    for _ in range(200):
+        for chain in range(2):
+            trace.add(chain, rng.standard_normal(5))
+    assert 200 < trace.worth() < 600
+    assert math.isnan(Trace("x", 2, labelled=False).worth())
+    apart = [Trace("x", 2, labelled) for labelled in (False, True)]
+    for _ in range(200):
+        for chain in range(2):
+            value = rng.standard_normal(3) + 10.0 * chain
+            for one in apart:
+                one.add(chain, value)
+    assert apart[0].worth() < 10.0, "chains that differ are worth little"
+    assert apart[1].worth() > 200.0, "unless their labels differ"
+
+
+def test_the_line_counts_towards_the_goal(monkeypatch):
+    log, clock = io.StringIO(), [0.0]
+    monkeypatch.setattr(_progress.sys, "stderr", log)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
+    progress = _progress.Progress(9000, what="Normal", goal=as_goal("400ess"))
+    for second in range(0, 130, 5):
+        clock[0] = float(second)
+        progress.show(second, [], "sampling", worth=lambda: 132.4)
+    announced, line, *_ = log.getvalue().splitlines()
+    assert announced.endswith("by the first sweeps, or until 400ess")
+    assert "at most " in line
+    assert line.endswith("worth 132 of 400 independent draws")
