@@ -257,7 +257,7 @@ def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) ->
     """Print the report of a run that has ended, write its page, and say how to go on."""
     if run is not None:
         if room.rivals is not None and options.compares:
-            run.keep_comparison(room.rivals(run))
+            _compare_with_rivals(room.rivals, run)
         if not options.json:
             print()
         tell(options, room.report(run, None), run.path / PAGE)
@@ -270,6 +270,14 @@ def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) ->
         )
         return INTERRUPTED
     return 0
+
+
+def _compare_with_rivals(rivals: Callable[[StoredRun], "Comparison"], run: StoredRun) -> None:
+    """Keep how a run does beside its rivals; data that are too few to say so do not end a job."""
+    try:
+        run.keep_comparison(rivals(run))
+    except ValueError as error:
+        complain(f"not compared with simple rivals: {error}")
 
 
 def _show(room: Room, options: Options) -> int:

@@ -78,7 +78,7 @@ class TestFit:
         path = write(tmp_path / "t.csv", table * 5)
         output = said(
             capsys, "topics", "fit", path, "--column", "text", "--topics", 2, "--draws", 4,
-            "--tune", 2, "--chains", 1, "--quiet", "--out", tmp_path / "run",
+            "--tune", 2, "--chains", 1, "--quiet", "--no-compare", "--out", tmp_path / "run",
         )  # fmt: skip
         assert "stop words                2             10 (50.0%)" in output
         assert "15 documents, of which 10 are left without words (5 had none to begin" in output

@@ -295,6 +295,7 @@ def test_few_draws_and_missing_variables():
 
 def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     posterior = draws_of(num_chains=1, num_draws=60)
+    posterior.origin = Origin.of(CorrelatedTopics(5), as_corpus(np.full((7, 12), 20)))
     number = 2_000.0  # of words, about what a drift is weighed by
     posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None]
     climbing = topic_report(posterior, title="t")
