@@ -32,6 +32,8 @@ from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Name, parse
 from pgmult.formulas.terms import GroupTerm
 
+_TRUE, _FALSE = {"True", "TRUE", "true"}, {"False", "FALSE", "false"}
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ChoiceRows:
@@ -333,7 +335,9 @@ def _taken(
 ) -> FloatArray:  # fmt: skip
     """How much each alternative was taken, in the order of occasions."""
     cells = _column(columns, name, "the left-hand side")
-    taken = numbers_of(cells.astype(np.int64) if cells.dtype == bool else cells, name)[order]
+    if set(np.unique(cells.astype(np.str_))) <= _TRUE | _FALSE:
+        cells = np.isin(cells.astype(np.str_), list(_TRUE)).astype(np.int64)
+    taken = numbers_of(cells, name)[order]
     if (taken < 0.0).any():
         raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
 

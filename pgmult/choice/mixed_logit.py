@@ -68,6 +68,7 @@ from pgmult.core.typing import FloatArray, IntArray
 _DOF = 2.0  # of half-t laws; correlations are uniform then
 _GRAIN = 16  # people
 _ROUNDS = 15  # of the search for an approximation
+_PILOTS = (30, 50)  # sweeps
 _FIRST_SD = 0.5
 _LEAST_VAR = 1e-3  # of the approximation's population
 _MOST_MEASURED = 2000  # people from whom the metric of joint paths is found
@@ -172,13 +173,24 @@ class MixedLogit(Checked):
         """One sweep: tastes, the population given tastes, both together."""
         found = _found(data, self)
         with one_blas_thread():
-            mean, cov, b, tastes = found.units.inside(state)
-            if len(mean):
-                tastes = self._swing(rng, found, mean, cov, b, tastes)
-                mean = self._mean(rng, cov, tastes)
-                cov = self._cov(rng, data, cov, tastes - mean)
-            mean, cov, b, tastes = self._together(rng, found, mean, cov, b, tastes)
-        return found.units.outside(mean, cov, b, tastes)
+            moved = self.sweep(rng, found, *found.units.inside(state))
+        return found.units.outside(*moved)
+
+    def sweep(
+        self,
+        rng: np.random.Generator,
+        found: "_Found",
+        mean: FloatArray,
+        cov: FloatArray,
+        b: FloatArray,
+        tastes: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The moves of `step`, of scaled attributes."""
+        if len(mean):
+            tastes = self._swing(rng, found, mean, cov, b, tastes)
+            mean = self._mean(rng, cov, tastes)
+            cov = self._cov(rng, found.diagonal, cov, tastes - mean)
+        return self._together(rng, found, mean, cov, b, tastes)
 
     def _swing(
         self,
@@ -192,7 +204,7 @@ class MixedLogit(Checked):
         num, d = tastes.shape
         length = 0.5 * math.pi / self.kicks * rng.uniform(0.8, 1.2, size=num)
         noise = rng.standard_normal((num, d)), length, rng.standard_exponential(num)
-        moved, tastes = np.zeros(num, dtype=np.bool_), np.ascontiguousarray(tastes)
+        moved, tastes = np.zeros(num, dtype=np.bool_), np.array(tastes, order="C")
         law = mean, np.linalg.inv(cov)
         over_rows(
             swing_rows, num, found.choices, found.base(b), law, found.sites, noise, self.kicks,
@@ -208,14 +220,14 @@ class MixedLogit(Checked):
         return np.asarray(cho_solve(factor, precision @ tastes.sum(axis=0)) + noise)
 
     def _cov(
-        self, rng: np.random.Generator, data: ChoiceRows, cov: FloatArray, away: FloatArray
+        self, rng: np.random.Generator, diagonal: bool, cov: FloatArray, away: FloatArray
     ) -> FloatArray:
         """Given tastes less their mean; the scales of the prior are drawn first, given `cov`."""
         num, d = away.shape
-        shape = 0.5 * (_DOF + (1 if data.diagonal else d))
+        shape = 0.5 * (_DOF + (1 if diagonal else d))
         rate = _DOF * np.diagonal(np.linalg.inv(cov)) + self.sd_scale**-2
         scales = rate / rng.standard_gamma(shape, size=d)
-        if data.diagonal:
+        if diagonal:
             squares = 0.5 * np.sum(away**2, axis=0) + _DOF / scales
             return np.diag(squares / rng.standard_gamma(0.5 * (num + _DOF), size=d))
         scale = away.T @ away + np.diag(2.0 * _DOF / scales)
@@ -467,13 +479,32 @@ def _approximate(data: ChoiceRows, model: MixedLogit) -> _Found:
             b = at[0]
     where = (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d)
     place = np.flatnonzero(where[0] == where[1])
-    root = _root(cov)
     found = _Found(
-        _Units.of(data), choices, z, offset, data.diagonal, where, place, mean, b, root, sites,
-        np.eye(d + f + len(where[0])),
+        _Units.of(data), choices, z, offset, data.diagonal, where, place, mean, b, _root(cov),
+        sites, np.eye(d + f + len(where[0])),
     )  # fmt: skip
-    metric = _metric(found, pooled, tastes, model)
-    return replace(found, metric=metric)
+    found = replace(found, metric=_metric(found, pooled, tastes, model))
+    return _piloted(found, data, pooled, tastes, model) if d else found
+
+
+def _piloted(
+    found: "_Found", data: ChoiceRows, pooled: Choices, tastes: FloatArray, model: MixedLogit
+) -> "_Found":
+    """The approximation by short chains of its own, whose noise is the same for all data.
+
+    Modes make the spread of tastes too small, and the metric of joint paths with it.
+    """
+    rng = np.random.default_rng(0)
+    mean, cov, b = found.mean, found.root @ found.root.T, found.coefficients
+    for length in _PILOTS:
+        sums = [np.zeros_like(each) for each in (mean, cov, b, tastes)]
+        for _ in range(length):
+            mean, cov, b, tastes = model.sweep(rng, found, mean, cov, b, tastes)
+            for total, each in zip(sums, (mean, cov, b, tastes), strict=True):
+                total += each / length
+        found = replace(found, mean=sums[0], root=_root(sums[1]), coefficients=sums[2])
+        found = replace(found, metric=_metric(found, pooled, sums[3], model))
+    return found
 
 
 def _climbed(
