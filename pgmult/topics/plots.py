@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     Axes = Figure = Any
 
-__all__ = ["held_out_curve", "log_likelihood_trace", "top_word_bars", "trace"]
+__all__ = ["held_out_curve", "top_word_bars", "trace"]
 
 
 def top_word_bars(
@@ -83,11 +83,6 @@ def trace(log_likelihood: ArrayLike) -> Lines:
     return Lines(
         lines, "log likelihood of the draws", "draw", y_label="log likelihood", from_zero=False
     )
-
-
-def log_likelihood_trace(log_likelihood: ArrayLike, axes: Axes | None = None) -> Axes:
-    """Draw `trace` with matplotlib."""
-    return trace(log_likelihood).plot(axes)
 
 
 def held_out_curve(

@@ -137,7 +137,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
     if find is None:
         state = model.init(rng, training)
     else:
-        corpus = model.words_of(training)
+        corpus = training
         at = find(rng, corpus, model.num_topics).by_size(corpus, model.order)
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]

@@ -246,7 +246,7 @@ def normal_rows(worker, start, stop, key, out):
 
 @jit
 def _weigh(predicted, precision, taken, reaching, J, ratio, count):
-    """What binomial counts add to predictions of their logits, of this mean and precision.
+    """Update predictions of logits, given by mean and precision, by binomial counts.
 
     A prediction is matched by the logit of a Beta(a, b), a = (1 + o) precision and b = a / o for
     odds o, to which the counts are added: log(a / b), 1 / a + 1 / b are mean and variance before

@@ -79,7 +79,7 @@ def _set_bound(k, smoothing, totals, at):
 
 @jit
 def _move_bound(k, smoothing, eta, alpha, tallies, at):
-    """Another bound of c_k, and what follows for every word."""
+    """Set another bound of c_k and update the sums prior_w of all words."""
     before = at.bounds[k]
     _set_bound(k, smoothing, tallies.totals, at)
     change = alpha[k] * (at.bounds[k] - before)

@@ -24,7 +24,7 @@ _HALF = np.uint64(32)
 
 
 class Given(NamedTuple):
-    """What documents are folded into."""
+    """Globals of one posterior draw."""
 
     by_word: NDArray[np.float64]  # (num_words, num_topics): word probabilities
     precisions: NDArray[np.float64]  # (num_priors, n, n), of priors of psi

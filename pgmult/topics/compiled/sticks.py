@@ -1,21 +1,21 @@
 """The sticks of documents given their topic counts: one exact pass, eight documents at a time.
 
 Document d has psi ~ N(mean_d, cov), and stick k took x_k of the N_k tokens that reached it:
-likelihood sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k). Sticks are of three kinds, by the counts
-alone, and each is moved by what moves it best:
+likelihood sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k). The counts divide the sticks into three
+kinds, which are updated in different ways:
 
-*used*, x_k > 0. The data say where psi_k is. Pólya-gamma omega_k for these sticks alone, and then
-all of them in one Gaussian draw given the sticks passed by: a system as large as the document has
-topics, not as the model has.
+*used*, x_k > 0. The data are informative about psi_k. Pólya-gamma omega_k is drawn for these sticks
+alone, then all of them in one Gaussian draw given the sticks passed by. The size of that system is
+the number of topics in the document, not in the model.
 
-*passed by*, x_k = 0 < N_k. The likelihood is flat over a wide range, where a step given omega is
-short: its standard deviation is 1 / sqrt(omega) for any N_k, however little the data say (Johndrow,
-Smith, Pillai and Dunson 2019, "MCMC for imbalanced categorical data"). They are proposed from
-their prior given all other sticks and accepted with the ratio of likelihoods, omega summed out. So
-are the used ones, once more: it costs nothing beside.
+*passed by*, x_k = 0 < N_k. The likelihood is flat over a wide range, but a step given omega is
+short: its standard deviation is 1 / sqrt(omega) for any N_k (Johndrow, Smith, Pillai and Dunson
+2019, "MCMC for imbalanced categorical data"). These sticks are proposed from their prior given all
+other sticks and accepted by the ratio of likelihoods, omega integrated out. The used sticks are
+moved in the same way once more, at little extra cost.
 
-*beyond reach*, N_k = 0: the last ones. Both of the above see the marginal prior of the sticks that
-are reached, and these follow from the prior given the others.
+*not reached*, N_k = 0: the last sticks. Both updates above use the marginal prior of the sticks
+that are reached; the others are then drawn from the prior given these.
 """
 
 import math

@@ -64,7 +64,7 @@ class Prior(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of all documents."""
+    """Results of all documents."""
 
     mean: FloatArray  # (num_documents, num_topics): where to start, and the result
     var: FloatArray  # read and written by the bound; zero for the other methods
@@ -148,7 +148,7 @@ def _best_var(mean, count, precision, var):
 
 @jit
 def _level(method, count, score, mean, prior, var, rho, pull):
-    """What is climbed but for log determinants; also rho and pull = precision (m - centre)."""
+    """The objective without log determinants; also rho and pull = precision (m - centre)."""
     n, (precision, centre) = mean.shape[0], prior
     log_zeta = _best_var(mean, count, precision, var) if method == BOUND else _log_sum(mean, var)
     quadratic = 0.0
@@ -399,37 +399,15 @@ def infer_eta(worker, start, stop, method, tokens, prior, tolerance, max_steps, 
     """Climb from `found.mean` to the approximation of each document, q(z) kept at its best.
 
     A step is H^-1 gradient, halved until the level rises enough. The climb ends when a step is no
-    longer than `tolerance` in standard deviations, or after `max_steps`. For Laplace's method, the
-    diagonal delta method and the bound: `infer_eta_by_full_delta` is the fourth.
+    longer than `tolerance` in standard deviations, or after `max_steps`. The delta method with full
+    covariances needs these at every step.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic, or for
     which H is singular to working precision.
     """
     n, precision = prior.centre.shape[0], prior.precision
     lanes, upcoming = _idle_lanes(n), start
-    variances, products = np.empty(n), np.empty(n)
-    while True:
-        upcoming = _take_documents(lanes, upcoming, stop, found)
-        if lanes.document.max() < 0:
-            return 0
-        failed = _evaluate(lanes, method, tokens, prior, found)
-        if failed:
-            return failed
-        if method == DIAGONAL_DELTA:
-            _add_diagonal_traces(lanes, tokens.totals, precision, variances, products)
-        _solve_steps(lanes, precision)
-        failed = _settle(lanes, tolerance, max_steps, tokens, found)
-        if failed:
-            return failed
-
-
-@jit
-def infer_eta_by_full_delta(
-    worker, start, stop, method, tokens, prior, tolerance, max_steps, found
-):
-    """As `infer_eta`, for the delta method with full covariances, which it needs at every step."""
-    n, precision = prior.centre.shape[0], prior.precision
-    lanes, upcoming = _idle_lanes(n), start
+    variances, sent = np.empty(n), np.empty(n)
     squares, products, row = np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(n * WIDTH)
     while True:
         upcoming = _take_documents(lanes, upcoming, stop, found)
@@ -438,7 +416,12 @@ def infer_eta_by_full_delta(
         failed = _evaluate(lanes, method, tokens, prior, found)
         if failed:
             return failed
-        _full_delta_steps(lanes, tokens.totals, precision, squares, products, row)
+        if method == DELTA:
+            _full_delta_steps(lanes, tokens.totals, precision, squares, products, row)
+        else:
+            if method == DIAGONAL_DELTA:
+                _add_diagonal_traces(lanes, tokens.totals, precision, variances, sent)
+            _solve_steps(lanes, precision)
         failed = _settle(lanes, tolerance, max_steps, tokens, found)
         if failed:
             return failed

@@ -22,7 +22,7 @@ FloatArray, IntArray = NDArray[np.float64], NDArray[np.int64]
 
 
 class Given(NamedTuple):
-    """What documents are inferred from, beside their words."""
+    """Globals that documents are inferred from."""
 
     by_word: FloatArray  # (num_words, num_topics): exp(E log topics[k, w] - word_shift[w])
     word_shift: FloatArray  # (num_words,)

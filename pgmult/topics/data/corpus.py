@@ -171,7 +171,7 @@ class Corpus:
     def with_covariates(
         self, formula: str = "~ 1", *, content: str | None = None, standardize: bool = True
     ) -> "StructuredCorpus":
-        """The corpus with covariates out of the table that it was read from.
+        """The corpus with covariates from the table that it was read from.
 
         See `pgmult.topics.with_covariates`, which takes covariates from anywhere.
 
@@ -285,7 +285,7 @@ def as_corpus(
 
 
 def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = None) -> Corpus:
-    """As `as_corpus`, of an argument that has another name."""
+    """`as_corpus` for an argument called `name` in errors."""
     if isinstance(counts, Corpus):
         if vocabulary is None and names is None:
             return counts
@@ -338,7 +338,7 @@ def as_num_topics(value: Any, name: str = "num_topics") -> int:
 
 
 def refuse_texts(counts: Any, name: str) -> None:
-    """Tell whoever passes texts instead of counts where to go."""
+    """Refuse texts given instead of counts, with a hint what to use."""
     first = counts
     for _ in range(2):  # texts, or rows of them; a list may hold itself
         if isinstance(first, list | tuple) and first:

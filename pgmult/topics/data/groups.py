@@ -29,7 +29,7 @@ from pgmult.formulas.language import Name, parse
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContentGroups:
-    """Which documents vary a topic's words together.
+    """Groups of documents, each with its own words of the topics.
 
     Attributes
     ----------

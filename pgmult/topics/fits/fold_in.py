@@ -1,9 +1,9 @@
-"""Topic proportions of documents that were not there when the topics were sampled.
+"""Topic proportions of new documents, given the posterior draws of topics.
 
 For each of some posterior draws of (topics, mu, Sigma) the sticks of the new documents are sampled
-by a few sweeps of the same Gibbs sampler, the globals held fixed, going on from where the draw
-before left them. So the new documents say nothing of the topics, and the spread of the answers
-holds both uncertainties: that of the topics and that of the document's own proportions.
+by a few sweeps of the same Gibbs sampler, the globals held fixed, starting from the sticks at the
+previous draw. The new documents do not change the topics. The spread of the results includes the
+uncertainty of the topics and that of the document's own proportions.
 
 With covariates, a document's sticks are expected where its own covariates, the curves and the
 effects of its groups put them, and its words are read as its content group writes them. A level
@@ -190,7 +190,7 @@ def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, 
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:
-    """Refuse columns of the same names that other documents centred, scaled or laid out."""
+    """Refuse columns of the same names that are centred, scaled or coded differently."""
     if "coding" in posterior.coords:
         (known,) = map(str, posterior.coords["coding"])
     else:

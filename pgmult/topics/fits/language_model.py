@@ -1,4 +1,4 @@
-r"""Language models whose smoothing is learned: a unigram model of groups of documents.
+r"""Language models with learned smoothing: a unigram model of groups of documents.
 
 Each group g of documents has log Dirichlet parameters, one a word (Wang and Blei 2013, section 2.2,
 after MacKay and Peto 1995)::
@@ -102,7 +102,7 @@ class LanguageModelFit(HasHistory):
 
     @property
     def word_probs(self) -> FloatArray:
-        """Word probabilities of a document that is not there yet, ``(num_groups, num_words)``."""
+        """Word probabilities of a new document, ``(num_groups, num_words)``."""
         concentration = self.concentration
         return np.asarray(concentration / concentration.sum(axis=1, keepdims=True))
 
@@ -144,7 +144,7 @@ class LanguageModelFit(HasHistory):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
-    """What the likelihood needs of a group: equal counts of a word are taken together.
+    """Sufficient statistics of a group: documents with equal counts of a word are taken together.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ class GroupObjective:
 def _definite(
     m: FloatArray, diagonal: FloatArray, weight: float
 ) -> tuple[FloatArray, float, float, BoolArray]:
-    """A positive definite diag(c) - w e e': c, the eigenvalue 1 - w e' c^-1 e, w, where it is so.
+    """Make diag(c) - w e e' positive definite: c, the eigenvalue 1 - w e' c^-1 e, w, where it was.
 
     In the metric of c that matrix has one eigenvalue that is not 1. Like c it counts by its
     absolute value where it is not positive.

@@ -135,7 +135,7 @@ class CTMDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CTMFit(MeanFieldFit[CTMDocuments]):
-    """Topics, mu and Sigma that variational EM arrived at: a `pgmult.variational.Fit`.
+    """Topics, mu and Sigma estimated by variational EM: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
@@ -200,8 +200,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
             np.empty(count), np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_),
         )  # fmt: skip
         statuses = over_rows(
-            compiled.infer_eta_by_full_delta if method == compiled.DELTA else compiled.infer_eta,
-            count, method, tokens, prior, tolerance, max_steps, found,
+            compiled.infer_eta, count, method, tokens, prior, tolerance, max_steps, found,
         )  # fmt: skip
         pieces = num_pieces(count)
         cov_sums, level = np.empty((pieces, num_topics, num_topics)), np.empty(count)

@@ -1,4 +1,4 @@
-"""What the variational fits of topic models share: their loop, their answers, q of documents."""
+"""Shared parts of the variational fits of topic models: the loop, results, q of documents."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ Documents = TypeVar("Documents", bound=HasTheta)
 
 
 def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple[FloatArray, bool]:
-    """Iterate a fit that yields its objective, until that settles or there are `most` values.
+    """Iterate a fit that yields its objective until it settles, at most `most` times.
 
     Returns all values, and whether the last changed by less than `tolerance` of itself.
     """
@@ -51,7 +51,7 @@ class HasHistory:
 
     @property
     def num_iterations(self) -> int:
-        """How long the history is."""
+        """Length of the history."""
         return len(self.history)
 
 
@@ -130,13 +130,13 @@ def word_counts(
 
 
 def as_precision(cov: FloatArray) -> FloatArray:
-    """The inverse, symmetric to the last bit."""
+    """The inverse, exactly symmetric."""
     precision = np.linalg.inv(cov)
     return np.asarray(0.5 * (precision + precision.T))
 
 
 def antithetic_half(size: int) -> FloatArray:
-    """The standard normal vectors of all posterior means of theta, ``(32, size)``, and no others.
+    """The fixed standard normal vectors, ``(32, size)``, that means of theta average over.
 
     A mean takes each and its opposite, so it has no randomness and depends on one document alone.
     """
@@ -159,7 +159,7 @@ def refuse_failed(statuses: list[int], what: str) -> None:
 
 
 def refuse_scales(scales: Any) -> None:
-    """Fits know the conjugate prior of mu and Sigma alone."""
+    """Refuse priors of scales: fits support the conjugate prior of mu and Sigma only."""
     if scales is not None:
         raise ValueError(
             f"model must have scales=None to be fitted, got {scales!r} (give the scale of Sigma in"

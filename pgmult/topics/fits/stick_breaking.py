@@ -328,7 +328,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
     def _toward(
         self, documents: DocumentPosterior, scale: float, step_size: float
     ) -> "VariationalTopics":
-        """Natural parameters moved by `step_size` of the way to what the documents ask for."""
+        """Move natural parameters by `step_size` towards their optimum given the documents."""
         target = self.model.word_concentration + scale * documents._word_counts
         count, n = documents.mean.shape
         pieces = num_pieces(count)
@@ -476,7 +476,7 @@ def fit_svi(
 
 
 def _scale(there: int, num_documents: int | None) -> float:
-    """Documents in all for each of those that are there."""
+    """Number of documents in all divided by the number of documents given."""
     if num_documents is None:
         return 1.0
     return as_positive_int(num_documents, "num_documents", minimum=there, maximum=2**62) / there
@@ -491,7 +491,7 @@ def _step_size(t: int, delay: float, forgetting: float) -> float:
 def _gaussian_posterior(
     prior: NormalInverseWishart, means: FloatArray, within: FloatArray, count: float
 ) -> NormalInverseWishart:
-    """q(mu, Sigma) given q(psi) of a sample that stands for `count` rows.
+    """q(mu, Sigma) given q(psi) of a sample that represents `count` rows.
 
     The sum of the rows' covariances is `within`.
     """

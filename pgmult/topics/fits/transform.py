@@ -1,4 +1,4 @@
-"""New documents under the topics of a run: their words and covariates aligned, and what was lost.
+"""Topic proportions of new documents: words and covariates are matched with those of the run.
 
 >>> import numpy as np, pgmult
 >>> old = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(1.0, (20, 3)), list("abc"))

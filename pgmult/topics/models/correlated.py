@@ -1,6 +1,6 @@
 """The correlated topic model under the stick-breaking link (SB-CTM).
 
-Documents are mixtures of topics whose proportions move together (Linderman, Johnson and Adams 2015,
+Documents are mixtures of topics with correlated proportions (Linderman, Johnson and Adams 2015,
 section 3; Blei and Lafferty 2007 for the logistic normal original)::
 
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
@@ -14,11 +14,11 @@ potential for psi_d. Every block of the sweep is exact:
 
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
 2. topics | z                Dirichlet rows
-3. psi | z, mu, Sigma        all sticks in one Gaussian draw given Pólya-gamma omega; now and then
-                             those of used topics, then all proposed from their prior
+3. psi | z, mu, Sigma        all sticks in one Gaussian draw given Pólya-gamma omega; in one of five
+                             sweeps those of used topics, then all proposed from their prior
 4. mu, Sigma | psi           normal-inverse-Wishart
 
-Sigma lives on sticks and depends on their order: read correlations of topics from simulated theta.
+Sigma is the covariance of sticks and depends on their order: see `topic_correlations` for topics.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))

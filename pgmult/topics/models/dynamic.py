@@ -177,7 +177,7 @@ class DynamicTopics(NormalTopics):
         )
 
     def as_data(self, data: Any) -> TimedCorpus:
-        """A timed corpus as it is; anything else lacks the documents' times."""
+        """A timed corpus as it is; other data are refused."""
         if not isinstance(data, TimedCorpus):
             raise TypeError(
                 f"dynamic topics need the documents' times, got {type(data).__name__}"
@@ -278,7 +278,7 @@ class DynamicTopics(NormalTopics):
         return rows._replace(constants={**rows.constants, **times})
 
     def row_probs(self, draw: Mapping[str, Any], data: TimedCorpus) -> FloatArray:
-        """Of ``topics``, which have a time, and ``theta`` or ``psi``: given the proportions."""
+        """Word probabilities of documents, from the topics of their time."""
         theta, topics = self.kept_shares(draw, "topics", data)
         return data.versions.word_probs(theta, topics.swapaxes(0, 1))
 

@@ -1,4 +1,4 @@
-"""What topic models with Gaussian psi share: their sweeps, and topics that are Dirichlet rows.
+"""Shared parts of topic models with Gaussian psi: their sweeps, and Dirichlet topics.
 
 They differ in the link, and in what the mean of psi depends on: see `pgmult.topics.priors.means`.
 """
@@ -185,7 +185,7 @@ class NormalTopics(GaussianTopics):
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
-        """The prior of mu and Sigma, whether it was given or not."""
+        """The prior of mu and Sigma, the default if none was given."""
         assert self.gaussian is not None  # set by _complete
         return self.gaussian
 

@@ -86,7 +86,7 @@ _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopicsState:
-    """One point of the chain; arrays of what the data or the model do not have are empty.
+    """One point of the chain; arrays that the data or the model do not use are empty.
 
     Attributes
     ----------
@@ -460,7 +460,7 @@ class StructuralTopics(GaussianTopics):
         return topics.reshape(len(state.topics), -1)
 
     def row_probs(self, draw: Mapping[str, Any], data: StructuredCorpus) -> FloatArray:
-        """Of ``theta`` or ``psi``, and ``topics`` or, with content, ``group_topics``."""
+        """Word probabilities of documents, from the topics of their group if there are groups."""
         if data.versions is None:
             return GaussianTopics.row_probs(self, draw, data)
         return data.versions.word_probs(*self.kept_shares(draw, "group_topics", data))

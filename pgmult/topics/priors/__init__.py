@@ -1,1 +1,1 @@
-"""Priors that only topics have."""
+"""Priors that only topic models use."""

@@ -29,7 +29,7 @@ class PsiMean(Protocol):
         """Mean of psi, ``(num_documents, n)``, or ``(n,)`` where documents share it."""
 
     def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
-        """What `given` needs of a block of documents: their number first, then sums over psi."""
+        """Sums over a block of documents for `given`: their number first, then sums over psi."""
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
@@ -65,7 +65,7 @@ class ConstantMean:
         return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
-        """Mu and Sigma given psi, after the scales of Sigma where they are learned."""
+        """Draw the scales of Sigma, if they are learned, then mu and Sigma given psi."""
         gaussian = self.gaussian
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)

@@ -74,7 +74,7 @@ class RegressedMean:
     def prior_of(
         self, data: StructuredCorpus, gram: FloatArray | None = None
     ) -> MatrixNormalInverseWishart:
-        """The prior of B and Sigma; `gram` stands in for X'X / num_documents, where given.
+        """The prior of B and Sigma; `gram`, if given, is used as X'X / num_documents.
 
         Its mean is the same for any.
         """
@@ -140,7 +140,7 @@ class RegressedMean:
         return psi, _fields(coefficients, Sigma, effects, variances, covariances)
 
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
-        """The regression given psi, effects being as large as their prior's scale."""
+        """The regression given psi, with variances of effects at the scale of their prior."""
         prior, terms = self.prior_of(data), data.design.terms
         n = len(prior.scale)
         if not terms:

@@ -1,11 +1,11 @@
-"""A Gaussian whose mean walks over time: its conjugate prior, and the evidence of its pace.
+"""A Gaussian whose mean is a random walk: its conjugate prior, and the evidence of its drift.
 
     Sigma ~ IW,  mu_0 | Sigma ~ N(mean, Sigma / strength),  mu_t ~ N(mu_{t-1}, drift_var Sigma)
 
 Steps in units of Sigma make the means at all times matrix normal given Sigma, with a tridiagonal
-precision between times: a `MatrixNormalInverseWishart` whose covariates say the time. Given
-drift_var everything is conjugate, so drift_var has a likelihood with all else integrated out.
-`TimedRows` are the sufficient statistics of rows: what follows costs the same for any number.
+precision between times: a `MatrixNormalInverseWishart` whose covariates are indicators of time.
+Given drift_var the model is conjugate, so drift_var has a likelihood with mu and Sigma integrated
+out. `TimedRows` are the sufficient statistics of rows; later costs do not depend on their number.
 
 >>> import numpy as np
 >>> from pgmult import NormalInverseWishart

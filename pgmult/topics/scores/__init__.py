@@ -1,4 +1,4 @@
-"""How well topics that were held out are predicted."""
+"""How well topic models predict held-out words."""
 
 from pgmult.core.lazy import public_names
 

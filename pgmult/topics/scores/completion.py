@@ -228,7 +228,7 @@ class DocumentCompletion:
 
 
 def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScore:
-    """The score of one word distribution for all documents: training frequencies, plus one each."""
+    """The score of one word distribution for all documents: training frequencies plus one."""
     as_kind(training, "training", Corpus, "make one with as_corpus or split_tokens")
     _check_tokens(held_out)
     if training.num_words != held_out.num_words:

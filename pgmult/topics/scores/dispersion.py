@@ -1,4 +1,4 @@
-"""Are words farther from what a model expects of them than a multinomial would have them?
+"""Pearson's dispersion of word counts: are they more variable than a multinomial?
 
 Pearson's statistic of counts x_dv with shares q_dv and totals m_d, sum_dv (x_dv - m_d q_dv)**2 /
 (m_d q_dv (1 - q_dv)), is 1 a cell in expectation (Taddy 2012, "On estimation and selection for
@@ -16,7 +16,7 @@ _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be count
 
 
 def expected_cells(totals: Any, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Expected counts m q, and what a squared distance from each weighs: 0 where it is not counted.
+    """Expected counts m q, and the weight of each squared residual: 0 for counts left out.
 
     Parameters
     ----------

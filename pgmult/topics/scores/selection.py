@@ -1,4 +1,4 @@
-"""How many topics: held-out scores of one split, paired by document, and what else there is to see.
+"""How many topics: held-out scores of one split, paired by document, and other measures.
 
 Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so
 what hard documents have in common cancels in the differences. The best of many candidates looks a

@@ -24,7 +24,6 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
-from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, StartScores
 from pgmult.topics.starts.searches import (
     SEARCHES,
@@ -32,8 +31,8 @@ from pgmult.topics.starts.searches import (
     documents_to_search,
     grown,
     is_too_large_to_sweep,
+    leaf,
     only_words,
-    part_to_search,
     search_leaves,
     settled,
 )
@@ -50,10 +49,6 @@ class StartsFromTopics(ABC):
     num_topics: int
     start_sweeps: int
     order: Sequence[int] | None = None  # of sticks, for links that have one
-
-    def words_of(self, data: Any) -> Corpus:
-        """The words, without what else the data hold."""
-        return cast(Corpus, data)
 
     @property
     def in_blocks(self) -> bool:
@@ -77,11 +72,9 @@ class StartsFromTopics(ABC):
         begun = self.shared_start(rng, data)
         if begun is not None:
             return started(self, rng, *begun, data)
-        corpus = self.words_of(data)
-        part = part_to_search(rng, corpus, self.num_topics)
-        found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
-        whole = settled(rng, found, part, corpus, self.start_sweeps).by_size(corpus, self.order)
-        return self.from_allocation(rng, self.in_order(whole, data), data)
+        found = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
+        whole = self.in_order(found.by_size(data, self.order), data)
+        return self.from_allocation(rng, whole, data)
 
     def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
         """Where a chain of a large corpus starts: from a part of it, and nobody holds all rows.
@@ -89,13 +82,12 @@ class StartsFromTopics(ABC):
         The state has the rows of that part; what all rows start from comes with it. None, and no
         random number drawn, where the corpus is not that large.
         """
-        corpus = self.words_of(data)
-        if not self.in_blocks or not is_too_large_to_sweep(corpus):
+        if not self.in_blocks or not is_too_large_to_sweep(data):
             return None
-        chosen = documents_to_search(rng, corpus, self.num_topics)
+        chosen = documents_to_search(rng, data, self.num_topics)
         if chosen is None:
             return None
-        part = only_words(corpus, chosen)
+        part = only_words(data, chosen)
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
         at = self.in_order(found.by_size(part, self.order), data)
         return self._from_part(rng, at, data[chosen]), Placement.of(at)
@@ -108,7 +100,7 @@ class StartsFromTopics(ABC):
         self, rng: np.random.Generator, found: Placement, data: Any
     ) -> dict[str, NDArray[Any]]:
         """Where the documents of a block start: each where the topics of the part put it."""
-        here = found.place(rng, self.words_of(data))
+        here = found.place(rng, data)
         return self._rows_at(rng, Searched(here, found.alpha, 0.0), data)
 
     def _rows_at(
@@ -130,15 +122,14 @@ class StartsFromTopics(ABC):
         documents: int | None = None,
     ) -> "TopicStart":
         """See `pgmult.topics.find_start`."""
-        corpus = self.words_of(data)
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
-        chosen = documents_to_search(rng, corpus, self.num_topics, documents)
-        part = corpus if chosen is None else only_words(corpus, chosen)
+        chosen = documents_to_search(rng, data, self.num_topics, documents)
+        part = data if chosen is None else only_words(data, chosen)
         found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
-        settle = documents is None and not is_too_large_to_sweep(corpus)
+        settle = documents is None and not is_too_large_to_sweep(data)
         if chosen is None or settle or not self.in_blocks:
-            whole = settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
+            whole = settled(rng, found, part, data, sweeps).by_size(data, self.order)
             best = self.in_order(whole, data)
             state = self.from_allocation(rng, best, data)
         else:
@@ -243,7 +234,7 @@ def find_start(
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
     documents = None if documents is None else as_positive_int(documents, "documents")
     data = data_of(model, data)
-    if model.words_of(data).num_words < 2:
+    if data.num_words < 2:
         raise ValueError(f"data must have at least 2 different words, got {brief(data)}")
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):

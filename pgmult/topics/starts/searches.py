@@ -1,22 +1,22 @@
 """Searches for a good allocation of tokens to topics.
 
-The posterior of topics has many modes, and in practice a chain stays in the one where it starts.
-So starts are searched for. A search is cheaper than sampling, since topics and theta are integrated
-out, and it may split and join topics in ways that no exact sampler can.
+The posterior of topics has many modes, and in practice a chain stays in the mode where it starts.
+Good starts are therefore searched for. A search is cheaper than sampling, since topics and theta
+are integrated out, and it may split and merge topics, which an exact sampler cannot do as freely.
 
 * ``plain``: one chain of collapsed sweeps, alpha learned once topics have formed.
-* ``merge``: half as many topics again as are wanted, then the pairs that F says to be one are
-  joined, a few at a time with sweeps in between.
-* ``consensus``: a tree of plain chains. Tokens that two of them put together stay together: the
-  largest cells of their cross-tabulation are topics to begin with, and are joined as above. The
-  better of the child and its parents goes on, by LOO.
+* ``merge``: start with 1.5 times as many topics as are wanted, then merge the pairs whose merging
+  raises F most, a few at a time with sweeps in between.
+* ``consensus``: a tree of plain chains. Tokens that two chains both put together stay together: the
+  largest cells of the cross-tabulation of the two are the topics of a child, which are merged as
+  above. The best of the child and its parents by LOO is kept.
 
-Of a large corpus a part is searched; the topics of all other tokens are drawn given what was found,
-and a few sweeps settle them (`part_to_search`, `settled`). These sweeps go from token to token, on
-one core: of corpora too large for that, the topics of a part are all that is looked for, and each
-document starts where these put it (`is_too_large_to_sweep`, `Placement`). Every leaf draws from a
-generator of its own, whose key comes from the caller's: the result depends neither on the number of
-threads nor on their turns.
+In a large corpus only a part of the documents is searched. The topics of all other tokens are drawn
+given the result, followed by a few sweeps (`part_to_search`, `settled`). These sweeps run on one
+core. In corpora that are too large for them, only the topics of the part are used, and each
+document starts from its own draw given those (`is_too_large_to_sweep`, `Placement`). Every leaf has
+a generator of its own, whose key comes from the caller's, so the result does not depend on the
+number of threads.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,25 +1,25 @@
-"""What the data have that the model does not: posterior predictive checks.
+"""Posterior predictive checks of topic models: dispersion, and dependence of words within topics.
 
-For every draw the data are compared with a replicate that the model makes of the same draw
-(Gelman, Meng and Stern 1996). Three questions are asked:
+For every posterior draw the data are compared with data simulated from that draw, a replicate
+(Gelman, Meng and Stern 1996). There are three checks:
 
-* *dispersion*: are counts farther from their expectations than multinomial ones? With q_dv =
+* *dispersion*: are counts more variable than multinomial counts? With q_dv =
   sum_k theta_dk phi_kv, x_dv the counts and m_d their sum, D = sum_dv (x_dv - m_d q_dv)**2 / (m_d
   q_dv (1 - q_dv)), a cell, is 1 in expectation (Taddy 2012, section 4.2), over cells of which
   anything is expected (`pgmult.topics.scores.dispersion`);
-* *words by document*: within a topic, do words know their document? They should not: given the
-  topic, words are drawn alike in every document. With N the counts of one draw of z, a word's
-  instantaneous mutual information with documents, and a topic's, are (Mimno and Blei 2011, section
+* *words by document*: within a topic, do words depend on the document? Under the model they do
+  not: given the topic, words have the same law in every document. With N the counts of one draw of
+  z, the mutual information of a word and of a topic with documents is (Mimno and Blei 2011, section
   4) IMI(w, k) = sum_d N(w,d,k) / N(w,k) log[N(w,d,k) N(k) / (N(d,k) N(w,k))] and
   MI(k) = sum_w N(w,k) / N(k) IMI(w, k);
-* *words by group*: the same with groups of documents for documents. Where words of a topic know the
-  party that says them, content covariates are wanted.
+* *words by group*: the same with groups of documents in place of documents. If words of a topic
+  depend on the group, content covariates can model this.
 
-A replicate for the second and third draws words anew from phi given each token's z. If the model is
-true a p-value of one draw is uniform; averaged over draws it is nearer to a half (Meng 1994): so a
-small one is stronger evidence than it looks, and one of 0.2 is no reassurance. Documents of real
-text are bursty, and hardly a model of bags of words passes the first two: what matters is how much
-is left, and in which words.
+The replicates of the second and third check draw words from phi given each token's z. If the model
+is true, the p-value of one draw is uniform. The average over draws is nearer to 0.5 (Meng 1994), so
+a small p-value is stronger evidence than it seems, and 0.2 does not mean that the model fits. Words
+in real text come in bursts, and few bag-of-words models pass the first two checks; the size of the
+excess, and the words that have it, matter more than the p-values.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Settings of covariates: which rows of a design an effect is averaged over.
 
-A setting gives some columns a value. What it does not give is taken from the documents, from
-typical values or from another table; and the levels of random terms that it does not name are those
-of the same rows, or new ones.
+A setting fixes the values of some columns. The other columns are taken from the documents, from
+typical values or from another table. The levels of random terms that a setting does not name are
+those of the same rows, or new levels.
 """
 
 import numbers

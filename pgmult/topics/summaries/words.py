@@ -79,7 +79,7 @@ def frex(topics: ArrayLike, weight: float = 0.5) -> FloatArray:
 
 
 def as_topics(topics: ArrayLike) -> FloatArray:
-    """Word probabilities without zeros, which rounding may leave in a draw."""
+    """Word probabilities with zeros, which come from rounding, replaced by the least number."""
     probs = as_nonnegative(topics, "topics")
     if probs.ndim != 2 or not probs.size:
         raise ValueError(f"topics must have shape (num_topics, num_words), got {probs.shape}")
@@ -87,7 +87,7 @@ def as_topics(topics: ArrayLike) -> FloatArray:
 
 
 def _as_shares(shares: ArrayLike, topics: FloatArray) -> FloatArray:
-    """One share a topic."""
+    """Shares, checked: one for each topic."""
     array = as_nonnegative(shares, "shares")
     if array.shape != topics.shape[:1]:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What topic models that hold theta and the topics share: z, and what follows from it.
+"""Shared methods of topic models that hold theta and the topics: z and its counts.
 
 Given topic proportions theta ``(num_documents, num_topics)`` and word probabilities of topics
 ``(num_topics, num_words)``, the tokens are independent. Their topics z are one exact draw, kept
@@ -27,7 +27,7 @@ _MOST = 2**31 - 1
 
 
 def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
-    """Topic counts as states hold them, in four bytes each.
+    """Topic counts as int32, the type that states hold.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
 
 
 class WordTables:
-    """What draws of z read of the topics, and write of the words.
+    """Tables for draws of z: the topics that are read, and the word counts that are written.
 
     Both are as large as the topics, which may be larger than a block of documents, so all blocks
     that a thread draws in a sweep share them.
@@ -68,7 +68,7 @@ class WordTables:
         self._before: IntArray | None = None
 
     def another(self) -> "WordTables":
-        """Tables of the same topics, to be counted in by another thread."""
+        """Tables of the same topics with counts of their own, for another thread."""
         other = copy.copy(self)
         other._word_counts = np.zeros_like(self._word_counts)
         other._tokens, other._before = 0, None
@@ -186,7 +186,7 @@ class AllocatedTopics(SweepsInBlocks):
         return simulate_words(rng, assignments, state.topics, data)
 
     def summary_table(self, state: Any, data: Any) -> FloatArray:
-        """What summaries of blocks share: the topics word by word, ``(num_words, num_topics)``."""
+        """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
         return np.ascontiguousarray(self._topics_of(state, data).T)
 
     def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
@@ -197,7 +197,7 @@ class AllocatedTopics(SweepsInBlocks):
         return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
 
     def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
-        """Topic shares, or how many topics that is, from the tokens of each topic."""
+        """Topic shares, or the effective number of topics, from the tokens of each topic."""
         shares = _shares(summary.exact[0])
         return shares if name == "topic_shares" else _effective(shares)
 
@@ -211,7 +211,7 @@ class AllocatedTopics(SweepsInBlocks):
         return np.asarray(state.topics)
 
     def sweep_tables(self, state: Any, data: Any) -> WordTables:
-        """What blocks of documents share in a sweep: the topics, and where words are counted."""
+        """Tables that blocks of documents share in a sweep: topics and word counts."""
         return WordTables(self._topics_of(state, data), self._corpus_of(data).num_documents)
 
     def _allocate(
@@ -232,7 +232,7 @@ class AllocatedTopics(SweepsInBlocks):
         return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
 
     def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
-        """Of ``topics`` and ``theta`` or ``psi``: given the proportions."""
+        """Word probabilities of documents from kept ``topics`` and ``theta`` or ``psi``."""
         theta, topics = self.kept_shares(draw, "topics", data)
         return np.asarray(theta @ topics)
 
@@ -252,7 +252,7 @@ class AllocatedTopics(SweepsInBlocks):
         return _shares(state.topic_counts.sum(axis=0))
 
     def effective_topics(self, state: Any, data: Any) -> float:
-        """Exponential of the entropy of the topic shares: the same under any labels."""
+        """Exponential of the entropy of the topic shares; it does not depend on labels."""
         return _effective(self.topic_shares(state, data))
 
 

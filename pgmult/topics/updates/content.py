@@ -47,7 +47,7 @@ Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
 
 @dataclass(frozen=True, slots=True)
 class ContentPrior(Checked):
-    """Prior of the concentrations of words by group, and how chains begin with them.
+    """Prior of the concentrations of words by group, and their values at the start of chains.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-r"""Topics that are given some of their words: keyword-assisted topics.
+r"""Keyword-assisted topics: some of a topic's words are given.
 
 A token of topic k is one of its keywords with probability pi_k (Eshima, Imai and Sasaki 2024,
 "Keyword-assisted topic models", section 2)::

@@ -424,19 +424,19 @@ class TestPlots:
 
     def test_traces_and_curves(self):
         draws = np.arange(6.0).reshape(2, 3)
-        axes = plots.log_likelihood_trace(draws)
+        axes = plots.trace(draws).plot()
         np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], draws)
         again = plots.held_out_curve({"a": ([1, 2], [-6.0, -5.0]), "b": ((), -7.0)}, axes)
         assert again is axes
         with pytest.raises(ValueError, match=r"must be \(chain, draw\), got shape \(3,\)"):
-            plots.log_likelihood_trace(np.arange(3.0))
+            plots.trace(np.arange(3.0))
 
     @pytest.mark.slow
     def test_no_global_state(self, tmp_path):
         script = (
             "import sys, numpy as np; from pgmult.topics import plots;"
             "assert 'matplotlib' not in sys.modules;"
-            "plots.log_likelihood_trace(np.zeros((1, 3))).figure.savefig(sys.argv[1]);"
+            "plots.trace(np.zeros((1, 3))).plot().figure.savefig(sys.argv[1]);"
             "assert 'matplotlib.pyplot' not in sys.modules"
         )
         subprocess.run([sys.executable, "-c", script, tmp_path / "trace.png"], check=True)
@@ -445,4 +445,4 @@ class TestPlots:
 def test_plots_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'pgmult\[plots\]'"):
-        plots.log_likelihood_trace(np.zeros((1, 3)))
+        plots.trace(np.zeros((1, 3))).plot()
