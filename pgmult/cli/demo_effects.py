@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmult.cli.shared import running
 from pgmult.core.reports import Report
-from pgmult.datasets import state_of_the_union
+from pgmult.datasets.messages import state_of_the_union
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.models.structural import StructuralTopics

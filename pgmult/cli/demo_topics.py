@@ -18,7 +18,7 @@ from pgmult.cli.shared import running
 from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
 from pgmult.core.scores import Score
-from pgmult.datasets import demo_corpus
+from pgmult.datasets.docstrings import demo_corpus
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior

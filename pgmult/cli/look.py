@@ -450,8 +450,8 @@ def add_look(commands: Any) -> None:
 
 
 def _look(options: argparse.Namespace) -> int:
-    from pgmult.datasets import recognise
     from pgmult.datasets.files import suffix_of
+    from pgmult.datasets.readers import recognise
 
     path = options.file
     source = recognise(path)

@@ -140,7 +140,7 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
 
 def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it."""
-    from pgmult.datasets import read_corpus, recognise
+    from pgmult.datasets.readers import read_corpus, recognise
     from pgmult.formulas.language import parse
 
     source = recognise(options.corpus)
@@ -396,7 +396,7 @@ def _add_pack(pack: argparse.ArgumentParser) -> None:
 
 
 def _pack(options: argparse.Namespace) -> int:
-    from pgmult.datasets import pack_files
+    from pgmult.datasets.packing import pack_files
     from pgmult.topics.data.packed import losses_of
 
     corpus = pack_files(
