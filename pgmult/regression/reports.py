@@ -11,7 +11,7 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.base import round_ticks
 from pgmult.core.figures.forest import Forest
-from pgmult.core.labels import value_texts
+from pgmult.core.labels import Levels, value_texts
 from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
 from pgmult.core.validate import as_positive_int
@@ -134,8 +134,10 @@ def _effect(means: Means, column: str) -> Estimand:
 
 
 def _by_group(means: Means, term: GroupTerm) -> Estimand:
-    """Mean probabilities of the respondents in each level of a grouping."""
-    own = means._replace(by=term.variables, levels=term.known, part=term.codes)
+    """Mean probabilities of the respondents in each level of a grouping that has any."""
+    present, part = np.unique(term.codes, return_inverse=True)
+    levels = Levels(term.variables, term.known.labels[present])
+    own = means._replace(by=term.variables, levels=levels, part=part.reshape(-1))
     return own.estimand(own.over([{}])[:, 0], (), {}, "", 0.9)
 
 
