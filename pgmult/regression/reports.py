@@ -35,6 +35,7 @@ _MOST_ROWS = 60
 _MOST_BESIDE = 4  # categories whose numbers stand beside a figure
 _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
 _CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
+_ORDER = 0.1  # posterior standard deviations by which another order moves answers at all
 _FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
 
@@ -88,7 +89,8 @@ def report(
     sections += [_variances(shares), *_sds(run, data), check_section(checked)]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
-    sections.append(Section("Diagnostics", sentences=[chains, *details, *_nearness(run, data)]))
+    told = [chains, *details, *_nearness(run, data), *_order(run, data)]
+    sections += [_priors(run, data), Section("Diagnostics", sentences=told)]
     verdict = [
         _in_short(data),
         *(sentence for found in beats for sentence in found.sentences),
@@ -102,6 +104,26 @@ def report(
     known = {"formula": str(design.formula), "order of categories": order}
     found_report = Report(name, verdict, sections, known | dict(as_mapping(facts, "facts")))
     return found_report.save(place)
+
+
+def _priors(run: Posterior, data: AdditiveRows) -> Section:
+    """Every prior, in the units of the table's columns."""
+    return Section(
+        "Priors", "In the units of the columns; priors={...} of AdditiveRegression sets others.",
+        head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
+    )  # fmt: skip
+
+
+def _order(run: Posterior, data: AdditiveRows) -> list[str]:
+    """What the order of categories does to the answer, where it does anything."""
+    if data.num_categories < 3 or (shift := run.model.order_shift(data)) < _ORDER:
+        return []
+    hint = "" if run.model.effects == "categories" else ' effects="categories" depends on it less.'
+    return [
+        f"Categories are taken in the order {', '.join(data.categories[data.order].tolist())}. In"
+        f" the reverse order probabilities of cells would move by {shift:.2f} of their posterior"
+        f" standard deviations (root mean square).{hint}"
+    ]
 
 
 def _in_short(data: AdditiveRows) -> str:

@@ -1,7 +1,7 @@
 """Does multilevel regression with poststratification find the shares of states, in any order?
 
-Populations of 51 states x 6 ages x 5 levels of education x 2 sexes, four categories; a sample that is
-not representative. Compared are the posterior means of the states' shares with the truth, beside
+Populations of 51 states x 6 ages x 5 levels of education x 2 sexes, four categories; a sample that
+is not representative. Compared are the posterior means of the states' shares with the truth, beside
 raw shares, one share for all and the same model that knows the true standard deviations.
 
     python tests/benchmarks/poststratification.py [populations]        # 20 by default
@@ -34,12 +34,18 @@ def population(seed, respondents=5000, sticks=True):
         np.arange(STATES), np.arange(AGES), np.arange(LEVELS), np.arange(2), indexing="ij"
     )
     state, age, edu, sex = (part.ravel() for part in grid)
-    people = np.exp(rng.normal(0, 1, STATES))[state] * rng.dirichlet(np.full(AGES, 8), STATES)[
-        state, age
-    ]
+    people = (
+        np.exp(rng.normal(0, 1, STATES))[state]
+        * rng.dirichlet(np.full(AGES, 8), STATES)[state, age]
+    )
     people = people * rng.dirichlet(np.full(LEVELS, 8), STATES)[state, edu]
     x = rng.standard_normal(STATES)[state]
-    codes = {"1 | state": state, "1 | age": age, "1 | edu": edu, "1 | state:age": state * AGES + age}
+    codes = {
+        "1 | state": state,
+        "1 | age": age,
+        "1 | edu": edu,
+        "1 | state:age": state * AGES + age,
+    }
     width = 3 if sticks else 4
     scores = np.zeros((len(state), width))
     if sticks:
@@ -93,9 +99,7 @@ def knowing_sds(run, table):
     for family, _, found in _blocks(data, model):
         law = family.at(x, found.seen)
         weights.append([law.sample(rng) for _ in range(200)])
-    draws = [
-        latent.draw(rng, np.array(w), np.tile(x, (3, 1))) for w in zip(*weights, strict=True)
-    ]
+    draws = [latent.draw(rng, np.array(w), np.tile(x, (3, 1))) for w in zip(*weights, strict=True)]
     probs = np.mean([model.link(data).probs(psi) for psi in draws], axis=0)
     return by_state(probs, table["people"], table["state"])
 
@@ -121,7 +125,9 @@ def many(number):
                 row.append(rmse(knowing_sds(run, table), truth))
             low, high = np.quantile(draws, [0.05, 0.95], axis=0)
             row += [
-                rmse(draws.mean(axis=0), truth), np.mean((low <= truth) & (truth <= high)), seconds
+                rmse(draws.mean(axis=0), truth),
+                np.mean((low <= truth) & (truth <= high)),
+                seconds,
             ]
         rows.append(row)
         print(seed, np.round(np.mean(rows, axis=0), 4).tolist(), flush=True)
@@ -143,7 +149,10 @@ def orders():
         start = time.process_time()
         every = [posterior(table, order, effects)[0] for order in ORDERS]
         seconds = (time.process_time() - start) / len(ORDERS)
-        means, sds = np.array([d.mean(axis=0) for d in every]), np.array([d.std(axis=0) for d in every])
+        means, sds = (
+            np.array([d.mean(axis=0) for d in every]),
+            np.array([d.std(axis=0) for d in every]),
+        )
         low, high = np.quantile(every, [0.05, 0.95], axis=1)
         spread = np.sqrt(np.mean(means.var(axis=0, ddof=1)) / np.mean(sds**2))
         covered = np.mean((low <= truth) & (truth <= high))

@@ -35,6 +35,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import log_softmax, softmax
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
@@ -69,6 +71,9 @@ _MORE_KICKS = 2
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
 _SIZES = (0.05, 1e4)
 _MOST_RESPONDENTS = 100_000  # that are told one by one
+_SHIFT_DRAWS = 100
+_LINEARISED = 3  # times that rows of a softmax are seen anew
+_LEAST_SHARE = 1e-4
 _MOST_EVENTS = 40.0  # log rate of simulated counts
 
 
@@ -78,6 +83,19 @@ class Rates:
     def probs(self, psi: FloatArray) -> FloatArray:
         """Mean counts."""
         return np.asarray(np.exp(psi))
+
+
+class Softmax:
+    """The link of scores of every category, ``order[j]`` the j-th: ``(num_rows, K)``."""
+
+    def __init__(self, order: IntArray):
+        self.order = order
+
+    def probs(self, scores: FloatArray) -> FloatArray:
+        """Of the categories."""
+        out = np.empty_like(scores)
+        out[..., self.order] = softmax(scores, axis=-1)
+        return out
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -160,7 +178,8 @@ class AdditiveRegression(Checked):
     effects : str
         What effects of categories are: "sticks", of each stick by itself, the fastest;
         "categories", one of every category, all alike, so that the order of sticks hardly matters;
-        "correlated", of sticks, with correlations within the levels of a grouping.
+        "correlated", of sticks, with correlations within the levels of a grouping; "softmax", of
+        categories, seen through the softmax itself, which no order of sticks enters.
     priors : mapping from term to law, optional
         Terms as the formula writes them, ``"(1 + x | g)"``, names of columns of the design, or
         "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
@@ -182,7 +201,7 @@ class AdditiveRegression(Checked):
     sticks share, all are one: d and r are as many times as large as there are categories.
     """
 
-    effects: Literal["sticks", "categories", "correlated"] = "sticks"
+    effects: Literal["sticks", "categories", "correlated", "softmax"] = "sticks"
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
     method: Literal["sampling", "approximate"] = "sampling"
@@ -205,9 +224,11 @@ class AdditiveRegression(Checked):
             "sd": latent.sd_names,
         }
 
-    def link(self, data: AdditiveRows) -> "StickBreaking | Rates":
+    def link(self, data: AdditiveRows) -> "StickBreaking | Softmax | Rates":
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(data.order) if data.family == "categories" else Rates()
+        if data.family != "categories":
+            return Rates()
+        return (Softmax if self.effects == "softmax" else StickBreaking)(data.order)
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.
@@ -226,6 +247,23 @@ class AdditiveRegression(Checked):
             told.append(("outcome", "size", str(self.priors.get("size", _SIZE))))
         return told
 
+    def order_shift(self, data: AdditiveRows) -> float:
+        """How far probabilities move if sticks break in reverse order, in posterior sds.
+
+        The root of the mean square over cells and categories, by the approximations of both orders;
+        0 for a softmax, which has no order.
+        """
+        if self.effects == "softmax":
+            return 0.0
+        found = []
+        for order in (data.order, data.order[::-1].copy()):
+            rng, other = np.random.default_rng(0), replace(data, order=order)
+            draws = [self.probs(self.init(rng, other), other) for _ in range(_SHIFT_DRAWS)]
+            found.append((np.mean(draws, axis=0), np.var(draws, axis=0)))
+        (mean, var), (other_mean, other_var) = found
+        squares = (mean - other_mean) ** 2 / (0.5 * (var + other_var) + 1e-12)
+        return math.sqrt(max(float(np.mean(squares)) - 2.0 / _SHIFT_DRAWS, 0.0))
+
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
         """The Gaussian near the posterior of each stick, and how near."""
         return tuple(found for _, _, found in _blocks(data, self))
@@ -233,7 +271,8 @@ class AdditiveRegression(Checked):
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
         latent = _everywhere(data, self)
-        drawn = [latent.family.sample(rng) for _ in range(data.num_sticks // latent.num_sticks)]
+        blocks = data.num_sticks if self.effects == "sticks" else 1
+        drawn = [latent.family.sample(rng) for _ in range(blocks)]
         if data.family == "negative_binomial":
             law = self.priors.get("size", _SIZE)
             size = law.median * math.exp(law.sd * rng.standard_normal())
@@ -248,7 +287,10 @@ class AdditiveRegression(Checked):
         psi = self.predictors(state, data)
         if data.family == "categories":
             totals = data.counts.sum(axis=1)
-            counts = StickBreaking(data.order).simulate(rng, psi, totals)
+            if self.effects == "softmax":
+                counts = rng.multinomial(totals, Softmax(data.order).probs(psi))
+            else:
+                counts = StickBreaking(data.order).simulate(rng, psi, totals)
             return replace(data, counts=counts, entries=None)
         times = np.asarray(data.times)
         if (times % 1.0).any():
@@ -317,6 +359,8 @@ class AdditiveRegression(Checked):
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         psi = self.predictors(state, data)
+        if self.effects == "softmax":
+            return float(np.sum(data.counts[:, data.order] * log_softmax(psi, axis=1)))
         if data.family == "categories":
             return float(StickBreaking(data.order).log_likelihood(psi, data.counts).sum())
         is_sized = data.family == "negative_binomial"
@@ -325,10 +369,10 @@ class AdditiveRegression(Checked):
         return float(site.value(psi[:, 0]).sum())
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Of all rows and sticks, ``(num_rows, num_sticks)``."""
-        family = _everywhere(data, self).family
-        psi = np.concatenate([family.predictor(w) for w in state.weights])
-        return psi.reshape(data.num_sticks, -1).T.copy()
+        """Of all rows and sticks, ``(num_rows, num_sticks)``; of categories, for "softmax"."""
+        latent = _everywhere(data, self)
+        psi = np.concatenate([latent.family.predictor(w) for w in state.weights])
+        return psi.reshape(len(state.weights) * latent.num_sticks, -1).T.copy()
 
     def probs(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Of all rows and categories; mean numbers of events."""
@@ -427,6 +471,10 @@ def _joint(data: AdditiveRows, effects: str) -> Joint | None:
     num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
     if effects == "correlated":
         return Joint(effects, names[:-1], np.eye(num), np.zeros(num))
+    if effects == "softmax":
+        if data.design.offset is not None:
+            raise ValueError("offset(...) adds to all categories alike, which changes no softmax")
+        return Joint("categories", names, np.eye(num + 1), np.zeros(num + 1))
     assert data.shares is not None
     equal = StickBreaking().inverse(np.full(num + 1, 1.0 / (num + 1)))
     return Joint(effects, names, mapping(data.shares[data.order]), equal)
@@ -439,6 +487,8 @@ def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
         latent = _everywhere(data, model)
         if data.family != "categories":
             return [_events(data, latent.family)]
+        if model.effects == "softmax":
+            return [_softmax(data, latent)]
         taken = data.counts[:, data.order].astype(np.float64)
         reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
         found = []
@@ -467,3 +517,65 @@ def _events(data: AdditiveRows, family: Additive) -> _Block:
         site = replace(site, size=float(np.clip(size, 0.2, 100.0)))
         found = approximate(family, site)
     return _Block(family, site, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SoftmaxRows:
+    """The likelihood of a softmax, as a function of predictors that are linear in its scores.
+
+    Attributes
+    ----------
+    counts : array, ``(num_rows, K)``
+    back : array, ``(num_rows, K, K - 1)``
+        From predictors less their offsets to scores, up to a constant that does not matter.
+    offset : array, ``((K - 1) num_rows,)``
+    """
+
+    counts: FloatArray
+    back: FloatArray
+    offset: FloatArray
+
+    def _scores(self, psi: FloatArray) -> FloatArray:
+        phi = (psi - self.offset).reshape(self.back.shape[2], -1)
+        return np.asarray(np.einsum("nks,sn->nk", self.back, phi))
+
+    def total(self, psi: FloatArray) -> float:
+        """Log likelihood of all rows, up to a constant."""
+        return float(np.sum(self.counts * log_softmax(self._scores(psi), axis=1)))
+
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """Its derivatives."""
+        expected = self.counts.sum(axis=1, keepdims=True) * softmax(self._scores(psi), axis=1)
+        return np.einsum("nk,nks->sn", self.counts - expected, self.back).ravel()
+
+
+def _softmax(data: AdditiveRows, latent: Latent) -> _Block:
+    """Rows of a softmax, by what sticks are of its scores near the probabilities of each row.
+
+    There sticks are orthogonal, with binomial likelihoods: their sites, on predictors linear in
+    the scores eta, psi = M(p) (eta - eta_hat) + psi(p), have the softmax's own curvature.
+    """
+    assert data.shares is not None
+    taken = data.counts[:, data.order].astype(np.float64)
+    reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1][:, :-1]
+    site = LogisticSite(taken[:, :-1].T.ravel(), reaching.T.ravel())
+    num, designs = data.num_rows, np.arange(data.num_categories)
+    designs = [latent.family.design[k * num : (k + 1) * num] for k in designs]
+    probs = np.tile(data.shares[data.order], (num, 1))
+    for _ in range(_LINEARISED):
+        M = np.array([mapping(p) for p in probs])
+        offset = StickBreaking().inverse(probs) - np.einsum("nsk,nk->ns", M, np.log(probs))
+        parts = [
+            sum(sparse.diags_array(m) @ each for m, each in zip(row, designs, strict=True))
+            for row in M.transpose(1, 2, 0)
+        ]
+        family = Additive(latent.family.terms, sparse.vstack(parts), offset.T.ravel())
+        found = approximate(family, site)
+        eta = latent.family.predictor(family.at(found.guess.mean, found.seen).mean)
+        near = softmax(eta.reshape(-1, num).T, axis=1) + _LEAST_SHARE
+        probs = near / near.sum(axis=1, keepdims=True)
+    rows = _SoftmaxRows(taken, np.linalg.pinv(M), family.offset)
+    rng = np.random.default_rng(0)
+    law = family.at(found.guess.mean, found.seen)
+    left = [found.correction(rows, family.predictor(law.sample(rng))) for _ in range(40)]
+    return _Block(family, rows, replace(found, spread=float(np.var(left))))

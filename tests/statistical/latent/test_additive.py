@@ -35,6 +35,12 @@ CASES = {
     ),
     "a level a row": ("c(a, b) ~ x + (1 | row)", {"(1 | row)": HalfT(3, 2.0)}, {}, {}),
     "categories": ("c(a, x1, c) ~ x + (x | g)", {}, {"effects": "categories"}, {}),
+    "softmax": (
+        "c(a, x1, c) ~ (1 | g)",
+        {"(1 | g)": HalfT(5, 0.5), "Intercept": Normal(0, 1)},
+        {"effects": "softmax"},
+        {},
+    ),
     "correlated": ("c(a, b, c) ~ (1 | g) + rw(t)", {}, {"effects": "correlated"}, {}),
     "poisson": ("a ~ x + (1 | g)", FEW, {}, {"family": "poisson"}),
     "negative binomial": (

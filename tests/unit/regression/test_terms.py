@@ -236,6 +236,39 @@ def test_effects_of_categories_and_correlated_sticks():
     same_as(latent.sds(x)[2:4], np.array([0.3, 0.2]) / np.asarray(TABLE["x"]).std())
 
 
+def test_rows_of_a_softmax_have_its_likelihood_and_no_order(monkeypatch):
+    monkeypatch.setattr(additive, "approximate", rough)
+    model, rng = AdditiveRegression(effects="softmax"), np.random.default_rng(3)
+    data = rows("y ~ x + (z | g)")
+    (block,) = additive._blocks(data, model)
+    left, state = [], model.init(rng, data)
+    for _ in range(3):
+        w = rng.standard_normal(state.weights.shape)
+        here = model.state_of(w, state.hyperparameters)
+        psi = block.family.predictor(w[0])
+        left.append(model.log_likelihood(here, data) - block.rows.total(psi))
+    same_as(left, left[0])
+    steps = 1e-5 * np.eye(len(psi))[::7]
+    slopes = [(block.rows.total(psi + e) - block.rows.total(psi - e)) / 2e-5 for e in steps]
+    same_as(block.rows.slope(psi)[::7], slopes, atol=1e-6)
+    turned = rows("y ~ x + (z | g)", order=data.categories[data.order[[2, 0, 1]]].tolist())
+    copies = w.reshape(-1, 3)[:, [2, 0, 1]].reshape(1, -1)
+    same_as(model.log_likelihood(model.state_of(copies, here.hyperparameters), turned),
+            model.log_likelihood(here, data))  # fmt: skip
+
+
+def test_another_order_moves_effects_of_sticks_more_than_those_of_categories():
+    rng = np.random.default_rng(0)
+    shares = softmax(np.log([0.6, 0.3, 0.1]) + rng.normal(0, 0.8, (12, 3)), axis=1)
+    counts = np.array([rng.multinomial(40, p) for p in shares])
+    table = {"g": np.arange(12)} | dict(zip("abc", counts.T, strict=True))
+    shifts = [
+        AdditiveRegression(effects=effects).order_shift(rows("c(a, b, c) ~ (1 | g)", table))
+        for effects in ("sticks", "categories", "softmax")
+    ]
+    assert shifts[0] > shifts[1] > shifts[2] == 0.0
+
+
 # --------------------------------------------------------------------------- what must not matter
 
 
@@ -245,6 +278,7 @@ def test_effects_of_categories_and_correlated_sticks():
         *((formula, "sticks") for formula in FORMULAS),
         *(("y ~ (x | g) + rw(t)", effects) for effects in ("categories", "correlated")),
         ("y ~ s(x) + (1 | t:g:h)", "categories"),  # an arrow
+        ("y ~ s(x) + (1 | g)", "softmax"),
     ],
 )
 def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects, monkeypatch):
@@ -261,9 +295,8 @@ def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects,
     same_as(run.predict().draws[2], run.model.probs(state, run.data))
     new = TABLE | {"g": np.asarray(TABLE["g"]) + 7, "t": np.asarray(TABLE["t"]) + 1}
     latent = run.model.latent(run.data, run.data.design.like(new, new_levels=True))
-    assert latent.draw(np.random.default_rng(0), state.weights, state.hyperparameters).shape == (
-        NUM, 2,
-    )  # fmt: skip
+    drawn = latent.draw(np.random.default_rng(0), state.weights, state.hyperparameters)
+    assert drawn.shape == (NUM, 3 if effects == "softmax" else 2)
     same_as(run.predict(new, new_levels=True).draws.sum(axis=2), 1.0)
 
 
