@@ -17,7 +17,6 @@ import scipy
 from pgmult.cli.shared import running
 from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
-from pgmult.core.scores import Score
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -123,7 +122,7 @@ def _against_rivals(scores: dict[str, CompletionScore], part: Corpus) -> Compari
     first, *others = parts
     told = {"the model": parts[first], **{name: parts[name] for name in reversed(others)}}
     return Comparison.of(
-        {name: Score(s.by_document, part.totals, s.by_chain) for name, s in told.items()},
+        told,
         "a word", "Half of each of some texts was held out, and told from the other half.",
         {"LDA in the same seconds": "take pgmult.topics.LDA, which is simpler"},
     )  # fmt: skip

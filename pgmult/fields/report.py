@@ -104,7 +104,8 @@ def report(
         grid.ahead(),
     ]
     if comparison is True:
-        comparison = compare_with_rivals(run, data=data, held_out=held_out, max_draws=used)
+        told = held_out if held_out is not None and np.any(held_out) else None
+        comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [*grid.moved(), grid.lead(), *grid.unseen()]
     if held_out is not None:

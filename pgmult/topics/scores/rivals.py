@@ -61,9 +61,8 @@ def compare_with_rivals(
     rows = _chosen(data, as_positive_int(documents, "documents"), seed)
     training, held_out = split_tokens(data, rows.tolist(), _SEEN, random_seed=seed)
     sweeps = _sweeps(run)
-    scores = {"the model": _second(run.model, training, held_out, sweeps, seed)}
-    told = unigram_log_predictive(training, held_out)
-    scores[_FREQUENCIES] = Score(told.by_document, held_out.totals)
+    scores: dict[str, Score] = {"the model": _second(run.model, training, held_out, sweeps, seed)}
+    scores[_FREQUENCIES] = unigram_log_predictive(training, held_out)
     if lda and not isinstance(run.model, LDA | UncollapsedLDA):
         plain = _plain(training)
         scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
@@ -115,5 +114,4 @@ def _second(model: Any, training: Corpus, held_out: Corpus, sweeps: int, seed: A
             model, training, keep=(), draws=draws, tune=sweeps - draws, chains=_CHAINS,
             random_seed=seed, progressbar=False, callback=score,
         )  # fmt: skip
-    found = score.score()
-    return Score(found.by_document, held_out.totals, found.by_chain)
+    return score.score()

@@ -329,9 +329,10 @@ class TestSequences:
         assert "2 x 8 draws" in out
         assert pgmult.load(sequence_run)["states"].shape == (2, 8, 40, 1)
 
-    def test_compare_needs_what_was_held_out(self, capsys, sequence_run):
-        said = complaint(capsys, "sequences", "compare", sequence_run, sequence_run)
-        assert "fit both runs with the same --hold-out" in said
+    def test_compare_without_what_was_held_out_leaves_each_step_out(self, capsys, sequence_run):
+        code, text, _ = run(capsys, "sequences", "compare", sequence_run, sequence_run)
+        assert code == 0
+        assert "each step, given the others, as well as the second" in " ".join(text.split())
 
     @pytest.mark.slow
     def test_held_out_steps_are_scored(self, capsys, visits, tmp_path):
