@@ -99,10 +99,9 @@ def _job(options: argparse.Namespace) -> Job:
         "states": [name for name, kind in kinds.items() if kind == _STATES],
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
-    keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
     hidden = {} if held_out is None else {"counts": held_out}
     said = "\n".join(filter(None, (f"{options.table}: {data_in_words(data)}", left_out)))
-    return Job(model, data, keep, notes, hidden, said)
+    return Job(model, data, model.default_keep, notes, hidden, said)
 
 
 def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:

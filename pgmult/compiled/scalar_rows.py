@@ -21,6 +21,17 @@ def binomial_total(psi, successes, trials):
 
 
 @jit
+def binomial_totals(psi, successes, trials):
+    """`binomial_total` of each column."""
+    totals = np.zeros(psi.shape[1])
+    for i in range(psi.shape[0]):
+        for k in range(psi.shape[1]):
+            softplus = max(psi[i, k], 0.0) + log1p(exp_minus(abs(psi[i, k])))
+            totals[k] += successes[i, k] * psi[i, k] - trials[i, k] * softplus
+    return totals
+
+
+@jit
 def binomial_slope(psi, successes, trials):
     """Successes - trials / (1 + exp -psi) of each row."""
     out = np.empty(len(psi))

@@ -30,7 +30,7 @@ from pgmult.fields.inputs import as_inputs, column_labels, find_rows, places, ro
 __all__ = ["CountField", "as_field", "smoothed_shares"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CountField:
     """Counts at inputs. Make one with `as_field`, which checks its input.
 

@@ -23,8 +23,6 @@ from pgmult.core.validate import as_counts, as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField
-from pgmult.fields.models.approximation import slow_sites
-from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
 from pgmult.fields.rivals import axis_and_places, compare_with_rivals, plain
 from pgmult.sampling.convergence import chains_in_words
@@ -124,10 +122,6 @@ def report(
         verdict.append(_against_truth(grid, known))
     sections.append(_learned(run, data, probability))
     chains, *details = chains_in_words(run, _parts(run))
-    model = run.model
-    if isinstance(model, MultinomialGP) and model.method == "polya_gamma":
-        slow = slow_sites(model.augmentation_rates(data), data)
-        details += [] if slow is None else [f"{slow}."]
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
     return Report(

@@ -13,14 +13,14 @@ told from the posterior, above 5 moves around it become short.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Family
-from pgmult.latent.hyperparameters import Guess, Leaning, laplace, lean
+from pgmult.latent.hyperparameters import Leaning, laplace, lean
 
 __all__ = [
     "Approximation",
@@ -150,11 +150,8 @@ def _mode(family: Family, seen: Any, start: FloatArray) -> Leaning:
     def reflected(x: FloatArray) -> FloatArray:
         return np.where(sds, np.maximum(np.abs(x), 1e-6), x)
 
-    def log_density(x: FloatArray, active: BoolArray) -> FloatArray:
-        return np.array([collapsed(family, seen, reflected(x[0]))])
-
-    found: Guess = laplace(log_density, start[None])
-    return Leaning(reflected(found.mean[0]), found.root[0], np.zeros(len(start)))
+    found = laplace(lambda x: collapsed(family, seen, reflected(x)), start)
+    return replace(found, mean=reflected(found.mean))
 
 
 def _first_sites(rows: RowsLikelihood, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:

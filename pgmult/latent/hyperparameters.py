@@ -22,7 +22,6 @@ one with a density's moments.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -31,14 +30,9 @@ from scipy.special import gammaincinv, ndtri
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.sampling.moves import elliptical_slice
 
-__all__ = ["Guess", "Leaning", "laplace", "lean", "matched", "sample_hyperparameters"]
-
 _DOF = 8.0
 _STEP = 0.2  # of the differences that find curvatures
 _LEAST_CURVATURE = 0.05
-_ROUNDS = 3  # of a search for moments, each of
-_POINTS = 16  # a coordinate
-_WIDER = 1.1  # than points tell: a guess too wide does less harm than one too narrow
 _REACH = 5.0  # of the search for a mode around its start
 _ROOM = 1.05  # of a leaning law, that much wider than points tell
 _LEAST_KNOWN = 2.0  # effective points a coordinate that count as much as what was believed
@@ -49,84 +43,6 @@ _LEANS = np.linspace(-2.0, 2.0, 401)
 # e standard normal and r = sqrt(1 + e^2) - E sqrt(1 + e^2): that mean, E r^2, E e^2 r, E r^3
 _ROOT, _ROOT_2 = 1.35453080648131, 0.16524629429308
 _ROOT_E, _ROOT_3 = 0.56489084724566, 0.11722845469196
-
-
-class Guess(NamedTuple):
-    """The Gaussian laws that independent rows of hyperparameters roughly have.
-
-    Attributes
-    ----------
-    mean : array, ``(num_rows, num_coordinates)``
-    root : array, ``(num_rows, num_coordinates, num_coordinates)``
-        Lower triangular roots of the covariance matrices.
-    """
-
-    mean: FloatArray
-    root: FloatArray
-
-
-def laplace(log_density: Callable[[FloatArray, BoolArray], FloatArray], start: FloatArray) -> Guess:
-    """Modes and inverse curvatures there; `log_density` as in `sample_hyperparameters`.
-
-    Takes about 30 evaluations of a row's density for three coordinates.
-
-    Parameters
-    ----------
-    log_density : callable
-        Of logarithms of parameters: their natural scale is about 1.
-    start : array, ``(num_rows, num_coordinates)``
-    """
-    num_rows, size = start.shape
-    mean, root = start.copy(), np.empty((num_rows, size, size))
-    for row in range(num_rows):
-        only = np.arange(num_rows) == row
-
-        at_start = float(log_density(start, only)[row])  # of 10^6 where counts are large
-
-        def loss(
-            point: FloatArray, only: BoolArray = only, row: int = row, at_start: float = at_start
-        ) -> float:
-            return at_start - float(log_density(np.where(only[:, None], point, start), only)[row])
-
-        bounds = [(x - _REACH, x + _REACH) for x in start[row]]
-        options = {"ftol": 1e-5, "eps": 1e-4}
-        found = minimize(loss, start[row], method="L-BFGS-B", bounds=bounds, options=options)
-        mean[row] = found.x
-        values, vectors = np.linalg.eigh(_curvature(loss, found.x))
-        cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
-        root[row] = np.linalg.cholesky(cov)
-    return Guess(mean, root)
-
-
-def matched(log_density: Callable[[FloatArray, BoolArray], FloatArray], guess: Guess) -> Guess:
-    """A guess with the means and covariances of the density itself, by importance sampling.
-
-    A mode is far from the mean where a density is skewed, as those of variances and length scales
-    are that the data say little of. Takes 48 evaluations a coordinate, at points that fill
-    space evenly; where their weights are too uneven to tell moments, much of `guess` stays.
-
-    Parameters
-    ----------
-    log_density : callable
-        As in `sample_hyperparameters`.
-    guess : Guess
-    """
-    size, everywhere = guess.mean.shape[1], np.ones(len(guess.mean), dtype=np.bool_)
-    every = _student_points(_ROUNDS * _POINTS * size, size)
-    for z in np.split(every, _ROUNDS):
-        flat = 0.5 * (_DOF + size) * np.log1p(np.sum(z * z, axis=1) / _DOF)
-        points = guess.mean + np.einsum("rij,nj->nri", guess.root, z)
-        weights = np.array([log_density(point, everywhere) for point in points]) + flat[:, None]
-        weights = np.exp(weights - weights.max(axis=0))
-        weights /= weights.sum(axis=0)
-        mean = np.einsum("nr,nri->ri", weights, points)
-        away = points - mean
-        cov = np.einsum("nr,nri,nrj->rij", weights, away, away)
-        known = (0.5 / np.sum(weights**2, axis=0) / size)[:, None]  # effective points a coordinate
-        before = guess.root @ guess.root.transpose(0, 2, 1)
-        root = np.linalg.cholesky((known[..., None] * cov + before) / (known[..., None] + 1.0))
-        guess = Guess((known * mean + guess.mean) / (known + 1.0), root)
-    return guess._replace(root=_WIDER * guess.root)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +96,31 @@ def _moments(lean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     a, b = np.cosh(lean), np.sinh(lean)
     sd = np.sqrt(a * a + b * b * _ROOT_2)
     return _ROOT * b, sd, (3.0 * a * a * b * _ROOT_E + b**3 * _ROOT_3) / sd**3
+
+
+def laplace(log_density: Callable[[FloatArray], float], start: FloatArray) -> Leaning:
+    """The Gaussian with the mode of a density and the inverse of its curvature there.
+
+    Takes about 30 evaluations for three coordinates.
+
+    Parameters
+    ----------
+    log_density : callable
+        Of logarithms of parameters: their natural scale is about 1.
+    start : array, ``(num_coordinates,)``
+    """
+    at_start = log_density(start)  # of 10^6 where counts are large
+
+    def loss(x: FloatArray) -> float:
+        return at_start - log_density(x)
+
+    found = minimize(
+        loss, start, method="L-BFGS-B", bounds=[(x - _REACH, x + _REACH) for x in start],
+        options={"ftol": 1e-5, "eps": 1e-4},
+    )  # fmt: skip
+    values, vectors = np.linalg.eigh(_curvature(loss, found.x))
+    cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
+    return Leaning(found.x, np.linalg.cholesky(cov), np.zeros(len(start)))
 
 
 def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: FloatArray) -> Leaning:
@@ -252,39 +193,35 @@ def _curvature(loss: Callable[[FloatArray], float], point: FloatArray) -> FloatA
 
 def sample_hyperparameters(
     rng: np.random.Generator,
-    log_density: Callable[[FloatArray, BoolArray], FloatArray],
+    log_density: Callable[[FloatArray], float],
     x: FloatArray,
-    guess: Guess,
+    near: Leaning,
 ) -> FloatArray:
-    """One joint update of all coordinates, of independent rows side by side.
+    """One joint update of all coordinates.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     log_density : callable
-        ``log_density(x, active)``, the log densities ``(num_rows,)`` at ``x (num_rows,
-        num_coordinates)`` up to constants; rows where `active` is False are not looked at.
-    x : array, ``(num_rows, num_coordinates)``
+        Up to a constant.
+    x : array, ``(num_coordinates,)``
         Where the density is positive. Not changed.
-    guess : Guess
-        Not a function of `x`.
+    near : Leaning
+        Whose mean and root to go around; not a function of `x`.
 
     Raises
     ------
     FloatingPointError
         If the log density is not finite at `x`.
     """
-    num_rows, size = x.shape
-    z = np.asarray(np.linalg.solve(guess.root, (x - guess.mean)[..., None])[..., 0])
-    shape = 0.5 * (_DOF + size)
-    spread = 0.5 * (_DOF + np.sum(z**2, axis=1)) / rng.gamma(shape, size=num_rows)
-    other = np.sqrt(spread)[:, None] * rng.standard_normal(z.shape)
-
-    def point(z: FloatArray) -> FloatArray:
-        return np.asarray(guess.mean + np.einsum("rij,rj->ri", guess.root, z))
+    z = np.linalg.solve(near.root, x - near.mean)
+    shape = 0.5 * (_DOF + len(x))
+    spread = 0.5 * (_DOF + z @ z) / rng.gamma(shape)
+    other = math.sqrt(spread) * rng.standard_normal((1, len(x)))
 
     def log_ratio(z: FloatArray, active: BoolArray) -> FloatArray:
-        squares = np.sum(z**2, axis=1)
-        return np.asarray(log_density(point(z), active) + shape * np.log1p(squares / _DOF))
+        heavy = shape * math.log1p(float(z[0] @ z[0]) / _DOF)
+        return np.array([log_density(near.mean + near.root @ z[0]) + heavy])
 
-    return point(elliptical_slice(rng, log_ratio, z, other))
+    (z,) = elliptical_slice(rng, log_ratio, z[None], other)
+    return np.asarray(near.mean + near.root @ z)

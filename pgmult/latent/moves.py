@@ -14,6 +14,10 @@ and last of half length, is v += s P^-1 grad C, and each of the L turns between 
 so that a path is about a quarter of a turn: an independent draw where C = 0. A kick changes the
 kinetic energy by s v'g + s^2 g'P^-1 g / 2, so P itself is not needed.
 
+*Turn*, weights given hyperparameters: an elliptical slice (Murray, Adams and MacKay 2010) about the
+Gaussian. It takes one draw and no solve, and where the spread of each column is small it moves as
+far as a swing.
+
 *Interweave*, one hyperparameter after another: given the weights, and each standard deviation with
 the weights that it multiplies stretched along, by the likelihood itself (Yu and Meng 2011,
 "To center or not to center": either way is slow where the other is fast).
@@ -32,13 +36,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive, Family, Law
 from pgmult.latent.approximation import Approximation, RowsLikelihood, collapsed
-from pgmult.latent.hyperparameters import Guess, sample_hyperparameters
+from pgmult.latent.hyperparameters import sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
-
-__all__ = ["Point", "carry", "interweave", "leap", "swing"]
+from pgmult.sampling.moves import elliptical_slice
 
 _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
@@ -99,6 +102,28 @@ def swing(
     )
 
 
+def turn(
+    rng: np.random.Generator,
+    point: Point,
+    family: Family,
+    rows: RowsLikelihood,
+    found: Approximation,
+) -> Point:
+    """An elliptical slice of each column of the weights."""
+
+
+    def in_place(columns: FloatArray) -> FloatArray:
+        return columns.T.reshape(point.w.shape)
+
+    def correction(columns: FloatArray, active: BoolArray) -> FloatArray:
+        return np.reshape(found.correction(rows, family.predictor(in_place(columns))), -1)
+
+    law = point.law
+    parts = (np.atleast_2d(part.T) for part in (point.w, law.sample(rng), law.mean))
+    w = in_place(elliptical_slice(rng, correction, *parts))
+    return point._replace(w=w, psi=family.predictor(w))
+
+
 def leap(
     rng: np.random.Generator,
     point: Point,
@@ -137,13 +162,9 @@ def carry(
     found: Approximation,
 ) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
-    guess = Guess(found.guess.mean[None], found.guess.root[None])
     x = sample_hyperparameters(
-        rng,
-        lambda x, active: np.array([collapsed(family, found.seen, x[0])]),
-        point.x[None],
-        guess,
-    )[0]
+        rng, lambda x: collapsed(family, found.seen, x), point.x, found.guess
+    )
     law = family.at(x, found.seen)
     w = law.colour(point.law.white(rng, point.w))
     new = Point(x, w, law, family.predictor(w))

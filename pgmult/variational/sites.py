@@ -133,7 +133,7 @@ class LogisticSite:
 
     Attributes
     ----------
-    successes, trials : arrays, ``(num_rows,)``
+    successes, trials : arrays, ``(num_rows,)`` or ``(num_rows, num_columns)``
         Counts or expected counts; a row of 0 trials says nothing.
     method : str
     """
@@ -148,9 +148,10 @@ class LogisticSite:
         successes = as_nonnegative(self.successes, "successes")
         trials = as_nonnegative(self.trials, "trials")
         as_choice(self.method, "method", _BINOMIAL | SOFTPLUS)
-        if successes.ndim != 1 or successes.shape != trials.shape or (successes > trials).any():
+        apart = successes.shape != trials.shape
+        if apart or successes.ndim not in (1, 2) or (successes > trials).any():
             raise ValueError(
-                "successes must be a row of numbers not above trials, got shapes"
+                "successes must be rows of numbers not above trials, got shapes"
                 f" {successes.shape} and {trials.shape}"
             )
         object.__setattr__(self, "successes", successes)
@@ -165,13 +166,16 @@ class LogisticSite:
         """Log likelihood of each row."""
         return self.successes * psi - self.trials * _log1p_exp(psi)
 
-    def total(self, psi: FloatArray) -> float:
-        """Log likelihood of all rows."""
+    def total(self, psi: FloatArray) -> Any:
+        """Log likelihood of all rows: a number, or one a column."""
+        if psi.ndim == 2:
+            return scalar_rows.binomial_totals(psi, self.successes, self.trials)
         return float(scalar_rows.binomial_total(psi, self.successes, self.trials))
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivative of each row's log likelihood."""
-        return np.asarray(scalar_rows.binomial_slope(psi, self.successes, self.trials))
+        flat = (np.ravel(a) for a in (psi, self.successes, self.trials))
+        return np.asarray(scalar_rows.binomial_slope(*flat)).reshape(psi.shape)
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""

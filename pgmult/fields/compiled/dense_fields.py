@@ -1,16 +1,12 @@
 """Many Gaussian vectors that share a covariance matrix and differ in their diagonal potentials.
 
-Column c is N(mean_c, K) exp(-x' diag(J_c) x / 2 + h_c' x). With s = sqrt(J) at the sites where
-J > 0 (the others are left out of the system), everything goes through the Cholesky factor of
+Column c is N(mean_c, K) exp(-x' diag(J_c) x / 2 + h_c' x). With s = sqrt(J) everything goes through
+the Cholesky factor of
 
     B = I + diag(s) K diag(s),
 
-whose eigenvalues are 1 or more however singular K is and however small J. A draw is a draw from
-the prior, corrected (Matheron's rule): with f ~ N(0, K) and e ~ N(0, I),
-
-    x = mean + f + K s B^-1 [(h - J (mean + f)) / s - e],
-
-in which no large numbers cancel. Columns are rows of the arrays here, and each has its stream.
+whose eigenvalues are 1 or more however singular K is and however small J. It is found once for a
+covariance and a potential. Columns are rows of the arrays here.
 """
 
 import math
@@ -18,7 +14,6 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.streams import normal, open_stream
 from pgmult.compiled.vectors import index_of_largest
 
 _BLOCK = 32  # rows that use four earlier rows while those are in the nearest cache
@@ -168,26 +163,16 @@ def _dot(x, y, size):
 
 
 @jit
-def _factor(cov, J):
-    """Where J > 0, sqrt(J) there, and the Cholesky factor of B."""
-    sites = np.empty(J.size, dtype=np.int64)
-    size = 0
-    for i in range(J.size):
-        if J[i] > 0.0:
-            sites[size] = i
-            size += 1
-    sites = sites[:size]
-    roots = np.empty(size)
-    for i in range(size):
-        roots[i] = math.sqrt(J[sites[i]])
+def _factor(cov, roots):
+    """The Cholesky factor of B = I + diag(roots) cov diag(roots)."""
+    size = len(roots)
     B = np.empty((size, size))
     for i in range(size):
-        row = cov[sites[i]]
         for j in range(i + 1):
-            B[i, j] = roots[i] * row[sites[j]] * roots[j]
+            B[i, j] = roots[i] * cov[i, j] * roots[j]
         B[i, i] += 1.0
     _cholesky(B)
-    return sites, roots, B
+    return B
 
 
 @jit
@@ -207,118 +192,48 @@ def _solve_upper(root, x):
 
 
 @jit
-def _pull(sites, roots, factor, surprises, out):
-    """Write s B^-1 surprises into `out`, by site; 0 at the other sites."""
-    _solve_lower(factor, surprises)
-    _solve_upper(factor, surprises)
-    out[:] = 0.0
-    for i in range(sites.size):
-        out[sites[i]] = roots[i] * surprises[i]
+def factor_columns(worker, start, stop, cov, roots, log_dets, factors):
+    """Log |B| of each column, and its Cholesky factor where `factors` has room for it."""
+    for column in range(start, stop):
+        factor = _factor(cov, roots[column])
+        log_dets[column] = 0.0
+        for i in range(len(factor)):
+            log_dets[column] += 2.0 * math.log(factor[i, i])
+        if len(factors):
+            factors[column] = factor
 
 
 @jit
-def sample_columns(
-    worker, start, stop, cov, root, mean, features, spread, J, h, key, trend_cov, beta, out
-):
-    """Draw each column into ``out[column]``, and the coefficients of its trend into ``beta``.
+def solve_columns(worker, start, stop, cov, roots, factors, across, g, out):
+    """The posterior covariance of all rows of `across` with the sites, times g of each column.
 
-    A column is mean + features beta + g with g ~ N(0, root root') and coefficients beta that are
-    N(their values on entry, spread**2); `cov` is the covariance of the column with both, and
-    `trend_cov` that of the coefficients (rows) with it. `mean` has one row or all. h is looked at
-    where J > 0 only, here and below.
+    `across` has the prior covariances with the sites, `cov` those of the sites. With B^-1 (g / s)
+    nothing cancels: K - K s B^-1 s K = K s B^-1 / s. g is not looked at where s = 0.
     """
-    n, num_features = features.shape
-    noise, weights = np.empty(n), np.empty(n)
+    size = cov.shape[0]
+    weights = np.empty(size)
     for column in range(start, stop):
-        state = open_stream(key, column)
-        x = out[column]
-        for i in range(n):
-            noise[i], state = normal(state)
-        for f in range(num_features):
-            z, state = normal(state)
-            beta[column, f] += spread * z
-        centre = mean[min(column, len(mean) - 1)]
-        for i in range(n):
-            trend = _dot(features[i], beta[column], num_features)
-            x[i] = centre[i] + trend + _dot(root[i], noise, i + 1)
-        sites, roots, factor = _factor(cov, J[column])
-        surprises = np.empty(len(sites))
-        for i in range(len(sites)):
-            e, state = normal(state)
-            site = sites[i]
-            surprises[i] = (h[column, site] - J[column, site] * x[site]) / roots[i] - e
-        _pull(sites, roots, factor, surprises, weights)
-        for i in range(n):
-            x[i] += _dot(cov[i], weights, n)
-        for f in range(num_features):
-            beta[column, f] += _dot(trend_cov[f], weights, n)
+        factor = factors[column] if len(factors) else _factor(cov, roots[column])
+        root = roots[column]
+        for i in range(size):
+            weights[i] = g[column, i] / root[i] if root[i] > 0.0 else 0.0
+        _solve_lower(factor, weights)
+        _solve_upper(factor, weights)
+        for i in range(size):
+            weights[i] *= root[i]
+        for row in range(len(across)):
+            out[column, row] = _dot(across[row], weights, size)
 
 
 @jit
-def _whiten(sites, roots, mean, J, h):
-    """(h - J mean) / s at the sites."""
-    surprises = np.empty(len(sites))
-    for i in range(len(sites)):
-        site = sites[i]
-        surprises[i] = (h[site] - J[site] * mean[site]) / roots[i]
-    return surprises
-
-
-@jit
-def mean_columns(worker, start, stop, cov, cross, mean, J, h, new_mean, out):
-    """Posterior means at new sites into ``out[column]``.
-
-    `cross` has the covariances of the new sites (rows) with the old, `new_mean` the new sites'
-    prior means.
-    """
-    weights = np.empty(len(cov))
+def explain_columns(worker, start, stop, cov, roots, factors, across, out):
+    """What the potentials take off the prior variance of each row of `across`."""
+    size = cov.shape[0]
+    seen = np.empty(size)
     for column in range(start, stop):
-        sites, roots, factor = _factor(cov, J[column])
-        centre = mean[min(column, len(mean) - 1)]
-        surprises = _whiten(sites, roots, centre, J[column], h[column])
-        _pull(sites, roots, factor, surprises, weights)
-        for new in range(len(cross)):
-            shift = _dot(cross[new], weights, len(weights))
-            out[column, new] = new_mean[min(column, len(new_mean) - 1), new] + shift
-
-
-@jit
-def predict_columns(
-    worker, start, stop, cov, cross, prior_vars, mean, J, h, new_mean, means, variances
-):
-    """As `mean_columns`, and variances too; `prior_vars` has those before anything was seen."""
-    weights = np.empty(len(cov))
-    for column in range(start, stop):
-        sites, roots, factor = _factor(cov, J[column])
-        centre = mean[min(column, len(mean) - 1)]
-        surprises = _whiten(sites, roots, centre, J[column], h[column])
-        _pull(sites, roots, factor, surprises, weights)
-        for new in range(len(cross)):
-            shift = _dot(cross[new], weights, len(weights))
-            means[column, new] = new_mean[min(column, len(new_mean) - 1), new] + shift
-            seen = roots * cross[new][sites]
+        factor = factors[column] if len(factors) else _factor(cov, roots[column])
+        for row in range(len(across)):
+            for i in range(size):
+                seen[i] = roots[column, i] * across[row, i]
             _solve_lower(factor, seen)
-            left = prior_vars[new] - _dot(seen, seen, len(seen))
-            variances[column, new] = max(left, 0.0)
-
-
-@jit
-def column_log_normalizers(worker, start, stop, cov, mean, J, h, out):
-    """Log of the integral of each column's density into ``out[column]``.
-
-    With r = h - J mean it is h'mean - mean'J mean / 2 + r'K s B^-1 (r / s) / 2 - log|B| / 2.
-    """
-    weights = np.empty(len(cov))
-    for column in range(start, stop):
-        sites, roots, factor = _factor(cov, J[column])
-        centre = mean[min(column, len(mean) - 1)]
-        _pull(sites, roots, factor, _whiten(sites, roots, centre, J[column], h[column]), weights)
-        total = 0.0
-        for i in range(len(sites)):
-            site = sites[i]
-            precision, m = J[column, site], centre[site]
-            shift = _dot(cov[site], weights, len(weights))
-            total += m * (h[column, site] - 0.5 * precision * m)
-            total += 0.5 * (h[column, site] - precision * m) * shift
-            total -= math.log(factor[i, i])
-        out[column] = total
+            out[column, row] = _dot(seen, seen, size)

@@ -67,11 +67,27 @@ class Covariance(Checked, ABC):
     @property
     def num_params(self) -> int:
         """Number of free parameters."""
-        return len(self.param_names)
+        return len(self.log_params)
+
+    def with_log_params(self, log_params: ArrayLike) -> Self:
+        """The same function with other values of the free parameters, ``(num_params,)``."""
+        theta = as_finite(log_params, "log_params")
+        if theta.shape != (self.num_params,):
+            raise ValueError(
+                f"log_params must have shape ({self.num_params},), got {theta.shape}"
+                f" (the free parameters are {', '.join(self.param_names) or 'none'})"
+            )
+        return self._moved_to(theta)
 
     @abstractmethod
-    def with_log_params(self, log_params: ArrayLike) -> "Covariance":
-        """The same function with other values of the free parameters, ``(num_params,)``."""
+    def _moved_to(self, log_params: FloatArray) -> Self:
+        """`with_log_params` of an array that is one of them."""
+
+    def _with(self, **values: Any) -> Self:
+        """A copy with other fields, all of them checked already."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **values)
+        return other
 
     @abstractmethod
     def log_prior(self) -> float:
@@ -172,6 +188,11 @@ class Family(Covariance):
         return selected
 
     @property
+    def num_params(self) -> int:
+        """Number of free parameters."""
+        return sum(np.size(getattr(self, name)) for name in self._free)
+
+    @property
     def _free(self) -> list[str]:
         return [name for name in self._parameters if name not in self.fixed]
 
@@ -198,15 +219,15 @@ class Family(Covariance):
                 names.append(name)
         return tuple(names)
 
-    def with_log_params(self, log_params: ArrayLike) -> Self:
-        """The same function with other values of the free parameters."""
-        theta = as_log_params(log_params, self)
+    def _moved_to(self, log_params: FloatArray) -> Self:
         values: dict[str, Any] = {}
+        first = 0
         for name in self._free:
-            size = np.size(getattr(self, name))
-            part, theta = np.exp(theta[:size]), theta[size:]
+            last = first + np.size(getattr(self, name))
+            part = np.exp(log_params[first:last])
             values[name] = part if np.ndim(getattr(self, name)) else float(part[0])
-        return replace(self, **values)
+            first = last
+        return self._with(**values)
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
@@ -252,17 +273,6 @@ class ColumnFamily(Family):
                     f"active must list distinct columns, numbered from 0, got {self.active!r}"
                 )
             self._set(active=columns)
-
-
-def as_log_params(log_params: ArrayLike, covariance: Covariance) -> FloatArray:
-    """Free log parameters of the right number."""
-    theta = as_finite(log_params, "log_params")
-    if theta.shape != (covariance.num_params,):
-        raise ValueError(
-            f"log_params must have shape ({covariance.num_params},), got {theta.shape}"
-            f" (the free parameters are {', '.join(covariance.param_names) or 'none'})"
-        )
-    return theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,15 +326,13 @@ class _Combination(Covariance):
             names += [f"{label}.{name}" for name in leaf.param_names]
         return tuple(names)
 
-    def with_log_params(self, log_params: ArrayLike) -> Self:
-        """The same function with other values of the free parameters."""
-        theta = as_log_params(log_params, self)
-        parts = []
+    def _moved_to(self, log_params: FloatArray) -> Self:
+        moved, first = [], 0
         for part in self.parts:
-            size = len(part.log_params)
-            parts.append(part.with_log_params(theta[:size]))
-            theta = theta[size:]
-        return replace(self, parts=tuple(parts))
+            last = first + part.num_params
+            moved.append(part._moved_to(log_params[first:last]))
+            first = last
+        return self._with(parts=tuple(moved))
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""

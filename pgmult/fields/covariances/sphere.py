@@ -14,8 +14,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from pgmult.core.parameters import Positive, real, whole
-from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.fields.covariances.base import Covariance, Family, as_log_params
+from pgmult.core.typing import FloatArray
+from pgmult.fields.covariances.base import Covariance, Family
 from pgmult.fields.covariances.families import Stationary
 
 __all__ = ["Chordal", "GreatCircle"]
@@ -163,10 +163,8 @@ class Chordal(Covariance):
         """Those of the covariance inside."""
         return self.covariance.param_names
 
-    def with_log_params(self, log_params: ArrayLike) -> Self:
-        """The same function with other values of the free parameters."""
-        theta = as_log_params(log_params, self)
-        return replace(self, covariance=self.covariance.with_log_params(theta))
+    def _moved_to(self, log_params: FloatArray) -> Self:
+        return self._with(covariance=self.covariance._moved_to(log_params))
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""

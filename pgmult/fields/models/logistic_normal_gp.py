@@ -122,7 +122,7 @@ class LogisticNormalGP(FieldModel):
         "pi_new": ("new_row", "category"),
         "psi_new_mean": ("new_row", "category"),
     }
-    default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "pi_new")
+    default_keep: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters", "pi_new")
 
     def _complete(self) -> None:
         if isinstance(self.mean, str):

@@ -3,11 +3,9 @@ r"""The sticks of a multinomial Gaussian process: fields around means linear in 
     beta_k        ~ N(centre_k, mean_var I),                     k = 1..K-1
     psi_k(s)      = features(s)' beta_k + g_k(s),    g_k ~ GP(0, covariance_theta)
 
-Given potentials both are integrated out (`StickFields.collapsed`) or drawn
-(`StickFields.sample_sticks`), all sites and coefficients at once.
+Given potentials both are integrated out or drawn, all sites and coefficients at once: `Sticks`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -22,12 +20,15 @@ from pgmult.fields.covariances import Covariance, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import FieldModel
-from pgmult.fields.priors.dense import IndependentFields
-from pgmult.fields.priors.field import Field, Trend
+from pgmult.fields.priors.field import Field, FieldLaw, Trend
 from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.links import StickBreaking
 
-__all__ = ["StickFields"]
+__all__ = ["StickFields", "Sticks"]
+
+_REMEMBERED = 8  # laws: of a few chains, where each is and where it may go
+_DIGITS = 12  # log(exp(x)) has the same
+_LEAST_VAR = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,62 +123,111 @@ class StickFields(FieldModel):
             level = np.zeros(sticks)
         return np.tile(np.broadcast_to(level, sticks), (data.num_sites, 1))
 
-    def field(self, theta: FloatArray, beta: FloatArray, data: CountField) -> Field:
-        """The prior of psi at the sites."""
+    def columns(self, data: CountField) -> list[slice]:
+        """The sticks that share hyperparameters: all, or each for itself."""
+        sticks = data.num_categories - 1
+        return [slice(0, sticks)] if self.shared else [slice(k, k + 1) for k in range(sticks)]
+
+    def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
+        """The priors of psi at the sites, one for each of `columns`."""
         mean = self.mean_at_sites(beta, data)
-        parts = [mean] if self.shared else [mean[:, k] for k in range(mean.shape[1])]
-        fields = [
-            make_field(self.structure, _at(self.law, tuple(row.tolist())), data.sites, part)
-            for row, part in zip(theta, parts, strict=True)
+        return [
+            make_field(
+                self.structure, _at(self.law, tuple(row.tolist())), data.sites, mean[:, columns]
+            )
+            for row, columns in zip(theta, self.columns(data), strict=True)
         ]
-        return fields[0] if self.shared else IndependentFields(fields)
-
-    def collapsed(
-        self, potential: DiagonalPotential, data: CountField
-    ) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Log density of log hyperparameters by row, psi and beta integrated out."""
-        trend, mean = self.trend(data), self._level(data)
-
-        def log_density_of(theta: FloatArray, columns: slice) -> float:
-            covariance = self.law.with_log_params(theta)
-            field = make_field(self.structure, covariance, data.sites, mean[:, columns])
-            seen = DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
-            part = trend._replace(centre=trend.centre[:, columns])
-            fit = field.condition(seen).log_normalizer_with_trend(part)
-            return covariance.log_prior() + float(fit.sum())
-
-        def log_density(thetas: FloatArray, active: BoolArray) -> FloatArray:
-            out = np.zeros(len(thetas))
-            for row in np.flatnonzero(active):
-                columns = slice(None) if self.shared else slice(row, row + 1)
-                out[row] = log_density_of(thetas[row], columns)
-            return out
-
-        return log_density
-
-    def sample_sticks(
-        self,
-        rng: np.random.Generator,
-        theta: FloatArray,
-        potential: DiagonalPotential,
-        data: CountField,
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the coefficients of the mean and of psi given omega."""
-        trend = self.trend(data)
-        field = self.field(theta, np.zeros_like(trend.centre), data).condition(potential)
-        psi, beta = field.sample_with_trend(rng, trend)
-        return beta, psi
 
     def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
         """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
         return _binomials(data)
 
-    def first_guess(self, data: CountField) -> DiagonalPotential:
-        """The likelihood around smoothed shares."""
-        link, counts = self.link(data), data.site_counts()
-        overall = counts.sum(axis=0) + 0.5
-        level = link.inverse(smoothed_shares(counts, 2.0 * overall / overall.sum()))
-        return link.quadratic(level, counts)
+
+class Sticks:
+    """Sticks that share hyperparameters, as one of the families that `pgmult.latent` moves.
+
+    Weights w are psi at all sites, and below them the coefficients beta; a column each stick. Laws
+    at hyperparameters are remembered, as moves ask for them again.
+
+    Parameters
+    ----------
+    model : StickFields
+    data : CountField
+    columns : slice
+        The sticks.
+    """
+
+    def __init__(self, model: StickFields, data: CountField, columns: slice):
+        trend, reaching = model.trend(data), model.binomials(data)[1]
+        self._model, self._sites = model, data.sites
+        self._trend = trend._replace(centre=trend.centre[:, columns])
+        self._level = model._level(data)[:, columns]
+        self.seen = np.flatnonzero(reaching[:, columns].any(axis=1))
+        self._found_law = lru_cache(maxsize=_REMEMBERED)(self._find_law)
+        self._found_covariance = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Sites with counts, and sticks."""
+        return len(self.seen), self._level.shape[1]
+
+    @property
+    def whitens(self) -> bool:
+        """Whether psi has noise by which it can be carried."""
+        return make_field(self._model.structure, self._model.law, self._sites).whitens
+
+    def start(self) -> FloatArray:
+        """Hyperparameters from which a search begins; none where they are fixed."""
+        return self._model.law.log_params if self._model.samples_theta else np.empty(0)
+
+    def is_sd(self) -> BoolArray:
+        """No hyperparameter is a coordinate that must be positive."""
+        return np.zeros(len(self.start()), dtype=np.bool_)
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Log density of log hyperparameters."""
+        return self._found_covariance(_key(x))[1]
+
+    def absorb(self, J: FloatArray, h: FloatArray) -> DiagonalPotential:
+        """A potential on the sites with counts, as one on all sites."""
+        everywhere = np.zeros((2, *self._level.shape))
+        everywhere[:, self.seen] = J, h
+        return DiagonalPotential(*everywhere)
+
+    def at(self, x: FloatArray, seen: DiagonalPotential) -> FieldLaw:
+        """The law at hyperparameters, told to the digits that a state keeps of them."""
+        return self._found_law(_key(x), seen)
+
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """Psi at the sites with counts."""
+        return w[self.seen]
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """The gradient with respect to w."""
+        out = np.zeros((len(self._sites) + len(self._trend.centre), g.shape[1]))
+        out[self.seen] = g
+        return out
+
+    def variances(self, law: FieldLaw, rng: np.random.Generator) -> FloatArray:
+        """Of the predictors."""
+        return np.maximum(law.variances(rng)[self.seen], _LEAST_VAR)
+
+    def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
+        """The covariance, and the prior density of its parameters."""
+        if not x:
+            return self._model.law, 0.0
+        covariance = self._model.law.with_log_params(np.frombuffer(x))
+        return covariance, covariance.log_prior()
+
+    def _find_law(self, x: bytes, seen: DiagonalPotential) -> FieldLaw:
+        covariance, _ = self._found_covariance(x)
+        field = make_field(self._model.structure, covariance, self._sites, self._level)
+        return field._with(potential=seen).law(self._trend)
+
+
+def _key(x: FloatArray) -> bytes:
+    """Log hyperparameters to the digits that their exponentials keep."""
+    return np.round(x, _DIGITS).tobytes()
 
 
 @lru_cache(maxsize=32)

@@ -19,9 +19,9 @@ array([[0.8  ],
        [0.485]])
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,30 +30,31 @@ from scipy.linalg import solve_triangular
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_generator, new_key
+from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.dense_fields import (
-    column_log_normalizers,
+    explain_columns,
+    factor_columns,
     lower_root,
-    mean_columns,
-    predict_columns,
-    sample_columns,
+    solve_columns,
 )
+from pgmult.fields.compiled.softmax_fields import multiply_lower
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.inputs import as_inputs
-from pgmult.fields.priors.field import Field, FieldDraw, Process, Trend
+from pgmult.fields.priors.field import Field, FieldDraw, FieldLaw, Trend
 from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 
-__all__ = ["GaussianProcess", "IndependentFields"]
+__all__ = ["DenseLaw", "GaussianProcess"]
+
+_MOST_KEPT = 10**7  # numbers in the factors of all columns, 80 MB; else they are found anew
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianProcess(Process):
+class GaussianProcess(Field):
     """Independent columns with one covariance function, exactly, by dense linear algebra.
 
     Attributes
     ----------
     covariance, inputs, prior_mean, potential
-        As in every `pgmult.fields.priors.field.Process`.
+        As in every `pgmult.fields.priors.field.Field`.
 
     Raises
     ------
@@ -65,39 +66,25 @@ class GaussianProcess(Process):
     A draw costs O(n**3) once, for the prior, and O(m**3) a column, m the sites with J > 0.
     """
 
+    def law(self, trend: Trend) -> "DenseLaw":
+        """That of the columns with a trend added, and of its coefficients."""
+        return DenseLaw(self, trend)
+
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
-        return self.sample_with_trend(rng, self._no_trend())[0]
-
-    def sample_with_trend(
-        self, rng: np.random.Generator, trend: Trend
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of a trend, for the price of `sample`."""
         as_generator(rng)
-        features, centre, var = trend
+        if self.potential is not None:
+            return self._alone().sample(rng)
         root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
-        features = np.ascontiguousarray(features)
-        trend_cov = np.ascontiguousarray(var * features.T)
-        cov = self._cov()
-        if features.shape[1]:
-            cov = cov + np.einsum("if,fj->ij", features, trend_cov)
-        mean, J, h = self._columns()
-        beta, out = np.array(centre.T, order="C"), np.empty_like(J)
-        over_rows(
-            sample_columns, len(J), cov, root, mean, features, np.sqrt(var), J, h, new_key(rng),
-            trend_cov, beta, out, grain=1,
-        )  # fmt: skip
-        return np.ascontiguousarray(out.T), np.ascontiguousarray(beta.T)
+        noise = rng.standard_normal(self.shape)
+        out = np.empty_like(noise)
+        over_rows(multiply_lower, -(-len(noise) // 4), root, noise, out, grain=8)
+        out += self._means
+        return out
 
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""
-        if self.potential is None:
-            return np.array(self._means)
-        cov = self._cov()
-        mean, J, h = self._columns()
-        out = np.empty_like(J)
-        over_rows(mean_columns, len(J), cov, cov, mean, J, h, mean, out, grain=1)
-        return np.ascontiguousarray(out.T)
+        return np.array(self._means) if self.potential is None else self._alone().mean
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
         """Noise of the values, by a triangular root or, of a singular covariance, a symmetric one.
@@ -123,24 +110,7 @@ class GaussianProcess(Process):
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        return self.log_normalizer_with_trend(self._no_trend())
-
-    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
-        """The same, ``(num_columns,)``, with a trend added and integrated out."""
-        if self.potential is None:
-            return np.zeros(self.shape[1])
-        cov, (mean, J, h) = self._columns_with(trend)
-        out = np.empty(len(J))
-        over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
-        return out
-
-    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
-        """Means of the columns, a trend included, and of its coefficients."""
-        cov, (prior, J, h) = self._columns_with(trend)
-        out = np.array(np.broadcast_to(prior, J.shape))
-        over_rows(mean_columns, len(J), cov, cov, prior, J, h, prior, out, grain=1)
-        beta = trend.centre + trend.var * np.einsum("nf,cn->fc", trend.features, h - J * out)
-        return np.ascontiguousarray(out.T), beta
+        return self._alone().log_normalizers
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -150,14 +120,10 @@ class GaussianProcess(Process):
         The values at the sites are integrated out (Linderman, Johnson and Adams 2015, appendix B).
         """
         new, centre = self._new(new_inputs, new_mean)
-        cov, cross = self._cov(), self.covariance.cov(new, self.inputs)
-        mean, J, h = self._columns()
-        means, variances = np.empty((len(J), len(new))), np.empty((len(J), len(new)))
-        over_rows(
-            predict_columns, len(J), cov, cross, self.covariance.diagonal(new), mean, J, h,
-            np.ascontiguousarray(centre.T), means, variances, grain=1,
-        )  # fmt: skip
-        return np.ascontiguousarray(means.T), np.ascontiguousarray(variances.T)
+        law, cross = self._alone(), self.covariance.cov(new, self.inputs)
+        shift = law.pulled(cross, law.h - law.J * self._means)
+        left = self.covariance.diagonal(new)[:, None] - law.explained(cross)
+        return centre + shift, np.maximum(left, 0.0)
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -176,31 +142,73 @@ class GaussianProcess(Process):
         values = wider.sample(rng)
         return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
 
-    def _no_trend(self) -> Trend:
+    def _alone(self) -> "DenseLaw":
         n, columns = self.shape
-        return Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
+        return self.law(Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0))
 
     def _cov(self) -> FloatArray:
         return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
 
-    def _columns_with(
-        self, trend: Trend
-    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
-        """The covariance with a trend's added, and `_columns` around its centre."""
-        features = trend.features
-        if not features.shape[1]:
-            return self._cov(), self._columns()
-        cov = self._cov() + trend.var * np.einsum("if,jf->ij", features, features)
-        return cov, self._with(prior_mean=self._means + trend.at(trend.centre))._columns()
 
-    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means, J and h with a column in each row."""
-        if self.potential is None:
-            empty = np.zeros(self.shape[::-1])
-            return np.ascontiguousarray(self._means.T), empty, empty
-        parts = (self._means, self.potential.J, self.potential.h)
-        mean, J, h = (np.ascontiguousarray(part.T) for part in parts)
-        return mean, J, h
+class DenseLaw(FieldLaw):
+    """By one factor a column, found once."""
+
+    def __init__(self, field: GaussianProcess, trend: Trend):
+        super().__init__(field, trend)
+        cov, features = field._cov(), trend.features
+        if features.shape[1]:
+            cov = cov + trend.var * np.einsum("if,jf->ij", features, features)
+        self._prior_cov = cov
+        seen = np.flatnonzero(self.J.any(axis=1))
+        self._seen = slice(None) if len(seen) == len(cov) else seen
+        self._roots = np.sqrt(np.ascontiguousarray(self.J[self._seen].T))
+        self._cov = np.ascontiguousarray(cov[self._seen][:, self._seen])
+        columns, size = self._roots.shape
+        room = columns if columns * size**2 <= _MOST_KEPT else 0
+        self._factors = np.empty((room, size, size))
+        self._log_dets = np.empty(columns)
+        self._run(factor_columns, self._log_dets, self._factors)
+        across = np.concatenate([cov, trend.var * features.T])
+        self._across = np.ascontiguousarray(across[:, self._seen])
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The posterior covariance times g."""
+        return self._pulled(self._across, g)
+
+    @cached_property
+    def log_normalizers(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+        level = self._level + self.trend.at(self.trend.centre)
+        left = self.h - self.J * level
+        total = level * (self.h - 0.5 * self.J * level)
+        total = total + 0.5 * left * (self.mean[: len(level)] - level)
+        return np.asarray(total.sum(axis=0) - 0.5 * self._log_dets)
+
+    def variances(self, rng: np.random.Generator) -> FloatArray:
+        """Of the columns, ``(n, num_columns)``."""
+        return np.diagonal(self._prior_cov)[:, None] - self._explained(self._across[: len(self.J)])
+
+    def pulled(self, cross: FloatArray, g: FloatArray) -> FloatArray:
+        """What g at the sites moves values elsewhere by, of prior covariances with the sites."""
+        return self._pulled(np.ascontiguousarray(cross[:, self._seen]), g)
+
+    def explained(self, cross: FloatArray) -> FloatArray:
+        """By how much less values elsewhere vary, of prior covariances with the sites."""
+        return self._explained(np.ascontiguousarray(cross[:, self._seen]))
+
+    def _pulled(self, across: FloatArray, g: FloatArray) -> FloatArray:
+        out = np.empty((len(self._roots), len(across)))
+        pull = np.ascontiguousarray(g[: len(self.J)][self._seen].T)
+        self._run(solve_columns, self._factors, across, pull, out)
+        return np.ascontiguousarray(out.T)
+
+    def _explained(self, across: FloatArray) -> FloatArray:
+        out = np.empty((len(self._roots), len(across)))
+        self._run(explain_columns, self._factors, across, out)
+        return np.ascontiguousarray(out.T)
+
+    def _run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
+        over_rows(kernel, len(self._roots), self._cov, self._roots, *arguments, grain=1)
 
 
 @lru_cache(maxsize=4)  # a sweep asks for the same matrices several times
@@ -230,107 +238,3 @@ def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
             " no jitter is added; is it a distance that the family is not valid for?)"
         )
     return np.asarray(root)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IndependentFields(Field):
-    """Fields of one column each, side by side: columns with covariances of their own.
-
-    Attributes
-    ----------
-    fields : sequence of Field
-        One a column, at the same sites.
-    """
-
-    fields: Sequence[Field]
-
-    def condition(self, potential: DiagonalPotential) -> "IndependentFields":
-        """The posterior: this times `potential`, ``(n, num_columns)``."""
-        if potential.J.shape[-1] != len(self.fields):
-            raise ValueError(
-                f"the potential must have {len(self.fields)} columns, got {potential.J.shape}"
-            )
-        columns = (
-            DiagonalPotential(potential.J[:, [k]], potential.h[:, [k]])
-            for k in range(len(self.fields))
-        )
-        return IndependentFields(
-            [f.condition(column) for f, column in zip(self.fields, columns, strict=True)]
-        )
-
-    def _each(self, ask: Callable[[Field, int], Any]) -> Any:
-        """What each field says, side by side: an array, or several."""
-        said = [ask(field, k) for k, field in enumerate(self.fields)]
-        if not isinstance(said[0], tuple):
-            return np.concatenate(said, axis=-1)
-        return tuple(np.concatenate(parts, axis=-1) for parts in zip(*said, strict=True))
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the sites, ``(n, num_columns)``."""
-        return np.asarray(self._each(lambda f, k: f.sample(rng)))
-
-    def sample_with_trend(
-        self, rng: np.random.Generator, trend: Trend
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of a trend added to them."""
-        columns, beta = self._each(lambda f, k: f.sample_with_trend(rng, _column(trend, k)))
-        return columns, beta
-
-    def mean(self) -> FloatArray:
-        """Means at the sites, ``(n, num_columns)``."""
-        return np.asarray(self._each(lambda f, k: f.mean()))
-
-    def with_mean(self, mean: FloatArray) -> "IndependentFields":
-        """The same with another prior mean at the sites, ``(n, num_columns)``."""
-        return IndependentFields([f.with_mean(mean[:, [k]]) for k, f in enumerate(self.fields)])
-
-    @property
-    def whitens(self) -> bool:
-        """Whether all fields do."""
-        return all(field.whitens for field in self.fields)
-
-    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """The noise of each column."""
-        return np.asarray(self._each(lambda f, k: f.whiten(rng, values[:, [k]])))
-
-    def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``."""
-        return np.asarray(self._each(lambda f, k: f.colour(noise[:, [k]])))
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        return np.asarray(self._each(lambda f, k: f.log_normalizer()))
-
-    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
-        """The same, ``(num_columns,)``, with a trend added and integrated out."""
-        return np.asarray(self._each(lambda f, k: f.log_normalizer_with_trend(_column(trend, k))))
-
-    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
-        """Means of the columns, a trend included, and of its coefficients."""
-        mean, beta = self._each(lambda f, k: f.mean_with_trend(_column(trend, k)))
-        return mean, beta
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)`` each."""
-        means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        mean, var = self._each(lambda f, k: f.predict(new_inputs, means[k]))
-        return mean, var
-
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FieldDraw:
-        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
-        means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        return FieldDraw(*self._each(lambda f, k: f.draw(rng, new_inputs, means[k])))
-
-    def _new_means(self, new_mean: ArrayLike | None, num_new: int) -> Sequence[FloatArray | None]:
-        if new_mean is None:
-            return [None] * len(self.fields)
-        wide = np.broadcast_to(as_finite(new_mean, "new_mean"), (num_new, len(self.fields)))
-        return [wide[:, [k]] for k in range(len(self.fields))]
-
-
-def _column(trend: Trend, k: int) -> Trend:
-    return trend._replace(centre=trend.centre[:, [k]])

@@ -1,13 +1,14 @@
 """Gaussian laws of many independent functions at n inputs, times a diagonal potential: methods.
 
-`Field` lists the methods. A `Process` has one covariance function for all columns. The dense
-`pgmult.fields.GaussianProcess` computes each of them by itself; a `StructuredField` derives them
-all from one method, `_solve`.
+`Field` lists the methods, and `FieldLaw` those of the joint law of the columns and of the
+coefficients of a trend, as `pgmult.latent` moves them. The dense `pgmult.fields.GaussianProcess`
+has few factors to find for either; a `StructuredField` derives all from one method, `_solve`.
 """
 
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -25,14 +26,16 @@ __all__ = [
     "DrawnTrend",
     "Field",
     "FieldDraw",
-    "Process",
+    "FieldLaw",
     "Solved",
     "StructuredField",
+    "StructuredLaw",
     "Trend",
     "check_columns",
     "features_at",
 ]
 
+_DRAWS = 12  # that tell variances
 NOTHING = np.empty((0, 0))
 NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from
 
@@ -74,46 +77,40 @@ class Trend(NamedTuple):
         return np.asarray(np.einsum("nf,fc->nc", self.features, beta))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Field(Checked, ABC):
     """A Gaussian law of ``num_columns`` independent functions at n inputs.
 
     ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
     ``(m, num_columns)``. Left out, it is each column's prior mean at the inputs, which must then be
     the same at all of them.
+
+    Attributes
+    ----------
+    covariance : Covariance
+    inputs : array, ``(n, num_input_columns)``
+        One axis is taken for one column.
+    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
+    potential : DiagonalPotential, ``(n, num_columns)``, or None
+        Product of everything conditioned on.
     """
 
-    __slots__ = ()
+    covariance: Annotated[Covariance, as_covariance]
+    inputs: Annotated[FloatArray, as_inputs]
+    prior_mean: ArrayLike = 0.0
+    potential: DiagonalPotential | None = None
 
     @abstractmethod
-    def condition(self, potential: DiagonalPotential) -> "Field":
-        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
+    def law(self, trend: Trend) -> "FieldLaw":
+        """That of the columns with a trend added, and of its coefficients."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
 
     @abstractmethod
-    def sample_with_trend(
-        self, rng: np.random.Generator, trend: Trend
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of the coefficients of a trend added to them.
-
-        Costs little more than `sample`.
-
-        Returns
-        -------
-        columns : array, ``(n, num_columns)``
-            The trend included.
-        beta : array, ``(num_features, num_columns)``
-        """
-
-    @abstractmethod
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
-
-    @abstractmethod
-    def with_mean(self, mean: FloatArray) -> "Field":
-        """The same with another prior mean at the inputs, ``(n, num_columns)``."""
 
     @property
     def whitens(self) -> bool:
@@ -142,17 +139,6 @@ class Field(Checked, ABC):
         """
 
     @abstractmethod
-    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
-        """The same, ``(num_columns,)``, with a trend added and integrated out."""
-
-    @abstractmethod
-    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
-        """Means of the columns, a trend included, and of its coefficients; as `sample_with_trend`.
-
-        Costs as much as `log_normalizer_with_trend`.
-        """
-
-    @abstractmethod
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
@@ -163,26 +149,6 @@ class Field(Checked, ABC):
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the inputs and at new ones, and `predict` at the latter."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Process(Field):
-    """A field whose columns share a covariance function.
-
-    Attributes
-    ----------
-    covariance : Covariance
-    inputs : array, ``(n, num_input_columns)``
-        One axis is taken for one column.
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
-    """
-
-    covariance: Annotated[Covariance, as_covariance]
-    inputs: Annotated[FloatArray, as_inputs]
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
 
     def _complete(self) -> None:
         if 0 in self.inputs.shape:
@@ -205,10 +171,6 @@ class Process(Field):
         """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
         return self._with(potential=_combined(self.potential, potential, self._means))
 
-    def with_mean(self, mean: FloatArray) -> Self:
-        """The same with another prior mean at the inputs, ``(n, num_columns)``."""
-        return self._with(prior_mean=_as_prior_mean(mean, len(self.inputs)))
-
     @property
     def _means(self) -> FloatArray:
         return np.asarray(self.prior_mean)
@@ -223,6 +185,93 @@ class Process(Field):
                 f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
             )
         return new, _as_new_mean(new_mean, self._means, len(new), self.shape[1])
+
+
+class FieldLaw(ABC):
+    """The law of w: columns of a field with a trend added, and below them its coefficients.
+
+    Everything follows from the posterior covariance times a vector, by Matheron's rule: a draw is
+    one of the prior with an error of each site, moved to the mean given what both leave
+    unexplained. Arrays are ``(n + num_features, num_columns)``.
+
+    Parameters
+    ----------
+    field : Field
+        Its potential included.
+    trend : Trend
+    """
+
+    def __init__(self, field: Field, trend: Trend):
+        self.field, self.trend = field, trend
+        nothing = np.zeros(field.shape)
+        seen = field.potential or DiagonalPotential(nothing, nothing)
+        self.J, self.h = seen.J, seen.h
+        self._prior = field._with(potential=None, prior_mean=np.zeros_like(self.J))
+
+    @abstractmethod
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The posterior covariance times g, which is 0 where J is, and of the coefficients."""
+
+    @property
+    @abstractmethod
+    def log_normalizers(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """That of all columns."""
+        return float(self.log_normalizers.sum())
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Means of w."""
+        centre = self.trend.centre
+        return self._around(self._level, centre, np.zeros_like(self.J))
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw of w."""
+        errors = rng.standard_normal(self.J.shape)
+        beta = self._drawn_coefficients(rng)
+        return self._around(self.field._means + self._prior.sample(rng), beta, errors)
+
+    def variances(self, rng: np.random.Generator) -> FloatArray:
+        """Of the columns, ``(n, num_columns)``, from a few draws."""
+        draws = ((self.sample(rng) - self.mean)[: len(self.J)] for _ in range(_DRAWS))
+        return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
+
+    def white(self, rng: np.random.Generator, w: FloatArray) -> tuple[FloatArray, ...]:
+        """A draw of the noise that `colour` makes w of, given w: of field, trend and errors.
+
+        Given a draw of w, the field's own is any moved by as much as its draw of w is off, and
+        likewise coefficients and errors.
+        """
+        n, features = self.J.shape[0], self.trend.features
+        f, beta = self._prior.sample(rng), self._drawn_coefficients(rng)
+        errors = rng.standard_normal(self.J.shape)
+        off, off_beta = np.split(w - self._around(self.field._means + f, beta, errors), [n])
+        f = f + off - np.einsum("nf,fc->nc", features, off_beta)
+        return self._prior.whiten(rng, f), beta + off_beta, errors - np.sqrt(self.J) * off
+
+    def colour(self, noise: tuple[FloatArray, ...]) -> FloatArray:
+        """The w that noise stands for, here as at any other hyperparameters."""
+        of_field, beta, errors = noise
+        return self._around(self.field._means + self._prior.colour(of_field), beta, errors)
+
+    @property
+    def _level(self) -> FloatArray:
+        return np.broadcast_to(self.field._means, self.J.shape)
+
+    def _drawn_coefficients(self, rng: np.random.Generator) -> FloatArray:
+        centre = self.trend.centre
+        return np.asarray(centre + np.sqrt(self.trend.var) * rng.standard_normal(centre.shape))
+
+    def _around(self, f: FloatArray, beta: FloatArray, errors: FloatArray) -> FloatArray:
+        """Mean of w around f and coefficients, given the potential with errors."""
+        w = np.concatenate([f + self.trend.at(beta), beta])
+        g = np.zeros_like(w)
+        n = len(self.J)
+        g[:n] = self.h - np.sqrt(self.J) * errors - self.J * w[:n]
+        return np.asarray(w + self.solve(g))
 
 
 class DrawnTrend(NamedTuple):
@@ -269,7 +318,7 @@ class Solved(NamedTuple):
     coefficients: FloatArray = NOTHING
 
 
-class StructuredField(Process):
+class StructuredField(Field):
     """All methods of a field, derived from one, `_solve`."""
 
     __slots__ = ()
@@ -289,46 +338,9 @@ class StructuredField(Process):
         shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
         return np.asarray(shift + self._ask(log_normalizers=True).log_normalizers)
 
-    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
-        """The same, ``(num_columns,)``, with a trend added and integrated out.
-
-        Solves once more for each feature: the log normalizer is quadratic in the coefficients, with
-        the slope features'(h - J mean).
-        """
-        centre, var = trend.centre, trend.var
-        around = self._with(prior_mean=self._means + trend.at(centre))
-        if self.potential is None or not len(centre):
-            return around.log_normalizer()
-        J, h, level = self.potential.J, self.potential.h, around._means
-        solved = around._ask(log_normalizers=True, means=True)
-        out = solved.log_normalizers + np.sum(level * (h - 0.5 * J * level), axis=0)
-        precision, slope = around._slope_along(trend, level + solved.means)
-        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
-        out += 0.5 * np.sum(slope * shift, axis=1)
-        return np.asarray(out - 0.5 * np.linalg.slogdet(var * precision)[1])
-
-    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
-        """Means of the columns, a trend included, and of its coefficients."""
-        centre = trend.centre
-        around = self._with(prior_mean=self._means + trend.at(centre))
-        mean = around.mean()
-        if self.potential is None or not len(centre):
-            return mean, np.array(centre)
-        precision, slope = around._slope_along(trend, mean)
-        shift = np.asarray(np.linalg.solve(precision, slope[..., None])[..., 0].T, dtype=np.float64)
-        return around._with(prior_mean=around._means + trend.at(shift)).mean(), centre + shift
-
-    def _slope_along(self, trend: Trend, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Precision of the coefficients around these means, and the slope at the centre."""
-        assert self.potential is not None
-        features, J, h = trend.features, self.potential.J, self.potential.h
-        slope = np.einsum("nf,nc->cf", features, h - J * mean)
-        precision = np.empty((*slope.shape, features.shape[1]))
-        for f in range(features.shape[1]):
-            moved = self._with(prior_mean=self._means + features[:, [f]])
-            precision[:, :, f] = np.einsum("nf,nc->cf", features, J * (moved.mean() - mean))
-        precision = 0.5 * (precision + precision.transpose(0, 2, 1))
-        return precision + np.eye(features.shape[1]) / trend.var, slope
+    def law(self, trend: Trend) -> FieldLaw:
+        """That of the columns with a trend added, and of its coefficients."""
+        return StructuredLaw(self, trend)
 
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
@@ -337,18 +349,6 @@ class StructuredField(Process):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
         return np.asarray(self._means + self._ask(rng=as_generator(rng)).draws)
-
-    def sample_with_trend(
-        self, rng: np.random.Generator, trend: Trend
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of the coefficients of a trend added to them."""
-        features, centre, var = trend
-        noise = as_generator(rng).standard_normal(centre.T.shape)
-        drawn = DrawnTrend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
-        level = self._means + trend.at(centre)
-        solved = self._with(prior_mean=level)._ask(rng=rng, trend=drawn)
-        moved = np.einsum("nf,cf->nc", features, solved.coefficients)
-        return level + moved + solved.draws, np.asarray(centre + solved.coefficients.T)
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -377,6 +377,82 @@ class StructuredField(Process):
         if self.potential is None:
             return np.zeros(self.shape), np.zeros(self.shape)
         return self.potential.J, self.potential.h - self.potential.J * self._means
+
+
+class StructuredLaw(FieldLaw):
+    """By solving for the columns alone, once more for each feature: w is linear in coefficients."""
+
+    field: StructuredField
+
+    @property
+    def log_normalizers(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+        return self._found[0]
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Means of w."""
+        return self._found[1]
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The posterior covariance times g."""
+        moved = self._given(g[: len(self.J)]).mean()
+        return self._with_shift(moved, np.zeros_like(self.trend.centre), g[: len(self.J)])[0]
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw of w."""
+        features, centre, var = self.trend
+        noise = rng.standard_normal(centre.T.shape)
+        drawn = DrawnTrend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
+        level = self._level + self.trend.at(centre)
+        solved = self.field._with(prior_mean=level)._ask(rng=rng, trend=drawn)
+        moved = np.einsum("nf,cf->nc", features, solved.coefficients)
+        return np.concatenate([level + moved + solved.draws, centre + solved.coefficients.T])
+
+    @cached_property
+    def _found(self) -> tuple[FloatArray, FloatArray]:
+        """Log normalizers and means.
+
+        The log normalizer is quadratic in the coefficients, with the slope features'(h - J mean).
+        """
+        level = self._level + self.trend.at(self.trend.centre)
+        solved = self.field._with(prior_mean=level)._ask(log_normalizers=True, means=True)
+        w, gain = self._with_shift(level + solved.means, self.trend.centre, self.h)
+        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
+        return plain + solved.log_normalizers + gain, w
+
+    @cached_property
+    def _along(self) -> tuple[FloatArray, FloatArray]:
+        """How means move with each coefficient, and the precision of the coefficients."""
+        features = self.trend.features
+        still = self._given(np.zeros_like(self.J))
+        size = features.shape[1]
+        moves = np.empty((size, *self.J.shape))
+        for f in range(size):
+            moves[f] = still._with(prior_mean=np.repeat(features[:, [f]], still.shape[1], 1)).mean()
+        precision = np.einsum("nf,gnc->cfg", features, self.J * moves)
+        return moves, 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(size) / (
+            self.trend.var
+        )
+
+    def _given(self, h: FloatArray) -> StructuredField:
+        """Around 0, by another h."""
+        return self.field._with(
+            prior_mean=np.zeros_like(self.J), potential=DiagonalPotential(self.J, h)
+        )
+
+    def _with_shift(
+        self, psi: FloatArray, centre: FloatArray, h: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """W, from means where the coefficients are at their centre, and what that adds to log Z."""
+        if not len(centre):
+            return psi, np.zeros(psi.shape[1])
+        moves, precision = self._along
+        slope = np.einsum("nf,nc->cf", self.trend.features, h - self.J * psi)
+        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
+        gain = 0.5 * np.sum(slope * shift, axis=1)
+        gain -= 0.5 * np.linalg.slogdet(self.trend.var * precision)[1]
+        return np.concatenate([psi + np.einsum("fnc,cf->nc", moves, shift), centre + shift.T]), gain
 
 
 def features_at(cells: IntArray, num_cells: int, trend: DrawnTrend | None) -> FloatArray:

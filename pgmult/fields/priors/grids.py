@@ -86,7 +86,7 @@ class GridProcess(StructuredField):
     covariance : Covariance
         A product with factors that look at different columns: see the module.
     inputs, prior_mean, potential
-        As in every `pgmult.fields.priors.field.Process`.
+        As in every `pgmult.fields.priors.field.Field`.
     tolerance : float
         Root mean square error of a draw or mean, in posterior standard deviations.
     max_iterations : int

@@ -56,7 +56,7 @@ class InducingProcess(StructuredField):
     covariance : Covariance
         What is approximated; any.
     inputs, prior_mean, potential
-        As in every `pgmult.fields.priors.field.Process`.
+        As in every `pgmult.fields.priors.field.Field`.
     num_points : int
         How many inducing points at most; fewer where residuals vanish.
     points : array, ``(m, num_input_columns)``

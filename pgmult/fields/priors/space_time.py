@@ -28,7 +28,7 @@ array([[0.693, 0.503, 0.458]])
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -49,8 +49,10 @@ from pgmult.fields.priors.field import (
     NOTHING,
     Asked,
     DrawnTrend,
+    FieldLaw,
     Solved,
     StructuredField,
+    StructuredLaw,
     Trend,
     check_columns,
     features_at,
@@ -134,7 +136,7 @@ class SpaceTimeProcess(StructuredField):
     covariance : Covariance
         See the module: a time factor times anything over the other columns, or a sum of those.
     inputs, prior_mean, potential
-        As in every `pgmult.fields.priors.field.Process`.
+        As in every `pgmult.fields.priors.field.Field`.
     time : int, optional
         The column of the inputs that is time; by default the one with the most values among those
         in which the covariance is Markov.
@@ -185,25 +187,9 @@ class SpaceTimeProcess(StructuredField):
         parts = innovations(chain, *seen, _ROUNDING)
         over_rows(carry_columns, len(noise), whiten, chain, parts, noise, values, grain=1)
 
-    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
-        """The same, ``(num_columns,)``, with a trend added and integrated out, in one pass."""
-        if self.potential is None or not len(trend.centre):
-            return self._with(prior_mean=self._means + trend.at(trend.centre)).log_normalizer()
-        J, h, level = self.potential.J, self.potential.h, self._means + trend.at(trend.centre)
-        around = self._with(prior_mean=level)
-        solved = around._ask(log_normalizers=True, trend=self._centred_trend(trend))
-        return np.asarray(np.sum(level * (h - 0.5 * J * level), axis=0) + solved.log_normalizers)
-
-    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
-        """Means of the columns, a trend included, and of its coefficients, in one pass."""
-        around = self._with(prior_mean=self._means + trend.at(trend.centre))
-        solved = around._ask(means=True, trend=self._centred_trend(trend))
-        shift = solved.coefficients.T
-        return around._means + trend.at(shift) + solved.means, np.asarray(trend.centre + shift)
-
-    def _centred_trend(self, trend: Trend) -> DrawnTrend:
-        features = np.ascontiguousarray(trend.features)
-        return DrawnTrend(features, trend.var, np.zeros(trend.centre.T.shape))
+    def law(self, trend: Trend) -> FieldLaw:
+        """That of the columns with a trend added, and of its coefficients."""
+        return _Law(self, trend)
 
     def _cells(self, new: FloatArray) -> _Cells:
         """Where the inputs stand, and after them the new ones."""
@@ -288,6 +274,32 @@ class SpaceTimeProcess(StructuredField):
         return Solved(
             log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0), coefficients
         )
+
+
+class _Law(StructuredLaw):
+    """With the trend in one pass."""
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The posterior covariance times g."""
+        solved = self._passed(self._given(g[: len(self.J)]), means=True)
+        return self._joined(solved, np.zeros_like(self.J), np.zeros_like(self.trend.centre))
+
+    @cached_property
+    def _found(self) -> tuple[FloatArray, FloatArray]:
+        level = self._level + self.trend.at(self.trend.centre)
+        around = self.field._with(prior_mean=level)
+        solved = self._passed(around, means=True, log_normalizers=True)
+        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
+        return plain + solved.log_normalizers, self._joined(solved, level, self.trend.centre)
+
+    def _passed(self, field: StructuredField, **asked: bool) -> Solved:
+        features, centre, var = self.trend
+        centred = DrawnTrend(np.ascontiguousarray(features), var, np.zeros(centre.T.shape))
+        return field._ask(trend=centred, **asked)
+
+    def _joined(self, solved: Solved, level: FloatArray, centre: FloatArray) -> FloatArray:
+        shift = solved.coefficients.T
+        return np.concatenate([level + self.trend.at(shift) + solved.means, centre + shift])
 
 
 @lru_cache(maxsize=8)  # every value of hyperparameters asks for it

@@ -3,26 +3,24 @@
 import numpy as np
 import pytest
 
-from pgmult import DiagonalPotential
 from pgmult.fields.models import multinomial_gp as gp_model
-from pgmult.fields.models.approximation import Approximation
-from pgmult.latent.hyperparameters import Guess
+from pgmult.latent.approximation import Approximation
+from pgmult.latent.hyperparameters import Leaning
 
 
-@pytest.fixture
-def any_approximation(monkeypatch):
+@pytest.fixture(params=[0.3, 9.0], ids=["near", "far"])
+def any_approximation(request, monkeypatch):
     """Half of the curvature at 0 everywhere, and any law of hyperparameters: a bad one will do.
 
-    A good one hides what is missing, and the search for it is most of a tiny sweep.
+    A good one hides what is missing, and the search for it is most of a tiny sweep. The moves are
+    those that are made where it is said to be near, leaps and turns, or far, carries and swings.
     """
 
-    def found(model, data):
-        start = model.start(data)
-        guess = Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
-        taken, reaching = model.binomials(data)
-        potential = DiagonalPotential(reaching / 8.0, taken - reaching / 2.0)
-        nothing = np.zeros_like(taken)
-        spread = np.full(taken.shape[1], 0.3)
-        return Approximation(potential, guess, spread, nothing, nothing + 1.0)
+    def found(family, rows):
+        start = family.start()
+        guess = Leaning(start, 0.4 * np.eye(len(start)), np.zeros(len(start)))
+        J, h = rows.trials / 8.0 + 1e-6, rows.successes - rows.trials / 2.0
+        return Approximation(J, h, family.absorb(J, h), guess, request.param)
 
-    monkeypatch.setattr(gp_model, "approximation", found)
+    monkeypatch.setattr(gp_model, "approximate", found)
+    return request.param

@@ -137,27 +137,6 @@ def test_chains_that_differ_are_not_praised():
     assert "Do not rely on this yet" in report(apart, data=data, title="t").verdict[-1]
 
 
-def test_what_polya_gamma_sweeps_leave_is_named():
-    years = np.repeat(np.arange(1990.0, 1996.0), 3)
-    births = np.tile([5000, 5000, 0], 6)
-    births[2] = 2
-    table = {"year": years, "name": ["A", "B", "Rare"] * 6, "n": births}
-    data = field_of(table, inputs="year", category="name", count="n")
-
-    def told(method):
-        model = MultinomialGP(9.0 * Matern(0.5, 5.0), method=method)
-        psi = np.random.default_rng(0).normal([0.0, 8.0], 0.1, (2, 100, 6, 2))
-        posterior = pgmult.Posterior(
-            {"psi": psi}, dims={"psi": model.dims["psi"]}, origin=Origin.of(model, data)
-        )
-        return report(posterior, data=data, title="t").sections[-1].sentences
-
-    (slow,) = (said for said in told("polya_gamma") if "hardly move" in said)
-    assert "category B at" in slow or "category Rare at" in slow
-    assert 'take method="slice" or "auto"' in slow
-    assert not [said for said in told("auto") if "hardly move" in said]
-
-
 def test_a_map_is_drawn_where_places_are_states():
     data, _ = field()
     found = report(drawn(data), data=data, title="t", tiles={"east": "NY", "west": "CA"})

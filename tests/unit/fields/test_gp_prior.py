@@ -9,7 +9,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.compiled.dense_fields import lower_root
 from pgmult.fields.covariances import Constant, Linear, Matern, SquaredExponential, White
 from pgmult.fields.covariances.base import Covariance
-from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
+from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Trend
 
 RNG = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_a_trend_is_drawn_along_with_the_columns():
         DiagonalPotential(np.tile(J[:, :1], draws), np.tile(h[:, :1], draws))
     )
     trend = Trend(features, np.tile(centre, draws), var)
-    psi, beta = field.sample_with_trend(np.random.default_rng(10), trend)
+    drawn = field.law(trend).sample(np.random.default_rng(10))
     both = np.concatenate([features, np.eye(2)])  # of the coefficients, as (psi, beta)
     cov = var * both @ both.T
     cov[:N, :N] += COVARIANCE.cov(INPUTS)
@@ -95,7 +95,6 @@ def test_a_trend_is_drawn_along_with_the_columns():
     precision[:N], tilt[:N] = J[:, 0], h[:, 0]
     posterior = np.linalg.solve(np.eye(N + 2) + cov * precision, cov)
     expected = mean + posterior @ (tilt - precision * mean)
-    drawn = np.concatenate([psi, beta])
     errors = (drawn.mean(axis=1) - expected) / np.sqrt(np.diagonal(posterior) / draws)
     assert np.abs(errors).max() < 4.5
     for k in range(N + 2):
@@ -155,29 +154,6 @@ def test_roots(n):
     assert failed == -1
     np.testing.assert_array_equal(root, np.tril(root))
     np.testing.assert_allclose(root @ root.T, low @ low.T, atol=1e-11 * n)
-
-
-def test_columns_with_covariances_of_their_own():
-    covariances = [COVARIANCE, SquaredExponential(0.7), Matern(0.5) + White(0.1)]
-    fields = IndependentFields(
-        [GaussianProcess(c, INPUTS, MEAN[:, k]) for k, c in enumerate(covariances)]
-    )
-    potential = DiagonalPotential(J[:, :3], h[:, :3])
-    seen = fields.condition(potential)
-    means, variances = seen.predict(NEW, NEW_MEAN[:, :3])
-    assert seen.sample(np.random.default_rng(9)).shape == (N, 3)
-    assert seen.draw(np.random.default_rng(9), NEW, 0.0).new_values.shape == (4, 3)
-    for k, covariance in enumerate(covariances):
-        alone = GaussianProcess(covariance, INPUTS, MEAN[:, k]).condition(
-            DiagonalPotential(J[:, [k]], h[:, [k]])
-        )
-        np.testing.assert_array_equal(seen.mean()[:, [k]], alone.mean())
-        assert seen.log_normalizer()[k] == alone.log_normalizer()[0]
-        expected = alone.predict(NEW, NEW_MEAN[:, [k]])
-        np.testing.assert_array_equal(means[:, [k]], expected[0])
-        np.testing.assert_array_equal(variances[:, [k]], expected[1])
-    with pytest.raises(ValueError, match="must have 3 columns"):
-        fields.condition(DiagonalPotential(J, h))
 
 
 @dataclass(frozen=True, eq=False)

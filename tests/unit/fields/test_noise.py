@@ -5,17 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.models import multinomial_gp as gp_model
-from pgmult.fields.models.approximation import Approximation
-from pgmult.fields.models.multinomial_gp import MultinomialGPState
-from pgmult.fields.priors.dense import IndependentFields
+from pgmult.fields.models.sticks import Sticks
+from pgmult.fields.priors.field import FieldLaw
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.structures import make_field
-from pgmult.latent.hyperparameters import Guess
-from pgmult.testing import mutant, rejects
+from pgmult.latent.approximation import rough
+from pgmult.testing import rejects
 
 WHOLE = np.array([[t, s] for t in (0.0, 1.0, 2.5, 3.0) for s in (0.0, 1.0, 2.0)])
 ORDER = np.random.default_rng(0).permutation(12)
@@ -35,20 +33,6 @@ CASES = [  # a grid's covariance is a product over two axes
     for kind in COVARIANCES
     if structure != "grid" or kind in ("product", "nearly singular")
 ]
-
-
-@pytest.fixture
-def rough_approximation(monkeypatch):
-    """Half of the curvature at 0 everywhere; nowhere a count, nothing."""
-
-    def found(model, data):
-        start, (taken, reaching) = model.start(data), model.binomials(data)
-        potential = DiagonalPotential(reaching / 8.0, taken - reaching / 2.0)
-        none = np.zeros_like(taken)
-        guess = Guess(start, np.tile(0.3 * np.eye(start.shape[1]), (len(start), 1, 1)))
-        return Approximation(potential, guess, none[0], none, none + 1.0)
-
-    monkeypatch.setattr(gp_model, "approximation", found)
 
 
 def field_of(structure, covariance, inputs):
@@ -82,16 +66,11 @@ def test_noise_makes_the_prior_and_values_tell_their_noise(structure, kind, wher
     assert np.abs(noise.mean(axis=1)).max() < 5.0 / np.sqrt(noise.shape[1])
 
 
-def test_columns_of_their_own_covariances():
-    fields = [make_field("dense", var * Matern(0.5, 2.0, active=[0]), WHOLE) for var in (1.0, 4.0)]
-    both, rng = IndependentFields(fields), np.random.default_rng(4)
-    noise = both.whiten(rng, both.sample(rng))
-    np.testing.assert_allclose(both.colour(noise)[:, 1], fields[1].colour(noise[:, [1]])[:, 0])
-    assert both.whitens
-
-
-def test_a_large_grid_with_gaps_has_no_noise_at_hand(monkeypatch, rough_approximation):
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_large_grid_with_gaps_has_no_noise_at_hand(monkeypatch):
+    """Hyperparameters then move given Pólya-gamma variables."""
     monkeypatch.setattr("pgmult.fields.priors.grids._MOST_WHITENED", 7)
+    monkeypatch.setattr(gp_model, "approximate", lambda *of: replace(rough(*of), spread=9.0))
     assert GridProcess(COVARIANCES["product"], INPUTS["whole"]).whitens
     assert not GridProcess(COVARIANCES["product"], INPUTS["with gaps"]).whitens
     data = as_field(INPUTS["with gaps"], np.tile([3, 1], (8, 1)))
@@ -101,44 +80,47 @@ def test_a_large_grid_with_gaps_has_no_noise_at_hand(monkeypatch, rough_approxim
     assert (model.step(rng, state, data).hyperparameters != state.hyperparameters).all()
 
 
-# ------------------------------------------------------------------ of an approximation
+# ------------------------------------------------------------------ given a potential
 
 COUNTS = np.random.default_rng(5).multinomial(9, [0.6, 0.3, 0.1], size=8)
 DATA = as_field(INPUTS["with gaps"], COUNTS, new_inputs=[[4.0, 1.0]])
 MODEL = MultinomialGP(COVARIANCES["product"], structure="state_space", mean="linear")
 
 
+def laws_of(model):
+    """The family of both sticks, a potential, hyperparameters and others."""
+    family = Sticks(model, DATA, slice(0, 2))
+    taken, reaching = (each[family.seen] for each in model.binomials(DATA))
+    seen = family.absorb(reaching / 8.0, taken - reaching / 2.0)
+    start = family.start()
+    return family, seen, start, start + 0.4 * np.random.default_rng(6).standard_normal(len(start))
+
+
 def check_law_and_way_back(model):
-    """Noise makes the assembled Gaussian at other hyperparameters, and psi its own noise."""
-    rng = np.random.default_rng(6)
-    state = model.prior(rng, DATA)
-    noise = model._noise_of(rng, state, DATA)
-    psi, beta = model._rebuilt(np.log(state.hyperparameters), noise, DATA)
-    np.testing.assert_allclose(psi, state.psi, atol=1e-8)
-    np.testing.assert_allclose(beta, state.beta, atol=1e-8)
-    theta = np.log(state.hyperparameters) + 0.4 * rng.standard_normal(state.hyperparameters.shape)
-    trend, potential = model.trend(DATA), model.approximation(DATA).potential
-    covs = [model.law.with_log_params(row).cov(DATA.sites) for row in theta]
-    F, num_features = trend.features, len(trend.centre)
-    sizes = [part.shape[0] for part in noise]
-    units = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    """Noise makes the assembled Gaussian at other hyperparameters, and w its own noise."""
+    family, seen, here, there = laws_of(model)
+    rng, law = np.random.default_rng(7), family.at(here, seen)
+    nothing = family.absorb(*np.zeros((2, *family.shape)))
+    w = family.at(here, nothing).sample(rng)
+    noise = law.white(rng, w)
+    np.testing.assert_allclose(law.colour(noise), w, atol=1e-8)
+    law = family.at(there, seen)
+    sizes = [len(part) for part in noise]
+    trend = model.trend(DATA)
     still = [np.zeros_like(noise[0]), trend.centre, np.zeros_like(noise[2])]
+    units = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     scale = [1.0, np.sqrt(trend.var), 1.0]
-
-    def made(parts):
-        return np.concatenate(model._rebuilt(theta, parts, DATA))
-
-    mean = made(still)
+    mean = law.colour(still)
     root = np.empty((len(mean), sum(sizes), 2))
     for i in range(sum(sizes)):
         parts = [a + s * u[i][:, None] for a, s, u in zip(still, scale, units, strict=True)]
-        root[:, i] = made(parts) - mean
+        root[:, i] = law.colour(parts) - mean
+    K, F = model.law.with_log_params(there).cov(DATA.sites), trend.features
+    joint = trend.var * np.concatenate([F, np.eye(F.shape[1])])
+    joint = joint @ np.concatenate([F, np.eye(F.shape[1])]).T
+    joint[: len(K), : len(K)] += K
     for k in range(2):
-        K = covs[k % len(covs)]
-        joint = np.block([[K + trend.var * F @ F.T, trend.var * F],
-                          [trend.var * F.T, trend.var * np.eye(num_features)]])  # fmt: skip
-        J = np.concatenate([potential.J[:, k], np.zeros(num_features)])
-        h = np.concatenate([potential.h[:, k], np.zeros(num_features)])
+        J, h = (np.append(part[:, k], np.zeros(F.shape[1])) for part in (seen.J, seen.h))
         centre = np.concatenate([F @ trend.centre[:, k], trend.centre[:, k]])
         cov = np.linalg.solve(np.eye(len(J)) + joint * J, joint)
         np.testing.assert_allclose(root[..., k] @ root[..., k].T, cov, atol=1e-7)
@@ -146,33 +128,25 @@ def check_law_and_way_back(model):
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_noise_makes_the_approximation_at_any_hyperparameters(structure, rough_approximation):
+def test_noise_makes_the_law_at_any_hyperparameters(structure):
     check_law_and_way_back(replace(MODEL, structure=structure))
 
 
-def test_each_stick_may_have_its_own_hyperparameters(rough_approximation):
-    check_law_and_way_back(replace(MODEL, shared=False))
+def test_laws_that_forget_the_errors_of_the_noise_are_refused(monkeypatch):
+    right = FieldLaw.colour
+    monkeypatch.setattr(
+        FieldLaw, "colour", lambda self, noise: right(self, (*noise[:2], 0.0 * noise[2]))
+    )
+    rejects(check_law_and_way_back, MODEL)
 
 
-def test_fields_without_their_own_noise_are_refused(rough_approximation):
-    def unmoved(self, theta, noise, data):
-        of_field, beta, errors = noise
-        old, new = (MODEL.field(at, np.zeros_like(beta), data) for at in (MODEL.start(data), theta))
-        return MODEL._posterior_mean(new, old.colour(of_field), beta, errors, data)
-
-    rejects(check_law_and_way_back, mutant(MODEL, _rebuilt=unmoved))
-
-
-def test_noise_of_draws_of_the_approximation_is_white(rough_approximation):
-    """Of psi and beta that have its law; psi alone says little of some of the noise."""
-    rng, theta = np.random.default_rng(7), MODEL.start(DATA)
-    trend, potential = MODEL.trend(DATA), MODEL.approximation(DATA).potential
+def test_noise_of_draws_is_white():
+    """Of w that have the law; psi alone says little of some of the noise."""
+    family, seen, x, _ = laws_of(MODEL)
+    rng, trend, law = np.random.default_rng(7), MODEL.trend(DATA), family.at(x, seen)
     found = []
     for _ in range(200):
-        beta, psi = MODEL.sample_sticks(rng, theta, potential, DATA)
-        of_field, beta, errors = MODEL._noise_of(
-            rng, MultinomialGPState(psi, beta, np.exp(theta)), DATA
-        )
+        of_field, beta, errors = law.white(rng, law.sample(rng))
         beta = (beta - trend.centre) / np.sqrt(trend.var)
         found.append(np.concatenate([of_field, beta, errors]))
     noise = np.concatenate(found, axis=1)

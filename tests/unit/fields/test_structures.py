@@ -11,8 +11,8 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors import structures as choices
-from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
-from pgmult.fields.priors.field import Field, Trend
+from pgmult.fields.priors.dense import GaussianProcess
+from pgmult.fields.priors.field import Trend
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
@@ -98,9 +98,7 @@ def test_refuses_unknown_structures():
 FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the grid
 FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
 CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
-structures = pytest.mark.parametrize(
-    "structure", ["dense", "a field a column", STATE_SPACE, GRIDS, "inducing_points"]
-)
+structures = pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, "inducing_points"])
 
 
 def law_with_trend(J, h, prior_mean):
@@ -117,18 +115,14 @@ def law_with_trend(J, h, prior_mean):
 
 
 def conditioned_field(structure, J, h):
-    if structure == "a field a column":
-        prior: Field = IndependentFields([make_field("dense", MARKOV, FEW, 0.3)] * J.shape[1])
-    else:
-        prior = make_field(structure, MARKOV, FEW, 0.3)
-    return prior.condition(DiagonalPotential(J, h))
+    return make_field(structure, MARKOV, FEW, 0.3).condition(DiagonalPotential(J, h))
 
 
 def draw_with_trend(structure, J, h, seed=0):
     """Values and coefficients below each other; a column for each of J."""
     field = conditioned_field(structure, J, h)
     trend = Trend(FEATURES, np.tile(CENTRE, J.shape[1]), TREND_VAR)
-    return np.concatenate(field.sample_with_trend(np.random.default_rng(seed), trend))
+    return field.law(trend).sample(np.random.default_rng(seed))
 
 
 @structures
@@ -137,7 +131,8 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
     J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
     J[4], h[4] = 0.0, 0.0
     field = conditioned_field(structure, J, h)
-    got = field.log_normalizer_with_trend(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
+    law = field.law(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
+    got = law.log_normalizers
     cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
     mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
     for c in range(2):
@@ -147,8 +142,25 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
         expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
         expected -= 0.5 * np.linalg.slogdet(system)[1]
         np.testing.assert_allclose(got[c], expected, atol=1e-8)
-    alone = field.log_normalizer_with_trend(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR))
+    assert law.log_evidence == pytest.approx(got.sum())
+    alone = field.law(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)).log_normalizers
     np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
+
+
+@structures
+def test_means_and_solves_with_a_trend_are_of_the_assembled_gaussian(structure):
+    rng = np.random.default_rng(4)
+    J, h, g = rng.gamma(1.0, size=(9, 2)), *rng.standard_normal((2, 9, 2))
+    J[4], h[4], g[4] = 0.0, 0.0, 0.0
+    law = conditioned_field(structure, J, h).law(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
+    solved = law.solve(np.concatenate([g, np.zeros((2, 2))]))
+    for c in range(2):
+        mean, cov = law_with_trend(J[:, c], h[:, c], 0.3)
+        np.testing.assert_allclose(law.mean[:, c], mean, atol=1e-8)
+        np.testing.assert_allclose(solved[:, c], cov[:, :9] @ g[:, c], atol=1e-8)
+        if structure == "dense":
+            var = law.variances(rng)[:, c]
+            np.testing.assert_allclose(var, np.diagonal(cov)[:9], atol=1e-10)
 
 
 @structures
@@ -184,6 +196,6 @@ def test_features_must_agree_where_inputs_do(structure):
         DiagonalPotential(np.ones((4, 1)), np.zeros((4, 1)))
     )
     with pytest.raises(ValueError, match="must agree where inputs are equal"):
-        field.sample_with_trend(
-            np.random.default_rng(0), Trend(np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0)
+        field.law(Trend(np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0)).sample(
+            np.random.default_rng(0)
         )

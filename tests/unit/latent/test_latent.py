@@ -6,10 +6,10 @@ from scipy import linalg, sparse, stats
 
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import approximate, rough
+from pgmult.latent.approximation import _matching, approximate, rough
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
-from pgmult.latent.moves import Point, carry, interweave, leap, swing
+from pgmult.latent.moves import Point, carry, interweave, leap, swing, turn
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
 from pgmult.variational.sites import CountSite, LogisticSite
@@ -241,6 +241,50 @@ def test_the_approximation_is_near(rows):
     assert approximate(family, rows).spread == found.spread
 
 
+def test_columns_are_rows_of_their_own(rng):
+    site = LogisticSite(
+        1.0 * rng.integers(0, 9, size=(6, 3)), 1.0 * rng.integers(8, 20, size=(6, 3))
+    )
+    psi = rng.standard_normal((6, 3))
+    alone = [LogisticSite(site.successes[:, k], site.trials[:, k]) for k in range(3)]
+    for k, column in enumerate(alone):
+        assert site.total(psi)[k] == pytest.approx(column.total(psi[:, k]))
+        np.testing.assert_array_equal(site.slope(psi)[:, k], column.slope(psi[:, k]))
+
+
+def test_matching_sites_match_moments(rng):
+    """A Gaussian law of each predictor, with the likelihood or with the site in its place."""
+    rows = LogisticSite(
+        np.array([[0.0, 900.0], [1.0, 3.0]]), np.array([[900.0, 950.0], [2.0, 9.0]])
+    )
+    cavity, mean = 0.7 + rng.random((2, 2)), rng.standard_normal((2, 2)) - 1.0
+    J, h = np.ones((2, 2)), -np.ones((2, 2))
+    for _ in range(60):
+        precision = cavity + J
+        at = (cavity * mean + h) / precision
+        J, h = _matching(rows, J, h, at, 1.0 / precision)
+    precision = cavity + J
+    at = (cavity * mean + h) / precision
+    psi = at + precision**-0.5 * np.linspace(-12.0, 12.0, 4001)[:, None, None]
+    log_density = rows.value(psi) - 0.5 * cavity * (psi - mean) ** 2
+    weights = np.exp(log_density - log_density.max(axis=0))
+    weights /= weights.sum(axis=0)
+    centre = (weights * psi).sum(axis=0)
+    np.testing.assert_allclose(at, centre, atol=1e-4)
+    var = (weights * (psi - centre) ** 2).sum(axis=0)
+    np.testing.assert_allclose(1.0 / precision, var, rtol=1e-3)
+
+
+def test_a_site_that_is_right_stays_whatever_the_variance():
+    """Where the likelihood is nearly Gaussian."""
+    taken, reaching = np.full(1, 4e8), np.full(1, 1e9)
+    psi, J = np.log(taken / (reaching - taken)), taken * (1.0 - taken / reaching)
+    for factor in (0.3, 1.0, 3.0):
+        found = _matching(LogisticSite(taken, reaching), J, J * psi, psi, factor / J)
+        np.testing.assert_allclose(found[0], J, rtol=1e-3)
+        np.testing.assert_allclose(found[1] / found[0], psi, rtol=1e-6)
+
+
 class Gaussian:
     """Rows whose likelihood is a potential: nothing is left to correct."""
 
@@ -283,7 +327,7 @@ def test_moves_change_no_input(rng, rows):
     x = family.start()
     point = Point.of(x, family.at(x, found.seen).sample(rng), family, found)
     before = [point.x.copy(), point.w.copy(), point.psi.copy()]
-    for move in (interweave, leap, carry, swing):
+    for move in (interweave, leap, carry, swing, turn):
         new = move(rng, point, family, rows, found)
         np.testing.assert_allclose(new.psi, family.predictor(new.w), atol=1e-12)
         np.testing.assert_allclose(new.law.mean, family.at(new.x, found.seen).mean, rtol=1e-9)
