@@ -154,8 +154,8 @@ MODELS = {
         fields.MultinomialGP(0.5 * Matern(0.5, 5.0), overdispersion=0.05, mean="linear"),
         series(),
     ),
-    "MultinomialGP polya_gamma": lambda: (
-        fields.MultinomialGP(0.5 * SquaredExponential(4.0), method="polya_gamma"),
+    "MultinomialGP smooth": lambda: (
+        fields.MultinomialGP(0.5 * SquaredExponential(4.0)),
         series(),
     ),
     "MultinomialGP own": lambda: (

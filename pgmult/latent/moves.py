@@ -111,7 +111,6 @@ def turn(
 ) -> Point:
     """An elliptical slice of each column of the weights."""
 
-
     def in_place(columns: FloatArray) -> FloatArray:
         return columns.T.reshape(point.w.shape)
 

@@ -4,7 +4,8 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
 
     python tests/benchmarks/gaussian_processes.py small                   # ours, then NUTS
     python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
-    python tests/benchmarks/gaussian_processes.py updates
+    python tests/benchmarks/gaussian_processes.py moves
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py fresh --nuts
     python tests/benchmarks/gaussian_processes.py small --seeds 0 1 2 --methods sbm_learned
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py mixing
@@ -19,19 +20,18 @@ of time in 20 sines (Riutort-Mayol et al. 2023).
 
 `mixing`: effective draws a sweep and a processor second of psi where counts reach, of the empty
 cells among them and of the logarithms of the hyperparameters: full counts over a century, balanced
-counts, one rare category along a chain. "default" names no method.
+counts, one rare category along a chain.
 
 `chain`: the rare category along a chain, hyperparameters sampled, beside NUTS of the same model,
 whitened: effective draws a processor second of psi and of the logarithms of the hyperparameters,
 start, tuning and compilation included, and how many standard errors the means are apart.
 
-`updates`: ways to move hyperparameters, each between slices of psi: effective draws an update and a
-processor second, means and standard deviations. "carried" is what `MultinomialGP` does; "omega" is
-given Pólya-gamma variables; "psi" given psi alone, "noise" given the noise of the prior and the
-counts, "interwoven" one after the other (Yu and Meng 2011), "fresh" as carried, but psi drawn anew,
-the mean over a few draws of what the approximation lacks in the ratio (pseudo-marginal). "ideal" is
-the chain of the approximation alone, psi integrated out, which no exact update can be expected to
-beat.
+`moves`: effective draws a move and a processor second of each move by itself, see
+`pgmult.latent.moves`: of psi, least and median, and of the logarithms of the hyperparameters.
+
+`fresh`: small fields, 40 uneven years with four categories, five counts of 10,000, and 5 places in
+12 years; `--nuts` as well by numpyro's NUTS of the same model, whitened (500 draws to tune, not
+counted).
 
 `scale`: 200 boys' names in all states, 1960 to 2013, 50 births a cell and all of them. Processor
 seconds of a whole sweep of `MultinomialGP` at fixed hyperparameters (the best of `--sweeps`), with
@@ -44,15 +44,14 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import numpy as np
 
 import pgmult
-from pgmult import DiagonalPotential
 from pgmult.datasets.names import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential
-from pgmult.latent.hyperparameters import sample_hyperparameters
+from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
@@ -213,14 +212,12 @@ def mixing(options):
     for name in options.data:
         data = MIXING[name]()
         print(f"{name}: {data}", flush=True)
-        for method in options.methods:
-            more = {} if method == "default" else {"method": method}
-            for kind in options.hyperparameters:
-                model = pgmult.fields.MultinomialGP(
-                    law_of(data), structure=options.structure, hyperparameters=kind, **more
-                )
-                for seed in options.seeds:
-                    _mixing_of(f"  {method}, {kind}", model, data, options, seed)
+        for kind in options.hyperparameters:
+            model = pgmult.fields.MultinomialGP(
+                law_of(data), structure=options.structure, hyperparameters=kind
+            )
+            for seed in options.seeds:
+                _mixing_of(f"  {kind}", model, data, options, seed)
 
 
 def _mixing_of(name, model, data, options, seed):
@@ -327,109 +324,145 @@ def law_of(data):
     return 4.0 * Matern(1.5, 15.0, active=[0]) * SquaredExponential(8.0, active=[1, 2])
 
 
-def _given_psi(model, rng, state, data):
-    """The density of psi: that of a potential so narrow that it is a point."""
-    f = state.psi - model.trend(data).at(state.beta)
-    narrow = DiagonalPotential(np.full_like(f, 1e8), 1e8 * f)
-    shift = 0.5e8 * np.sum(f * f)
-    beta = np.zeros_like(state.beta)
-
-    def log_density(theta, active):
-        fit = model.field(theta, beta, data).condition(narrow).log_normalizer().sum() - shift
-        return np.array([fit + model.law.with_log_params(theta[0]).log_prior()])
-
-    theta, guess = np.log(state.hyperparameters), model.approximation(data).guess
-    theta = sample_hyperparameters(rng, log_density, theta, guess)
-    return replace(state, hyperparameters=np.exp(theta))
-
-
-def _given_noise(model, rng, state, data):
-    """The likelihood of the psi that the prior's noise makes."""
-    theta, trend = np.log(state.hyperparameters), model.trend(data).at(state.beta)
-    beta, counts = np.zeros_like(state.beta), data.site_counts()
-    noise = model.field(theta, beta, data).whiten(rng, state.psi - trend)
-
-    def psi_at(theta):
-        return trend + model.field(theta, beta, data).colour(noise)
-
-    def log_density(theta, active):
-        fit = model.link(data).log_likelihood(psi_at(theta), counts).sum()
-        return np.array([fit + model.law.with_log_params(theta[0]).log_prior()])
-
-    theta = sample_hyperparameters(rng, log_density, theta, model.approximation(data).guess)
-    return replace(state, psi=psi_at(theta), hyperparameters=np.exp(theta))
-
-
-def _interwoven(model, rng, state, data):
-    return _given_noise(model, rng, _given_psi(model, rng, state, data), data)
-
-
-def _fresh(model, rng, state, data):
-    found, (taken, reaching) = model.approximation(data), model.binomials(data)
-    tries, theta = 4, np.log(state.hyperparameters)
-    proposed = sample_hyperparameters(
-        rng, model.collapsed(found.potential, data), theta, found.guess
-    )
-    pairs = [(state.beta, state.psi)]
-    for at, count in ((theta, tries - 1), (proposed, tries)):
-        draws = (model.sample_sticks(rng, at, found.potential, data) for _ in range(count))
-        pairs.extend(draws)
-    weights = np.array([found.correction(psi, taken, reaching) for _, psi in pairs])
-    here, there = np.logaddexp.reduce(weights.reshape(2, tries, -1), axis=1)
-    moved = (there - here).sum() > -rng.exponential()
-    some = slice(tries, None) if moved else slice(None, tries)
-    noisy = weights[some] + rng.gumbel(size=weights[some].shape)
-    chosen, sticks = noisy.argmax(axis=0), np.arange(weights.shape[1])
-    beta, psi = (
-        np.ascontiguousarray(np.array(values[some])[chosen, :, sticks].T)
-        for values in zip(*pairs, strict=True)
-    )
-    return replace(state, psi=psi, beta=beta, hyperparameters=np.exp(proposed if moved else theta))
-
-
-UPDATES = {
-    "carried": lambda model, rng, state, data: model._carry(rng, state, data),
-    "omega": lambda model, rng, state, data: model._augmented(rng, state, data, True),
-    "psi": _given_psi,
-    "noise": _given_noise,
-    "interwoven": _interwoven,
-    "fresh": _fresh,
+MOVES = {
+    "leap": leap,
+    "carry": carry,
+    "turn": turn,
+    "swing": swing,
+    "leap and turn": lambda rng, point, *of: turn(rng, leap(rng, point, *of), *of),
+    "carry and turn": lambda rng, point, *of: turn(rng, carry(rng, point, *of), *of),
 }
 
 
-def updates(options):
+def moves(options):
     for name in options.data:
         data = MIXING[name]()
         model = pgmult.fields.MultinomialGP(law_of(data), structure=options.structure)
-        model.init(np.random.default_rng(0), data)
-        print(f"{name}, {options.structure}: {data}", flush=True)
-        for update in options.updates:
-            sizes, totals, seconds = [], [], 0.0
-            for seed in options.seeds:
-                rng = np.random.default_rng(seed)
-                state, thetas = model.init(rng, data), []
-                found, theta = model.approximation(data), np.log(state.hyperparameters)
-                collapsed = model.collapsed(found.potential, data)
-                start = time.process_time()
-                for _ in range(options.draws):
-                    if update == "ideal":
-                        theta = sample_hyperparameters(rng, collapsed, theta, found.guess)
-                    else:
-                        state = UPDATES[update](model, rng, state, data)
-                        state = model._slice(rng, state, data)
-                        theta = np.log(state.hyperparameters)
-                    thetas.append(theta[0])
-                seconds += time.process_time() - start
-                sizes.append(effective(thetas))
-                totals.append(thetas)
-            means = np.mean(totals, axis=(0, 1))
-            each = np.mean(sizes, axis=0) / options.draws
+        ((*of, found),) = gp_model._parts(data, model)
+        print(f"{name}, {options.structure}: {data}; spread {found.spread:.2f}", flush=True)
+        for move in options.moves:
+            rng, psi, thetas = np.random.default_rng(0), [], []
+            state = model.init(rng, data)
+            w = np.concatenate([state.psi, state.beta])
+            point = Point.of(np.log(state.hyperparameters[0]), w, of[0], found)
+            start = time.process_time()
+            for _ in range(options.draws):
+                point = MOVES[move](rng, point, *of, found)
+                psi.append(point.psi)
+                thetas.append(point.x)
+            seconds = time.process_time() - start
+            line = f"  {move:15} {1e3 * seconds / options.draws:6.1f} ms"
+            for what, draws in (("psi", psi), ("hyperparameters", thetas)):
+                if np.ptp(draws) > 0.0:
+                    ess = effective(draws)
+                    each = [ess.min(), np.median(ess)] if what == "psi" else ess
+                    line += f"; {what} a move {np.round(np.array(each) / options.draws, 3)}"
+                    line += f", a second {np.round(np.array(each) / seconds, 1)}"
+            print(line, flush=True)
+
+
+def uneven_years():
+    rng = np.random.default_rng(11)
+    t = np.sort(rng.choice(np.arange(1900.0, 2000.0), 40, replace=False))
+    waves = [1.2 * np.sin(t / 9) - 1.0, 0.8 * np.cos(t / 14) - 0.5, 0.6 * np.sin(t / 7 + 1)]
+    counts = pgmult.StickBreaking().simulate(rng, np.array(waves).T, rng.integers(5, 120, 40))
+    return pgmult.fields.as_field(t, counts), 1.0 * Matern(1.5, 10.0)
+
+
+def five_large():
+    psi = np.array([[-4.0, -3.5, -3.0, -4.0, -5.0], [0.5, 0.2, 0.0, 0.3, 0.6]]).T
+    counts = pgmult.StickBreaking().simulate(np.random.default_rng(12), psi, np.full(5, 10_000))
+    return pgmult.fields.as_field([0.0, 1.0, 2.0, 3.5, 5.0], counts), 1.0 * Matern(1.5, 2.0)
+
+
+def few_places():
+    rng = np.random.default_rng(13)
+    places = rng.uniform(0.0, 10.0, (5, 2))
+    inputs = np.array([[t, *place] for t in range(12) for place in places])
+    law = 1.0 * Matern(1.5, 4.0, active=[0]) * SquaredExponential(5.0, active=[1, 2])
+    root = np.linalg.cholesky(law.cov(inputs) + 1e-8 * np.eye(60))
+    psi = root @ rng.standard_normal((60, 3)) - np.array([1.0, 0.5, 0.0])
+    counts = pgmult.StickBreaking().simulate(rng, psi, rng.integers(10, 60, 60))
+    return pgmult.fields.as_field(inputs, counts), law
+
+
+FRESH = {"uneven years": uneven_years, "five large": five_large, "few places": few_places}
+
+
+def fresh(options):
+    for name, make in FRESH.items():
+        data, law = make()
+        model = pgmult.fields.MultinomialGP(law)
+        runs = {"ours": [_chain_of(model, data, options, seed) for seed in options.seeds]}
+        if options.nuts:
+            runs["NUTS"] = [nuts_of(model, data, options.nuts)]
+        for who, chains in runs.items():
+            rates = np.mean(
+                [
+                    [
+                        e / seconds
+                        for part in (psi, thetas)
+                        for ess in [effective(part)]
+                        for e in (ess.min(), np.median(ess))
+                    ]
+                    for psi, thetas, seconds in chains
+                ],
+                axis=0,
+            )
             print(
-                f"  {update:11} {1e3 * seconds / options.draws / len(sizes):6.1f} ms; an update"
-                f" {each.round(3)}, a second {(np.sum(sizes, axis=0) / seconds).round(1)}; mean"
-                f" {means.round(2)}, sd {np.std(totals, axis=(0, 1)).round(3)}",
+                f"{name}, {who}: effective draws a second of psi {rates[0]:.0f}, {rates[1]:.0f},"
+                f" of hyperparameters {rates[2]:.0f}, {rates[3]:.0f}",
                 flush=True,
             )
+
+
+def _chain_of(model, data, options, seed):
+    rng = np.random.default_rng(seed)
+    state = model.init(rng, data)
+    for _ in range(50):
+        state = model.step(rng, state, data)
+    psi, thetas, start = [], [], time.process_time()
+    for _ in range(options.draws):
+        state = model.step(rng, state, data)
+        psi.append(state.psi)
+        thetas.append(np.log(state.hyperparameters[0]))
+    return psi, thetas, time.process_time() - start
+
+
+def nuts_of(model, data, draws):
+    """Psi and log hyperparameters of Matérn 3/2 times a squared exponential, by NUTS."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    taken, reaching = (jnp.asarray(part) for part in model.binomials(data))
+    trend, n = model.trend(data), data.num_sites
+    apart = jnp.asarray(np.abs(data.sites[:, [0]] - data.sites[:, 0]))
+    far = ((data.sites[:, None, 1:] - data.sites[:, 1:]) ** 2).sum(-1)
+
+    def law():
+        medians = jnp.asarray(model.law.log_params)
+        theta = numpyro.sample("theta", dist.Normal(medians, 1.0).to_event(1))
+        centre = jnp.asarray(trend.centre[0])
+        level = numpyro.sample("level", dist.Normal(centre, np.sqrt(trend.var)).to_event(1))
+        z = numpyro.sample("z", dist.Normal(jnp.zeros(taken.shape), 1.0).to_event(2))
+        r = jnp.sqrt(3.0) * apart / jnp.exp(theta[1])
+        cov = jnp.exp(theta[0]) * (1.0 + r) * jnp.exp(-r)
+        if far.any():
+            cov = cov * jnp.exp(-0.5 * jnp.asarray(far) / jnp.exp(2.0 * theta[2]))
+        root = jnp.linalg.cholesky(cov + 1e-8 * jnp.eye(n))
+        psi = numpyro.deterministic("psi", level + root @ z)
+        numpyro.factor("counts", jnp.sum(taken * psi - reaching * jnp.logaddexp(0.0, psi)))
+
+    sampler = MCMC(NUTS(law), num_warmup=500, num_samples=draws, progress_bar=False)
+    sampler.warmup(jax.random.PRNGKey(0))
+    start = time.process_time()
+    sampler.run(jax.random.PRNGKey(1))
+    samples = {name: np.asarray(each) for name, each in sampler.get_samples().items()}
+    return samples["psi"], samples["theta"], time.process_time() - start
 
 
 IN_TIME = {
@@ -493,7 +526,6 @@ def main():
     command.set_defaults(run=small)
     command = commands.add_parser("mixing")
     command.add_argument("--data", nargs="+", choices=list(MIXING), default=list(MIXING))
-    command.add_argument("--methods", nargs="+", default=["polya_gamma", "slice"])
     command.add_argument("--hyperparameters", nargs="+", default=["fixed", "sampled"])
     command.add_argument("--draws", type=int, default=800)
     command.add_argument("--tune", type=int, default=200)
@@ -506,15 +538,18 @@ def main():
     command.add_argument("--tune", type=int, default=300)
     command.add_argument("--nuts", type=int, default=1000, help="draws of NUTS")
     command.set_defaults(run=chain)
-    command = commands.add_parser("updates")
+    command = commands.add_parser("moves")
     some = ["a chain of 200", "a chain of 1,000", "girls, a century"]
     command.add_argument("--data", nargs="+", choices=list(MIXING), default=some)
-    every = [*UPDATES, "ideal"]
-    command.add_argument("--updates", nargs="+", choices=every, default=every)
-    command.add_argument("--draws", type=int, default=800)
-    command.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    command.add_argument("--moves", nargs="+", choices=list(MOVES), default=list(MOVES))
+    command.add_argument("--draws", type=int, default=400)
     command.add_argument("--structure", default="state_space")
-    command.set_defaults(run=updates)
+    command.set_defaults(run=moves)
+    command = commands.add_parser("fresh")
+    command.add_argument("--draws", type=int, default=1500)
+    command.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    command.add_argument("--nuts", type=int, nargs="?", const=1000, default=0)
+    command.set_defaults(run=fresh)
     command = commands.add_parser("scale")
     command.add_argument("--structures", nargs="+", choices=list(IN_TIME), default=list(IN_TIME))
     command.add_argument("--sweeps", type=int, default=4)

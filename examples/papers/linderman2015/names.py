@@ -111,9 +111,8 @@ def sbm_gp(
     link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(
-        regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed",
-        method="polya_gamma",
-    )  # fmt: skip
+        regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
+    )
     return sample(model, problem, options)
 
 
@@ -121,7 +120,7 @@ def sbm_gp_learned(
     problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
 ) -> Prediction:
     """As `sbm_gp`, the hyperparameters sampled along."""
-    return learned(problem, regression.covariance, options, method="polya_gamma")
+    return learned(problem, regression.covariance, options)
 
 
 def sbm_gp_rough(
@@ -129,16 +128,14 @@ def sbm_gp_rough(
 ) -> Prediction:
     """As `sbm_gp_learned`, by a covariance whose intervals hold: the paper's is too smooth."""
     rough = Matern(1.5, 20.0, active=[0]) * Matern(0.5, 20.0, active=[1, 2])
-    return learned(problem, 2.0 * rough + White(0.05), options, method="auto")
+    return learned(problem, 2.0 * rough + White(0.05), options)
 
 
-def learned(problem: Problem, covariance, options: argparse.Namespace, method: str) -> Prediction:
+def learned(problem: Problem, covariance, options: argparse.Namespace) -> Prediction:
     """Hyperparameters start where they are for every fourth state, which is found in no time."""
     link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
-    model = pgmult.fields.MultinomialGP(
-        covariance, structure=options.structure, mean=mean, method=method
-    )
+    model = pgmult.fields.MultinomialGP(covariance, structure=options.structure, mean=mean)
     begin = time.process_time()
     part = every_fourth_place(problem.field)
     eager = replace(model, hyperparameter_rate=1.0)
