@@ -183,7 +183,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         )  # fmt: skip
         seed = as_seed(self.random_state)
         if self.hyperparameters == "empirical_bayes":  # once for all chains
-            model = empirical_bayes(model, self._data, seed)
+            model = empirical_bayes(model, self._data)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
             thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,

@@ -88,10 +88,10 @@ class Law(Protocol):
     def solve(self, g: FloatArray) -> FloatArray:
         """The covariance times a vector, or of each column."""
 
-    def white(self, rng: np.random.Generator, w: FloatArray) -> FloatArray:
+    def white(self, rng: np.random.Generator, w: FloatArray) -> Any:
         """Standard normal numbers that `colour` makes w of, drawn where w does not tell them."""
 
-    def colour(self, noise: FloatArray) -> FloatArray:
+    def colour(self, noise: Any) -> FloatArray:
         """The weights that standard normal numbers stand for."""
 
 

@@ -217,7 +217,7 @@ def sample_hyperparameters(
     z = np.linalg.solve(near.root, x - near.mean)
     shape = 0.5 * (_DOF + len(x))
     spread = 0.5 * (_DOF + z @ z) / rng.gamma(shape)
-    other = math.sqrt(spread) * rng.standard_normal((1, len(x)))
+    other = np.asarray(math.sqrt(spread) * rng.standard_normal((1, len(x))))
 
     def log_ratio(z: FloatArray, active: BoolArray) -> FloatArray:
         heavy = shape * math.log1p(float(z[0] @ z[0]) / _DOF)

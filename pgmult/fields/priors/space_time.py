@@ -281,21 +281,21 @@ class _Law(StructuredLaw):
 
     def solve(self, g: FloatArray) -> FloatArray:
         """The posterior covariance times g."""
-        solved = self._passed(self._given(g[: len(self.J)]), means=True)
+        solved = self._passed(self._given(g[: len(self.J)]))
         return self._joined(solved, np.zeros_like(self.J), np.zeros_like(self.trend.centre))
 
     @cached_property
     def _found(self) -> tuple[FloatArray, FloatArray]:
         level = self._level + self.trend.at(self.trend.centre)
         around = self.field._with(prior_mean=level)
-        solved = self._passed(around, means=True, log_normalizers=True)
+        solved = self._passed(around, log_normalizers=True)
         plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
         return plain + solved.log_normalizers, self._joined(solved, level, self.trend.centre)
 
-    def _passed(self, field: StructuredField, **asked: bool) -> Solved:
+    def _passed(self, field: StructuredField, log_normalizers: bool = False) -> Solved:
         features, centre, var = self.trend
         centred = DrawnTrend(np.ascontiguousarray(features), var, np.zeros(centre.T.shape))
-        return field._ask(trend=centred, **asked)
+        return field._ask(trend=centred, means=True, log_normalizers=log_normalizers)
 
     def _joined(self, solved: Solved, level: FloatArray, centre: FloatArray) -> FloatArray:
         shift = solved.coefficients.T
