@@ -27,6 +27,7 @@ told otherwise.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -296,11 +297,22 @@ def grouped_log_evidence(
     theta = np.concatenate(
         [fit.mu, np.where(on_diagonal, np.log(np.where(on_diagonal, packed, 1.0)), packed)]
     )
+    value, curvatures = _climb(at, theta, tolerance)
+    return value + 0.5 * dim * math.log(2.0 * math.pi) - 0.5 * float(np.log(curvatures).sum())
+
+
+def _climb(
+    at: Callable[[FloatArray], tuple[float, FloatArray]], theta: FloatArray, tolerance: float
+) -> tuple[float, FloatArray]:
+    """The value at a mode, by Newton steps, and minus the eigenvalues of the Hessian there.
+
+    `at` gives a value and its gradient; second derivatives are differences of gradients.
+    """
     value, gradient = at(theta)
     for _ in range(_NEWTON_STEPS):
-        hessian = np.empty((dim, dim))
-        for j in range(dim):
-            step = np.zeros(dim)
+        hessian = np.empty((len(theta), len(theta)))
+        for j in range(len(theta)):
+            step = np.zeros(len(theta))
             step[j] = _DIFFERENCE
             hessian[j] = (gradient - at(theta + step)[1]) / _DIFFERENCE
         values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
@@ -316,5 +328,5 @@ def grouped_log_evidence(
                 break
             move *= 0.5
         else:
-            break  # rounding has the last word
-    return value + 0.5 * dim * math.log(2.0 * math.pi) - 0.5 * float(np.log(values).sum())
+            break  # no step rises in floating point
+    return value, np.asarray(values)
