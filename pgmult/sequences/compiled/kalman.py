@@ -116,59 +116,73 @@ def _spread(prior_root, gain_root, u, out):
     _lower_times(prior_root, u, out)
 
 
+@jit(inline=True)
+def _predict(law, t, filtered, propagated, mean, cov):
+    """Write the mean and, to its lower triangle, the covariance of step t given those before it."""
+    means, prior_roots, gain_roots, _ = filtered
+    n = mean.size
+    for i in range(n):  # A S, S = L R^-T, row by row
+        row = propagated[i]
+        row[:] = 0.0
+        mean[i] = law.drive[t, i]
+        for k in range(n):
+            scale = law.transition[i, k]
+            mean[i] += scale * means[t - 1, k]
+            for j in range(k + 1):
+                row[j] += scale * prior_roots[t - 1, k, j]
+        solve_lower(gain_roots[t - 1], row)
+    for i in range(n):
+        for j in range(i + 1):
+            x = law.noise_cov[i, j]
+            for k in range(n):
+                x += propagated[i, k] * propagated[j, k]
+            cov[i, j] = x
+
+
+@jit(inline=True)
+def _factor_gain(J, root, gain, JL):
+    """Write R, R R' = I + L' J L, to `gain`; 0 unless it is not positive definite."""
+    n = root.shape[0]
+    for i in range(n):
+        row = JL[i]
+        row[:] = 0.0
+        for k in range(n):
+            scale = J[i, k]
+            for j in range(k + 1):
+                row[j] += scale * root[k, j]
+    for i in range(n):
+        for j in range(i + 1):
+            x = 1.0 if i == j else 0.0
+            for k in range(i, n):
+                x += root[k, i] * JL[k, j]
+            gain[i, j] = x
+    return cholesky(gain)
+
+
 @jit
 def filter_chains(worker, start, stop, law, filtered):
     """Fill `filtered` for a piece's sequences. 0, or 1 + a step at which there is no Gaussian."""
-    offsets, transition, noise_cov, initial_mean, initial_cov, drive, J, h = law
+    offsets, _, _, initial_mean, initial_cov, drive, J, h = law
     means, prior_roots, gain_roots, log_z = filtered
     n = h.shape[1]
     propagated, JL = np.empty((n, n)), np.empty((n, n))
     mean, linear, half = np.empty(n), np.empty(n), np.empty(n)
     for s in range(start, stop):
         total = 0.0
-        for t in range(offsets[s], offsets[s + 1]):
+        first = offsets[s]
+        for t in range(first, offsets[s + 1]):
             root, gain = prior_roots[t], gain_roots[t]
-            if t == offsets[s]:
+            if t == first:
                 for i in range(n):
                     mean[i] = initial_mean[i] + drive[t, i]
                     for j in range(i + 1):
                         root[i, j] = initial_cov[i, j]
             else:
-                for i in range(n):  # A S, S = L R^-T, row by row
-                    row = propagated[i]
-                    row[:] = 0.0
-                    mean[i] = drive[t, i]
-                    for k in range(n):
-                        scale = transition[i, k]
-                        mean[i] += scale * means[t - 1, k]
-                        for j in range(k + 1):
-                            row[j] += scale * prior_roots[t - 1, k, j]
-                    solve_lower(gain_roots[t - 1], row)
-                for i in range(n):
-                    for j in range(i + 1):
-                        x = noise_cov[i, j]
-                        for k in range(n):
-                            x += propagated[i, k] * propagated[j, k]
-                        root[i, j] = x
+                _predict(law, t, filtered, propagated, mean, root)
             for i in range(n):
                 if not (math.isfinite(mean[i]) and math.isfinite(root[i, i])):
                     return 1 + t
-            if cholesky(root) > 0:
-                return 1 + t
-            for i in range(n):
-                row = JL[i]
-                row[:] = 0.0
-                for k in range(n):
-                    scale = J[t, i, k]
-                    for j in range(k + 1):
-                        row[j] += scale * root[k, j]
-            for i in range(n):
-                for j in range(i + 1):
-                    x = 1.0 if i == j else 0.0
-                    for k in range(i, n):
-                        x += root[k, i] * JL[k, j]
-                    gain[i, j] = x
-            if cholesky(gain) > 0:
+            if cholesky(root) > 0 or _factor_gain(J[t], root, gain, JL) > 0:
                 return 1 + t
             for i in range(n):
                 pull = 0.0
