@@ -72,6 +72,7 @@ def _doctor(options: argparse.Namespace) -> int:
     from importlib.metadata import PackageNotFoundError, version
 
     print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
+    broken = []
     for group, names in {
         "needs": ("numpy", "scipy", "numba", "llvmlite"),
         "may use": ("arviz", "scikit-learn", "matplotlib", "pooch", "pandas"),
@@ -82,13 +83,34 @@ def _doctor(options: argparse.Namespace) -> int:
                 found.append(f"{name} {version(name)}")
             except PackageNotFoundError:
                 found.append(f"{name} -")
+            else:
+                broken += _fault_of(name)
         print(f"{group:<9} {', '.join(found)}")
+    for told in broken:
+        print(f"broken    {told}")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"cores     {available} available of {os.cpu_count()}")
     print(f"cache     {_cache_in_words()}")
     trouble = _self_check()
     print(f"sampler   {trouble or 'Pólya-gamma draws have the right mean, with any threads'}")
-    return 1 if trouble else 0
+    return 1 if trouble or broken else 0
+
+
+def _fault_of(name: str) -> list[str]:
+    """Why an installed package cannot be imported, and what to do; nothing if it can."""
+    import importlib
+    import warnings
+
+    module = {"scikit-learn": "sklearn"}.get(name, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(module)
+    except Exception as error:  # a broken installation can raise anything
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        beside = " matplotlib" if name == "arviz" else ""
+        return [f"{name}: {why} (versions that do not fit: pip install --upgrade {name}{beside})"]
+    return []
 
 
 def _cache_in_words() -> str:

@@ -37,6 +37,10 @@ _OUTCOMES = _words(
     "vote choice choices class outcome answer response y label species category target party"
     " diagnosis status state symbol activity behaviour behavior brand mode type name"
 )
+_PEOPLE = _words(
+    "who id person people respondent subject customer consumer traveller household user"
+)
+_TAKEN = ({"0", "1"}, {"False", "True"})
 _TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
 _MOST_LABELS, _MOST_OUTCOMES, _MOST_TERMS = 300, 20, 6
 _FEWEST_STEPS = 10
@@ -302,7 +306,12 @@ class _Jobs:
     def found(self) -> list[_Job]:
         """Those that fit, the likeliest first."""
         last = [self._fields(), self._regression()]
-        found = [self._topics(), self._sequences(), *(last if self.count else last[::-1])]
+        found = [
+            self._topics(),
+            self._choice(),
+            self._sequences(),
+            *(last if self.count else last[::-1]),
+        ]
         return [job for job in found if job is not None]
 
     def _fit(
@@ -384,6 +393,38 @@ class _Jobs:
         numbers = {column.name.lower(): column for column in self.columns if column.is_number}
         found = next((pair for pair in pairs if numbers.keys() >= set(pair)), ())
         return [numbers[name] for name in found]
+
+    def _choice(self) -> _Job | None:
+        """Rows of alternatives: of each occasion one was taken."""
+        for taken in (c for c in self.columns if set(map(str, c.counts)) in _TAKEN):
+            one = [str(cell) in ("1", "True") for cell in taken.cells]
+            for occasion in (c for c in self.columns if c is not taken and not c.missing):
+                each = Counter(o for o, is_one in zip(occasion.cells, one, strict=True) if is_one)
+                of_two = min(occasion.counts.values()) > 1 and set(each.values()) == {1}
+                if of_two and len(each) == len(occasion.counts):
+                    return self._of_occasions(taken, occasion)
+        return None
+
+    def _of_occasions(self, taken: _Seen, occasion: _Seen) -> _Job | None:
+        people = [
+            column for column in self.columns
+            if column.tokens & _PEOPLE and 2 * len(column.counts) <= len(occasion.counts)
+            and len(set(zip(column.cells, occasion.cells, strict=True))) == len(occasion.counts)
+        ]  # fmt: skip
+        attributes = {
+            _in_formula(c.name): c for c in self.columns
+            if c.is_number and c not in (taken, occasion, *people) and len(c.counts) > 1
+        }  # fmt: skip
+        attributes = dict([(n, c) for n, c in attributes.items() if n][:_MOST_TERMS])
+        outcome, who = _in_formula(taken.name), _in_formula(people[0].name) if people else ""
+        if not attributes or not outcome:
+            return None
+        named = " + ".join(attributes)
+        formula = f"{outcome} ~ {named}" + (f" + ({named} | {who})" if who else "")
+        why = f"What matters where one of several is taken in each {_told(occasion.name)}."
+        used = [taken, *attributes.values(), *people[:1]]
+        command = self._fit("choice", used, [("--occasion", [occasion.name])], formula)
+        return _Job("Choice", why, [command])
 
     def _regression(self) -> _Job | None:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]
@@ -533,8 +574,8 @@ def _report(title: str, sections: "list[Section]", jobs: list[_Job]) -> "Report"
         verdict = [f"Jobs that fit: {which}. The commands are {guessed}: read them before you paste"
                    " them."]  # fmt: skip
     else:
-        verdict = ["No job fits as it stands: see pgmult topics, fields, sequences, regression"
-                   " --help for what each one takes."]  # fmt: skip
+        verdict = ["No job fits as it stands: see pgmult topics, fields, sequences, regression or"
+                   " choice --help for what each one takes."]  # fmt: skip
     for job in jobs:
         sections.append(
             Section(

@@ -64,7 +64,7 @@ def _arviz() -> Any:
     except Exception as error:  # a broken installation can raise anything
         raise ImportError(
             f"ArviZ is installed, and its import fails with {type(error).__name__}: {error}"
-            " (pip install --upgrade arviz)"
+            " (it may not fit the matplotlib beside it: pip install --upgrade arviz matplotlib)"
         ) from error
     return arviz
 

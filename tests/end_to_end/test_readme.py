@@ -29,7 +29,7 @@ def blocks(name, language="python"):
 
 (CORPUS, STRUCTURE), (SWEEP, OWN) = blocks("docs/topics.md"), blocks("docs/design.md")
 (SEQUENCES,), (FIELD,) = blocks("docs/sequences.md"), blocks("docs/fields.md")
-(REGRESSION,) = blocks("docs/estimators.md")
+(REGRESSION,), (CHOICE,) = blocks("docs/estimators.md"), blocks("docs/choice.md")
 JOBS = dict(zip(("topics", "fields", "sequences", "regression"), blocks("README.md"), strict=True))
 
 
@@ -66,7 +66,9 @@ class TestReadme:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "code", [SEQUENCES, FIELD, REGRESSION], ids=["sequences", "field", "regression"]
+    "code",
+    [SEQUENCES, FIELD, REGRESSION, CHOICE],
+    ids=["sequences", "field", "regression", "choice"],
 )
 def test_what_needs_no_file(code, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -495,6 +495,17 @@ class TestHousekeeping:
         for piece in (f"numpy {np.__version__}", "cores", "cache", "have the right mean"):
             assert piece in output
 
+    def test_doctor_tells_of_packages_that_do_not_fit(self, capsys, monkeypatch, tmp_path):
+        pytest.importorskip("arviz")
+        (tmp_path / "arviz.py").write_text("raise AttributeError('no such colour map')")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "arviz", raising=False)
+        code, output, _ = run(capsys, "doctor")
+        monkeypatch.delitem(sys.modules, "arviz", raising=False)
+        assert code == 1
+        assert "arviz: AttributeError: no such colour map" in output
+        assert "pip install --upgrade arviz matplotlib" in output
+
     def test_doctor_notices_a_broken_sampler(self, capsys, monkeypatch):
         from pgmult import polya_gamma
 

@@ -97,8 +97,24 @@ def articles(folder):
     return written(folder / "articles.csv", [["body", "year", "party"], *rows])
 
 
+def trips(folder):
+    rng = np.random.default_rng(0)
+    rows = [
+        [trip // 3, trip, way, *np.round(rng.uniform(1, 9, 2), 2).tolist(), int(way == trip % 3)]
+        for trip in range(24)
+        for way in range(3)
+    ]
+    return written(folder / "trips.csv", [["who", "trip", "way", "price", "hours", "taken"], *rows])
+
+
 FEW = ["--draws", "4", "--tune", "2", "--chains", "1", "--quiet"]
-TABLES = {"Regression": survey, "Fields": names, "Sequences": visits, "Topics": articles}
+TABLES = {
+    "Regression": survey,
+    "Fields": names,
+    "Sequences": visits,
+    "Topics": articles,
+    "Choice": trips,
+}
 
 
 class TestWhatIsSeen:
@@ -135,6 +151,12 @@ class TestWhatIsSeen:
         assert set(commands(capsys, tmp_path / "a.txt")) == {"Topics", "Sequences"}
         assert set(commands(capsys, tmp_path / "g.fa")) == {"Sequences"}
         assert set(commands(capsys, tmp_path)) == {"Topics"}
+
+    def test_choices_among_alternatives(self, capsys, tmp_path):
+        (command,) = commands(capsys, trips(tmp_path))["Choice"]
+        formula = "'taken ~ way + price + hours + (way + price + hours | who)'"
+        assert formula in command
+        assert "--occasion trip" in command
 
     def test_no_job(self, capsys, tmp_path):
         code, out, _ = look(capsys, written(tmp_path / "t.csv", [["x", "y"], [1.5, 2.5], [2.5, 3]]))
@@ -180,7 +202,8 @@ class TestCommands:
     def test_no_name_is_anything_but_a_name(self, capsys, tmp_path, name, job):
         lines = TABLES[job](tmp_path).read_text(encoding="utf-8").splitlines()
         header, *rows = csv.reader(lines)
-        for place in range(len(header)):
+        first = HOSTILE.index(name) % len(header)
+        for place in (first, (first + 1) % len(header)):
             named = [*header[:place], name, *header[place + 1 :]]
             table = written(tmp_path / "-odd $(touch hacked).csv", [named, *rows])
             code, out, _ = look(capsys, table)
