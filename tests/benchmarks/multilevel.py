@@ -146,12 +146,17 @@ def agreement(ours, theirs):
     print(f"  {z.size} shares: z has sd {z.std():.2f}, sds are {ratio:.3f} of NUTS's", flush=True)
 
 
-def pgmult_draws(data, draws):
-    options = {"chains": 1, "tune": 20, "progressbar": False, "random_seed": 0}
+def pgmult_draws(data, draws, tune=20):
+    model, rng, kept = AdditiveRegression(), np.random.default_rng(0), []
     start = time.process_time()
-    posterior = pgmult.sample(AdditiveRegression(), data, draws=draws, **options)
+    state = model.init(rng, data)
+    for i in range(tune + draws):
+        state = model.step(rng, state, data)
+        if i >= tune:
+            kept.append((state.weights, model.sds(state, data)))
     seconds = time.process_time() - start
-    return np.asarray(posterior["weights"])[0], np.asarray(posterior["sds"])[0], seconds
+    weights, sds = (np.array(parts) for parts in zip(*kept, strict=True))
+    return weights, sds, seconds
 
 
 class Parts:

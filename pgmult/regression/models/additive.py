@@ -64,8 +64,7 @@ from pgmult.variational.sites import CountSite, LogisticSite
 
 _NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
-_WOVEN, _WOVEN_NEAR = 0.5, 0.2  # of the sweeps
-_SWUNG_NEAR = 0.5
+_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _SAME = 0.05  # spread up to which one kick is enough
 _MORE_KICKS = 2
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
@@ -342,7 +341,7 @@ class AdditiveRegression(Checked):
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Leaps where the approximation is near, paths and slices the more the farther it is."""
         near, far = found.spread < _NEAR, found.spread > _FAR
-        if far or rng.random() < (_WOVEN_NEAR if near else _WOVEN):
+        if not near or rng.random() < _WOVEN_NEAR:
             point = interweave(rng, point, family, rows, found)
         point = (carry if far else leap)(rng, point, family, rows, found)
         if not near or rng.random() < _SWUNG_NEAR:
