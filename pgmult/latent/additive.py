@@ -270,7 +270,7 @@ class Additive:
         """Of the predictors: exactly where that is affordable, else from draws."""
         rows, size = self.design.shape
         inner = law.factor.inner if isinstance(law.factor, _Reordered) else law.factor
-        if not isinstance(inner, SparseFactor) and 1.0 * rows * size**2 < _AFFORDABLE:
+        if isinstance(inner, ArrowFactor) and 1.0 * rows * size**2 < _AFFORDABLE:
             half = inner.forward(np.asarray(self._transposed.todense())[self._order])
             return np.asarray(np.einsum("pn,pn->n", half, half))
         draws = (self.times(law.sample(rng) - law.mean) for _ in range(_DRAWS))

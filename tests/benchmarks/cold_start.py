@@ -1,7 +1,7 @@
 """What a newcomer waits for: seconds to the first draw of each family, and what compiles meanwhile.
 
     python -m tests.benchmarks.cold_start [FAMILY ...] [--functions 15]
-    python -m tests.benchmarks.cold_start --record
+    python -m tests.benchmarks.cold_start [FAMILY ...] --record
 
 Each family runs in processes of its own on tiny data: with an empty cache of machine code, again
 with what that left there, and with an empty cache and other processes that compile too. CPU seconds
@@ -79,6 +79,16 @@ def _regression() -> tuple[Any, Any]:
     return LogisticRegression(), as_labelled_rows(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
+def _additive() -> tuple[Any, Any]:
+    import pgmult
+    from pgmult.regression import AdditiveRegression
+
+    rng = np.random.default_rng(0)
+    table = {"y": rng.choice(["a", "b", "c"], size=60), "x": rng.normal(size=60)}
+    table["g"] = np.arange(60) % 25  # many levels: both forms of factors are used
+    return AdditiveRegression(), pgmult.read(table).rows("y ~ x + (1 | g)")
+
+
 FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "topics": _topics,
     "structural": _structural,
@@ -88,6 +98,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "dense": lambda: _field("dense"),
     "state_space": lambda: _field("state_space"),
     "logistic": _regression,
+    "additive": _additive,
 }
 
 
@@ -179,10 +190,11 @@ def in_process(family: str, folder: str, processes: str) -> dict[str, Any]:
     return dict(json.loads(subprocess.check_output(command, env=environment, text=True)))
 
 
-def record() -> None:
+def record(families: list[str]) -> None:
     """Write what each family calls first, for `pgmult.compiled.ahead`."""
-    sets = {}
-    for family in FAMILIES:
+    path = Path(ahead.__file__).with_name("kernels.json")
+    sets = json.loads(path.read_text(encoding="utf-8"))
+    for family in families:
         with tempfile.TemporaryDirectory() as folder:
             called = in_process(family, folder, "0")["called"]
             warm = in_process(family, folder, "0")
@@ -192,7 +204,6 @@ def record() -> None:
         f" {json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, called)) + "\n ]"
         for name, called in sets.items()
     ]
-    path = Path(ahead.__file__).with_name("kernels.json")
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
@@ -209,7 +220,7 @@ def main() -> None:
         print(json.dumps(_first_draw(families[0])))
         return
     if options.record:
-        record()
+        record(families)
         return
     print(
         f"{'family':12} {'one process':>12} {'cpu':>6} {'compiled':>9}"
