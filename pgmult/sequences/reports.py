@@ -201,6 +201,12 @@ def _lasting(found: NextChange) -> str:
     most = found.lasts.shape[1] - 1
     if data.num_sequences == 1:
         more = " or more" if high[0] >= most else ""
+        if middle[0] == 0:
+            return (
+                f"The present {names[found.present[0]]} is likely to change at once (probability"
+                f" {found.lasts[0, 0]:.2f}), most likely to {names[int(found.then[0].argmax())]}"
+                f" ({found.then[0].max():.2f})."
+            )
         return (
             f"The present {names[found.present[0]]} goes on for {middle[0]} more steps (median; 90"
             f" % interval {low[0]} to {high[0]}{more}), and then comes"
