@@ -27,11 +27,12 @@ from topics import ap_split, tomotopy_documents
 
 import pgmult
 import pgmult.sampling.blocks
+from pgmult.priors import MvNormal
 from pgmult.sampling.diagnostics import ess_mean
 from pgmult.topics.models.gaussian import ExchangeableTopicsState
 from pgmult.topics.updates import sticks
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
-from pgmult.topics.updates.sticks import TOGETHER, sample_together, sample_used_sticks
+from pgmult.topics.updates.sticks import TOGETHER, sample_used_sticks
 
 FIELDS = ("psi", "mu", "Sigma", "topics", "topic_counts")
 
@@ -75,8 +76,10 @@ def sweep_parts(model, data, state, rng):
     return {
         "z": allocate,
         "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
-        "psi together": lambda: sample_together(
-            rng, link, state.psi, counts, state.mu, state.Sigma
+        "psi together": lambda: (
+            MvNormal(state.mu, state.Sigma)
+            .condition(link.augment(rng, state.psi, counts))
+            .sample(rng)
         ),
         "psi by use": lambda: sample_used_sticks(
             rng, link, state.psi, counts, state.mu, state.Sigma

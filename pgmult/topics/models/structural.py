@@ -393,23 +393,18 @@ class StructuralTopics(GaussianTopics):
         groups = 1 if data.content is None else data.content.num_groups
         by_word = word_counts.T.reshape(groups, data.num_words, self.num_topics)
         counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
-        plain, shares, words = state.topics, state.keyword_shares, state.keyword_words
+        plain, shares, words = state, state.keyword_shares, state.keyword_words
         if keywords is not None:
             mixture = state.topics[None] if data.content is None else state.group_topics
             counts, shares, words = keywords.sample(rng, counts, mixture, shares, words)
-            plain = state.plain_topics
+            plain = replace(state, topics=state.plain_topics)
         if data.content is None:
             topics = sample_topics(rng, self.word_concentration, counts[0])
             state = replace(state, topics=topics)
         else:
-            topics, branches, varied, concentration, rate = sample_content(
-                rng, self.content, self.word_concentration, counts, data.content.parents, plain,
-                state.branch_topics, state.content_concentration, state.content_rate, hold,
-            )  # fmt: skip
-            state = replace(
-                state, topics=topics, branch_topics=branches, group_topics=varied,
-                content_concentration=concentration, content_rate=rate,
-            )  # fmt: skip
+            parents, eta = data.content.parents, self.word_concentration
+            moved = sample_content(rng, self.content, eta, counts, parents, plain, hold)
+            state = replace(state, **moved)  # type: ignore[arg-type]
         return state if keywords is None else self._with_keywords(state, shares, words, data)
 
     def simulate(

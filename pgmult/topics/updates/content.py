@@ -30,7 +30,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -116,12 +117,9 @@ def sample_content(
     word_concentration: float,
     counts: IntArray,
     parents: Sequence[IntArray],
-    topics: FloatArray,
-    branches: FloatArray,
-    concentration: FloatArray,
-    rate: FloatArray,
+    at: Any,
     hold: bool = False,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+) -> dict[str, FloatArray]:
     """One sweep over the words of topics, branches and groups and over their concentrations.
 
     Parameters
@@ -130,28 +128,25 @@ def sample_content(
         Tokens as last allocated.
     parents : sequence of int64 arrays
         Of the tree: see `pgmult.topics.data.groups.ContentGroups`.
-    topics : array, ``(num_topics, num_words)``
-    branches : array, ``(num_branches, num_topics, num_words)``
-        Inner branches, factor after factor.
-    concentration : array, ``(num_factors, num_topics)``
-    rate : array, ``(num_factors,)``
+    at : StructuralTopicsState
+        Its topics, without keywords; ``branch_topics``, factor after factor; the concentrations.
     hold : bool
         Leave concentrations and rates as they are.
 
     Returns
     -------
-    topics, branches, groups, concentration, rate
+    dict
+        New values of the fields of the state.
 
     Notes
     -----
     O(nodes K V) gamma variates, and as many uniforms as there are tokens.
     """
-    num_topics, num_words = topics.shape
-    concentration = concentration.copy()
+    num_topics, num_words = at.topics.shape
+    concentration, rate = at.content_concentration.copy(), at.content_rate
     inner = np.cumsum([0, *(len(level) for level in parents[:-1])])
-    levels = [topics[None]] + [
-        branches[inner[i] : inner[i + 1]] for i in range(len(parents) - 1)
-    ]  # what each factor varies around
+    branches = [at.branch_topics[a:b] for a, b in pairwise(inner)]
+    levels = [at.topics[None], *branches]  # what each factor varies around
     seen = [counts]
     for depth in range(len(parents) - 1, -1, -1):
         above = levels[depth]
@@ -167,4 +162,8 @@ def sample_content(
     words = [sample_topics(rng, word_concentration, seen[0][0])[None]]
     for depth, level in enumerate(parents):
         words.append(vary(rng, words[-1], level, concentration[depth], seen[depth + 1]))
-    return words[0][0], np.concatenate([branches[:0], *words[1:-1]]), words[-1], concentration, rate
+    return {
+        "topics": words[0][0], "group_topics": words[-1],
+        "branch_topics": np.concatenate([at.branch_topics[:0], *words[1:-1]]),
+        "content_concentration": concentration, "content_rate": rate,
+    }  # fmt: skip

@@ -61,20 +61,9 @@ def sample_sticks(
     A document costs O(K**3) together, and O(K**2 + U**3) by use, U the number of topics that it
     uses.
     """
-    step = sample_together if rng.random() < TOGETHER else sample_used_sticks
-    return step(rng, link, psi, counts, mean, cov)
-
-
-def sample_together(
-    rng: np.random.Generator,
-    link: StickBreaking,
-    psi: FloatArray,
-    counts: IntArray,
-    mean: FloatArray,
-    cov: FloatArray,
-) -> FloatArray:
-    """All sticks in one Gaussian draw: parameters and errors as those of `sample_sticks`."""
-    return MvNormal(mean, cov).condition(link.augment(rng, psi, counts)).sample(rng)
+    if rng.random() < TOGETHER:
+        return MvNormal(mean, cov).condition(link.augment(rng, psi, counts)).sample(rng)
+    return sample_used_sticks(rng, link, psi, counts, mean, cov)
 
 
 def sample_used_sticks(
