@@ -1,0 +1,120 @@
+"""Fields beside simple shares: each count told from all the others."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.core.scores import leave_one_out
+from pgmult.fields.covariances import Matern
+from pgmult.fields.models.multinomial_gp import MultinomialGP
+from pgmult.fields.rivals import compare_with_rivals
+from pgmult.fields.tables import field_of
+from pgmult.sampling import Origin
+
+YEARS, PLACES, NAMES = range(2000, 2008), ("east", "west"), ("A", "B", "C")
+
+
+def table(counts):
+    """A tidy table of counts, ``(year, place, name)``."""
+    cells = [(y, p, n) for y in YEARS for p in PLACES for n in NAMES]
+    return {
+        "year": [y for y, _, _ in cells],
+        "place": [p for _, p, _ in cells],
+        "name": [n for _, _, n in cells],
+        "n": np.asarray(counts).ravel().tolist(),
+    }
+
+
+def field(counts):
+    return field_of(
+        table(counts), inputs=["year", "place"], category="name", count="n",
+        places={"place": {"east": 0.0, "west": 1.0}},
+    )  # fmt: skip
+
+
+def run_of(data, pi):
+    """A posterior with draws of probabilities, ``(chain, draw, row, category)``."""
+    model = MultinomialGP(Matern(1.5, 3.0))
+    return pgmult.Posterior(
+        {"pi": pi}, dims={"pi": model.dims["pi"]}, origin=Origin.of(model, data)
+    )
+
+
+def drawn(data, concentration, seed=0):
+    """Rows independent of each other, each with its Dirichlet posterior."""
+    rng = np.random.default_rng(seed)
+    pi = np.stack([rng.dirichlet(n + concentration, size=(2, 2000)) for n in data.counts], axis=2)
+    return run_of(data, pi)
+
+
+def test_a_count_left_out_is_told_as_the_dirichlet_law_says():
+    counts = np.random.default_rng(1).multinomial(12, [0.5, 0.3, 0.2], size=(8, 2))
+    data, a = field(counts), 0.7
+    found = compare_with_rivals(drawn(data, a), max_draws=4000)
+    n = data.counts
+    exact = n * np.log(np.maximum(n - 1 + a, a) / (n.sum(axis=1, keepdims=True) - 1 + 3 * a))
+    assert found.levels[0] == pytest.approx(exact.sum() / n.sum(), abs=0.01)
+
+
+def test_rivals_are_shares_without_the_count_that_is_told():
+    counts = np.random.default_rng(2).multinomial(40, [0.6, 0.3, 0.1], size=(8, 2))
+    data = field(counts)
+    found = compare_with_rivals(drawn(data, 1.0))
+    pooled = data.counts.sum(axis=0)
+    p = (pooled - 0.5) / (pooled.sum() - 1 + 1.5)
+    at = found.names.index("pooled shares")
+    assert found.levels[at] == pytest.approx(float(pooled @ np.log(p) / pooled.sum()), abs=1e-9)
+    assert found.best != "the model", "rows that learn nothing from each other lose here"
+
+
+def test_last_shares_win_where_a_place_keeps_its_own_and_drifts():
+    rng = np.random.default_rng(3)
+    up = np.linspace(0.1, 0.8, 8)
+    truth = np.stack([np.stack([up, 0.5 - up / 2, 0.5 - up / 2], 1), np.full((8, 3), 1 / 3)], 1)
+    counts = np.array([[rng.multinomial(300, p) for p in year] for year in truth])
+    data = field(counts)
+    wrong = np.tile(np.array([1 / 3] * 3), (2, 50, data.num_rows, 1))
+    found = compare_with_rivals(run_of(data, wrong))
+    order = sorted(found.names, key=lambda name: -found.levels[found.names.index(name)])
+    assert order.index("its row alone") < order.index("shares of its place")
+    assert order.index("last shares") < order.index("pooled shares")
+    assert "worse than the obvious" in found.sentences[0]
+
+
+def test_counts_that_were_held_out_are_told_from_what_was_shown():
+    counts = np.random.default_rng(4).multinomial(50, [0.5, 0.3, 0.2], size=(8, 2))
+    whole = field(counts)
+    hidden = np.where((np.arange(whole.num_rows) % 5 == 0)[:, None], whole.counts, 0)
+    data = whole.with_counts(whole.counts - hidden)
+    run = drawn(data, 1.0)
+    found = run.compare(held_out=hidden)
+    assert "its row alone" not in found.names, "there is nothing in it"
+    mean = np.asarray(run["pi"]).reshape(-1, *hidden.shape)[::10].mean(axis=0)
+    assert found.levels[0] == pytest.approx((hidden * np.log(mean)).sum() / hidden.sum(), abs=0.03)
+
+
+def test_the_report_says_it_first_and_can_leave_it_out():
+    counts = np.random.default_rng(5).multinomial(40, [0.5, 0.3, 0.2], size=(8, 2))
+    data = field(counts)
+    run = drawn(data, 1.0)
+    said = run.report(data=data)
+    assert "the obvious" in said.verdict[0]
+    assert "Does it beat the obvious?" in [section.title for section in said.sections]
+    assert "the obvious" not in run.report(data=data, comparison=False).text(100)
+
+
+def test_chains_that_differ_make_the_error_larger():
+    """The same pooled draws, dealt to chains that agree and to chains that do not."""
+    counts = np.random.default_rng(6).multinomial(30, [0.5, 0.3, 0.2], size=(8, 2))
+    data = field(counts)
+    rng = np.random.default_rng(7)
+    high = rng.dirichlet([50, 30, 20], size=(200, data.num_rows))
+    low = rng.dirichlet([20, 30, 50], size=(200, data.num_rows))
+    apart = compare_with_rivals(run_of(data, np.stack([high, low])))
+    both = np.stack(
+        [np.concatenate([high[:100], low[:100]]), np.concatenate([high[100:], low[100:]])]
+    )
+    together = compare_with_rivals(run_of(data, both))
+    assert apart.levels[0] == pytest.approx(together.levels[0], abs=1e-6)
+    assert apart.gains[1].error > 3.0 * together.gains[1].error
+    assert leave_one_out(np.zeros((2, 30, 1))).log_p[0] == 0.0
