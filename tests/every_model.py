@@ -8,7 +8,7 @@ import numpy as np
 import pgmult
 from pgmult import choice, fields, mixtures, regression, sequences, topics
 from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
-from pgmult.priors import HalfTScales
+from pgmult.priors import HalfT, HalfTScales
 
 __all__ = ["MODELS"]
 
@@ -130,6 +130,18 @@ MODELS = {
         regression.AdditiveRegression(),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
             "y ~ x + s(x) + (1 | g)"
+        ),
+    ),
+    "AdditiveRegression events": lambda: (
+        regression.AdditiveRegression(priors={"(x | g)": HalfT(3, 0.5)}),
+        pgmult.read({"y": EVENTS, "x": X[:, 0], "g": GROUPS}).rows(
+            "y ~ (x | g) + gp(x, k=5)", family="negative_binomial"
+        ),
+    ),
+    "AdditiveRegression softmax": lambda: (
+        regression.AdditiveRegression(effects="softmax"),
+        pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "t": Y2, "g": GROUPS}).rows(
+            "y ~ rw(t) + (1 | g)"
         ),
     ),
     "MixedLogit": lambda: (choice.MixedLogit(), trips()),

@@ -545,7 +545,7 @@ class _SoftmaxRows:
     def slope(self, psi: FloatArray) -> FloatArray:
         """Its derivatives."""
         expected = self.counts.sum(axis=1, keepdims=True) * softmax(self._scores(psi), axis=1)
-        return np.einsum("nk,nks->sn", self.counts - expected, self.back).ravel()
+        return np.ravel(np.einsum("nk,nks->sn", self.counts - expected, self.back))
 
 
 def _softmax(data: AdditiveRows, latent: Latent) -> _Block:
@@ -558,8 +558,9 @@ def _softmax(data: AdditiveRows, latent: Latent) -> _Block:
     taken = data.counts[:, data.order].astype(np.float64)
     reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1][:, :-1]
     site = LogisticSite(taken[:, :-1].T.ravel(), reaching.T.ravel())
-    num, designs = data.num_rows, np.arange(data.num_categories)
-    designs = [latent.family.design[k * num : (k + 1) * num] for k in designs]
+    num = data.num_rows
+    every = range(data.num_categories)
+    designs = [latent.family.design[k * num : (k + 1) * num] for k in every]
     probs = np.tile(data.shares[data.order], (num, 1))
     for _ in range(_LINEARISED):
         M = np.array([mapping(p) for p in probs])
@@ -573,7 +574,7 @@ def _softmax(data: AdditiveRows, latent: Latent) -> _Block:
         eta = latent.family.predictor(family.at(found.guess.mean, found.seen).mean)
         near = softmax(eta.reshape(-1, num).T, axis=1) + _LEAST_SHARE
         probs = near / near.sum(axis=1, keepdims=True)
-    rows = _SoftmaxRows(taken, np.linalg.pinv(M), family.offset)
+    rows: Any = _SoftmaxRows(taken, np.linalg.pinv(M), family.offset)
     rng = np.random.default_rng(0)
     law = family.at(found.guess.mean, found.seen)
     left = [found.correction(rows, family.predictor(law.sample(rng))) for _ in range(40)]

@@ -348,6 +348,31 @@ def test_events_have_the_likelihood_of_their_family(monkeypatch):
         assert model.log_likelihood(state, data) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_the_size_of_a_negative_binomial_has_its_law(is_broken, monkeypatch):
+    """Draws given predictors, by their mean, against the density on a grid."""
+    rng = np.random.default_rng(2)
+    psi = rng.normal(1.0, 0.5, size=80)
+    y = rng.poisson(rng.gamma(1.5, np.exp(psi) / 1.5)).astype(float)
+    law, grid = LogNormal(3.0, 2.0), np.linspace(-3.0, 6.0, 2000)
+    sizes = np.exp(grid)[:, None]
+    logs = stats.nbinom(sizes, sizes / (sizes + np.exp(psi))).logpmf(y).sum(axis=1)
+    logs += stats.norm(np.log(3.0), 2.0).logpdf(grid)
+    weights = np.exp(logs - logs.max())
+    mean = np.average(grid, weights=weights)
+    sd = np.sqrt(np.average((grid - mean) ** 2, weights=weights))
+    if is_broken:  # without the normaliser of the counts, which depends on the size
+        monkeypatch.setattr(
+            additive.CountSite, "value", lambda site, psi: np.array([site.total(psi)])
+        )
+    draws, at = [], np.array([0.0])
+    for _ in range(400):
+        at = additive._sized(rng, at, psi, additive.CountSite(y), law)
+        draws.append(at[0])
+    away = abs(np.mean(draws[50:]) - mean) / sd
+    assert (away > 1.0) if is_broken else (away < 0.25)
+
+
 # --------------------------------------------------------------------------- maps, priors, errors
 
 
