@@ -228,3 +228,15 @@ def test_few_names_stand_at_the_root():
 
     rooms = {"__version__", *FLOOR}
     assert len([name for name in pgmult.__all__ if name not in rooms]) <= 15
+
+
+def test_names_are_offered_in_one_place():
+    """The stub of a room, or ``__all__`` of a package or of a module that a stub names."""
+    offered = set()
+    for stub in PACKAGE.rglob("*.pyi"):
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                offered |= {f"{node.module}.{alias.name}" for alias in node.names}
+    lists = [path for path in modules() if "\n__all__ =" in path.read_text(encoding="utf-8")]
+    inside = [path for path in lists if path.name != "__init__.py"]
+    assert [name for name in map(module_name, inside) if name not in offered] == []
