@@ -38,8 +38,6 @@ from pgmult.core.family import Family
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
 
-__all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room", "effects_question"]
-
 _MOST_TIMES = 20  # as many draws as usual, where something else ends a run
 
 Options = argparse.Namespace

@@ -16,8 +16,6 @@ from pgmult.cli.shared import (
     read_table,
 )
 
-__all__ = ["ROOM"]
-
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(

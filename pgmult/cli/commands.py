@@ -25,8 +25,6 @@ from pgmult.cli.shared import INTERRUPTED, complain, show_warning
 from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""

@@ -22,8 +22,6 @@ from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.summaries.content import content
 from pgmult.topics.summaries.effects import Difference, difference, effects
 
-__all__ = ["effects_in_words", "run_demo"]
-
 PREVALENCE, CONTENT = "~ party * s(year) + (1 | president)", "~ party"
 _THIN = 2
 _YEARS = (1960, 1990, 2020)

@@ -19,8 +19,6 @@ from pgmult.fields.tables import field_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["run_demo"]
-
 _NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve")
 _PEAKS = np.array([1988.0, 1997.0, 2006.0, 2015.0, 2024.0])
 _REGIONS = {

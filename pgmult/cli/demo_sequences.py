@@ -18,8 +18,6 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
 
-__all__ = ["run_demo", "simulated"]
-
 _WEATHER = ("fog", "rain", "snow", "sun")
 _PERIOD, _BOOKS, _DAYS, _AHEAD = 24, 12, 168, 12
 

@@ -33,8 +33,6 @@ from pgmult.topics.scores.completion import (
 )
 from pgmult.topics.scores.timed import completion_by_seconds
 
-__all__ = ["run_demo"]
-
 _THIN = 4
 _SEEN = {"half": 0.5, "a tenth": 0.1}  # of a test document
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pgmult.cli.actions import Demo
 from pgmult.cli.shared import add_number
 
-__all__ = ["DEMOS"]
-
 
 def _topics(most: int) -> Callable[[argparse.ArgumentParser], None]:
     def add(parser: argparse.ArgumentParser) -> None:

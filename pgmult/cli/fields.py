@@ -21,8 +21,6 @@ from pgmult.cli.shared import (
 )
 from pgmult.fields.family import FIELDS
 
-__all__ = ["ROOM"]
-
 _STATES = "us-states"
 _OTHER = "(other)"
 

@@ -19,8 +19,6 @@ from pgmult.cli.shared import (
 )
 from pgmult.regression.family import REGRESSION
 
-__all__ = ["ROOM"]
-
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv, .jsonl or .parquet")

@@ -21,8 +21,6 @@ from pgmult.core.family import Family, family_of
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
 
-__all__ = ["Job", "StoredRun", "resumed", "sampled"]
-
 _NOTES, _HELD_OUT, _COMPARISON = "job.json", "held-out.npz", "comparison.json"
 
 

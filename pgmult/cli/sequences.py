@@ -23,8 +23,6 @@ from pgmult.cli.shared import (
 )
 from pgmult.sequences.family import SEQUENCES
 
-__all__ = ["ROOM"]
-
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")

@@ -10,35 +10,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = [
-    "INTERRUPTED",
-    "PAGE",
-    "add_incomplete",
-    "add_number",
-    "add_probability",
-    "add_running",
-    "add_seed",
-    "add_settings",
-    "add_table",
-    "add_writing",
-    "at_least",
-    "complain",
-    "complete",
-    "draw",
-    "free_name",
-    "give",
-    "plain",
-    "read_table",
-    "running",
-    "settings_of",
-    "share",
-    "show_warning",
-    "silence_what_is_told_anyway",
-    "tell",
-    "value_of",
-    "width",
-]
-
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}

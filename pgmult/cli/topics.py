@@ -30,8 +30,6 @@ from pgmult.cli.shared import (
 )
 from pgmult.topics.family import TOPICS
 
-__all__ = ["ROOM"]
-
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
 _KINDS = ("csv", "json", "ldac", "mtx", "ldavis")
 

@@ -32,16 +32,6 @@ from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tabled import Table
 
-__all__ = [
-    "PAGE_STYLE",
-    "Interval",
-    "Report",
-    "Section",
-    "check_section",
-    "page",
-    "run_in_words",
-]
-
 PAGE_STYLE = Markup("""
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
   --accent: #2a6f97; }

@@ -29,8 +29,6 @@ from pgmult.fields.rivals import compare_with_rivals
 from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["check", "compare"]
-
 _ADVICE = {
     "dispersion": (
         "Counts scatter more than the model says: try overdispersion=, or a rougher covariance.",

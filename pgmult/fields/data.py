@@ -27,8 +27,6 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.fields.inputs import as_inputs, column_labels, find_rows, places, row_labels
 
-__all__ = ["CountField", "as_field", "smoothed_shares"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CountField:

@@ -47,8 +47,6 @@ from pgmult.fields.predictions import predict as predict_field
 from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
 
-__all__ = ["MultinomialGPClassifier"]
-
 
 class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Probabilities of categories that vary smoothly with the inputs.

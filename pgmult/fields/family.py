@@ -2,8 +2,6 @@
 
 from pgmult.core.family import Family, Verb
 
-__all__ = ["FIELDS"]
-
 _PROBS = ("psi", "pi")
 
 FIELDS = Family(

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 
-__all__ = ["as_inputs", "column_labels", "find_rows", "places", "row_labels"]
-
 _NAMED = 5  # labels in an error
 
 

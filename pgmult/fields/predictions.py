@@ -45,8 +45,6 @@ from pgmult.fields.tables import with_table
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["FieldPredictions", "StickLaw", "own_data", "predict"]
-
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
 _NEWTON_STEPS = 30

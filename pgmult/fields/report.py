@@ -28,8 +28,6 @@ from pgmult.fields.rivals import axis_and_places, compare_with_rivals, plain
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["data_in_words", "hyperparameter_names", "report"]
-
 _MOST_LINES, _MOST_PANELS, _MOST_MAPS, _MOST_ROWS = 6, 4, 3, 60
 _FEW = 5  # places named in a sentence
 _CELLS = 2**25  # draws of probabilities held at once

@@ -48,18 +48,6 @@ from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
 
-__all__ = [
-    "Calibration",
-    "Coverage",
-    "calibration",
-    "coverage",
-    "gain_by_count",
-    "log_predictive",
-    "log_predictive_mixture",
-    "mean_over_groups",
-    "overlap",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coverage(Tabled):

@@ -31,8 +31,6 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field
 
-__all__ = ["field_of", "with_table"]
-
 _DATES = "datetime64[s]"
 
 

@@ -30,8 +30,6 @@ from pgmult.formulas.functions import (
 )
 from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
 
-__all__ = ["Coding"]
-
 Scoped = tuple[tuple[str, bool], ...]
 """Factors of a product, and whether labels leave out their first."""
 

@@ -20,8 +20,6 @@ from pgmult.core.tables import (
 )
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["Columns", "as_mapping", "cells_of_rows", "labels_only", "read_columns"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:

@@ -80,8 +80,6 @@ from pgmult.formulas.terms import (
 )
 from pgmult.sampling.codec import fingerprint
 
-__all__ = ["Design", "make_design", "terms_named"]
-
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _TRIED_ALONE = 6  # rows that are coded alone, too
 

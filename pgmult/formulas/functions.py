@@ -29,10 +29,6 @@ from scipy.interpolate import CubicSpline
 
 from pgmult.core.typing import FloatArray
 
-__all__ = [
-    "BASES", "OPERATORS", "ROWWISE", "SPECIAL", "State", "known_functions", "natural_spline",
-]  # fmt: skip
-
 State = dict[str, NDArray[Any]]
 
 ROWWISE: Mapping[str, Any] = {

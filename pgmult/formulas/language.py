@@ -29,11 +29,6 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NoReturn
 
-__all__ = [
-    "Call", "Formula", "Name", "Node", "Number", "Term", "Text", "names_in", "parse",
-    "parse_expression", "sum_of",
-]  # fmt: skip
-
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d][\w.]*)|`(?P<quoted>[^`]+)`|(?P<text>'[^']*'|\"[^\"]*\")"

@@ -35,11 +35,6 @@ from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.functions import natural_spline
 
-__all__ = [
-    "GroupTerm", "ProcessTerm", "Slopes", "SplineTerm", "Term", "are_free", "process_term",
-    "spline_term", "times_of",
-]  # fmt: skip
-
 _FEWEST_KNOTS = 4
 _NARROWEST = 0.3  # side of a box of several inputs, beside the longest
 KNOTS = 10

@@ -28,8 +28,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of
 from pgmult.latent.terms import Term
 
-__all__ = ["Additive", "Conditioned", "Family", "Law"]
-
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
 _MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors

@@ -22,15 +22,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Family
 from pgmult.latent.hyperparameters import Leaning, laplace, lean
 
-__all__ = [
-    "Approximation",
-    "RowsLikelihood",
-    "approximate",
-    "collapsed",
-    "hyperparameters_near",
-    "rough",
-]
-
 _ROUNDS = 8  # of a search for sites
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations

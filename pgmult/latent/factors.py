@@ -32,8 +32,6 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.compiled import arrow, sparse_cholesky
 from pgmult.latent.compiled.arrow import Between
 
-__all__ = ["ArrowFactor", "Factor", "SparseFactor", "between_of"]
-
 _ROUNDING = 1e-11  # of the diagonal, added where rounding makes a pivot negative
 _NOTHING = Between(np.zeros(1, np.int64), np.empty(0, np.int64), np.empty((0, 1)))
 

@@ -8,8 +8,6 @@ from scipy import sparse
 
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["SparseMatrix"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseMatrix:

@@ -36,19 +36,6 @@ from pgmult.core.parameters import Checked, Positive, positive, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.sparse import SparseMatrix
 
-__all__ = [
-    "Areas",
-    "Basis",
-    "Copies",
-    "Fixed",
-    "Levels",
-    "Scaled",
-    "Term",
-    "from_sd",
-    "log_sd",
-    "sd_at",
-]
-
 _BEND = 0.1  # the standard deviation from which on its coordinate is logarithmic
 _DOF = 3.0
 _LEAST_LOG_SD = -11.0

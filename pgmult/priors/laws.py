@@ -8,8 +8,6 @@ from dataclasses import astuple, dataclass
 
 from pgmult.core.parameters import Checked, Positive
 
-__all__ = ["LKJ", "HalfT", "LogNormal", "Normal"]
-
 
 class _Law(Checked):
     __slots__ = ()

@@ -2,8 +2,6 @@
 
 from pgmult.core.family import Family, Verb
 
-__all__ = ["REGRESSION"]
-
 _WORDS = {
     "answers": (
         "predict", "poststratify", "effects", "comparisons", "contrasts", "groups",

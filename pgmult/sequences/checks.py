@@ -22,8 +22,6 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of, state_space_draws
 
-__all__ = ["check"]
-
 _ADVICE = {
     "repeats": (
         "Symbols repeat the one before them more often than the model says: try a larger state_dim,"

@@ -35,8 +35,6 @@ from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
 
-__all__ = ["SequenceForecaster"]
-
 _LEVELS = (0.05, 0.5, 0.95)
 
 

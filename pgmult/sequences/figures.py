@@ -14,8 +14,6 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["axis_of", "gaps_of", "labels_of", "name_of", "steps_of", "symbol_lines", "when"]
-
 
 class _Probabilities(Protocol):
     """Means and quantiles of probabilities, of all steps or of those ahead."""

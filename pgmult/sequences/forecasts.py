@@ -61,16 +61,6 @@ if TYPE_CHECKING:
 else:
     Axes = Any
 
-__all__ = [
-    "Forecast",
-    "Imputed",
-    "StepProbs",
-    "filter_sequences",
-    "forecast",
-    "impute",
-    "predict",
-]
-
 _QUANTILES = (0.05, 0.5, 0.95)
 _START_PARTICLES = 100  # of the filter that smoothing starts from
 _BLOCK = 1 << 22  # probabilities held at a time

@@ -18,15 +18,6 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 
-__all__ = [
-    "HasStateSpace",
-    "PredictsSteps",
-    "draws_of",
-    "refuse_without_last_states",
-    "sequences_of",
-    "state_space_draws",
-]
-
 
 @runtime_checkable
 class PredictsSteps(Protocol):

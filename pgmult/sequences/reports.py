@@ -35,8 +35,6 @@ from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
 from pgmult.sequences.updates.state_slice import slow_symbol
 
-__all__ = ["data_in_words", "report"]
-
 _MOST_PANELS, _MOST_ROWS = 3, 60
 _MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
 _HISTORY = 100  # steps in a figure

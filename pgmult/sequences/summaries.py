@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 else:
     Axes = Figure = Any
 
-__all__ = ["LatentAxes", "latent_axes"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LatentAxes:

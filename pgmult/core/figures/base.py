@@ -15,32 +15,10 @@ from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tabled import wrapped
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Canvas
 else:
     Axes = Canvas = Any
-
-__all__ = [
-    "BLUE",
-    "CYCLE",
-    "NUM_COLOURS",
-    "RED",
-    "STYLE",
-    "Axes",
-    "Figure",
-    "axes_or_new",
-    "captioned",
-    "clean",
-    "dashes_of",
-    "framed",
-    "key",
-    "legend_beside",
-    "new_figure",
-    "panels",
-    "round_ticks",
-    "style_of",
-    "whole_numbers",
-]  # fmt: skip
 
 CYCLE = (
     "#2a6f97", "#c8553d", "#4f7a4e", "#8457a8", "#96740a", "#1d2538", "#0b8a83", "#b0407f",

@@ -23,8 +23,6 @@ from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["GREY", "Forest"]
-
 GREY = -1
 """The colour of what rests on too little to be read."""
 

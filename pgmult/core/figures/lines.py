@@ -23,8 +23,6 @@ from pgmult.core.markup import Markup, tag
 from pgmult.core.tables import as_dates, as_years, date_text
 from pgmult.core.typing import ArrayLike, FloatArray
 
-__all__ = ["Line", "Lines", "date_ticks"]
-
 Place = Callable[[ArrayLike, ArrayLike], tuple[FloatArray, FloatArray]]
 
 

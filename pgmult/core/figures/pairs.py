@@ -17,8 +17,6 @@ from pgmult.core.figures.base import (
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray
 
-__all__ = ["Graph", "Matrix"]
-
 _CELL = 14  # pixels of a cell
 
 

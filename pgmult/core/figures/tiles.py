@@ -8,8 +8,6 @@ import numpy as np
 from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed
 from pgmult.core.markup import Markup, tag
 
-__all__ = ["US_TILES", "Tiles"]
-
 _TILES = """
 AK .  .  .  .  .  .  .  .  .  ME
 .  .  .  .  .  .  .  .  .  VT NH

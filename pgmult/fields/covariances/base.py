@@ -14,8 +14,6 @@ from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
 from pgmult.fields.inputs import as_inputs
 
-__all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_covariance"]
-
 
 class Covariance(Checked, ABC):
     """A positive semi-definite function of two inputs, with positive parameters."""

@@ -12,8 +12,6 @@ from pgmult.fields.covariances.families import (
     White,
 )
 
-__all__ = ["from_sklearn"]
-
 
 def from_sklearn(kernel: Any) -> Covariance:
     """The same covariance as a scikit-learn kernel object; bounds "fixed" become fixed parameters.

@@ -27,16 +27,6 @@ from pgmult.core.parameters import real
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import ColumnFamily
 
-__all__ = [
-    "Linear",
-    "Matern",
-    "Periodic",
-    "RationalQuadratic",
-    "SquaredExponential",
-    "Stationary",
-    "White",
-]
-
 Scales = float | Sequence[float] | FloatArray
 
 

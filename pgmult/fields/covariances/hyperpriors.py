@@ -9,8 +9,6 @@ import numpy as np
 from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import FloatArray
 
-__all__ = ["HalfNormal", "Hyperprior", "LogNormal"]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 
 

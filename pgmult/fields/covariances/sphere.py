@@ -18,8 +18,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import Covariance, Family
 from pgmult.fields.covariances.families import Stationary
 
-__all__ = ["Chordal", "GreatCircle"]
-
 EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
 Column = Annotated[int, whole(minimum=0)]
 

@@ -12,8 +12,6 @@ from pgmult.core.typing import FloatArray, Link, ObservedRows
 from pgmult.fields.data import CountField
 from pgmult.fields.family import FIELDS
 
-__all__ = ["FieldModel"]
-
 
 class _State(Protocol):
     @property

@@ -47,8 +47,6 @@ from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.links import StickBreaking
 
-__all__ = ["RawGP", "Static"]
-
 _FACTOR = 1e4  # by which a learned hyperparameter may differ from where it started
 
 

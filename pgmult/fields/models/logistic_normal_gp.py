@@ -59,8 +59,6 @@ from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
 
-__all__ = ["LogisticNormalGP", "LogisticNormalGPState"]
-
 _NUGGET = 1e-8  # of the largest variance; smooth covariances are singular to rounding without
 _START_NOISE_VAR = 1.0  # of the logarithms of shares that a chain starts from
 _START_COUNT = 0.5  # added to every count there

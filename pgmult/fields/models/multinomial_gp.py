@@ -67,8 +67,6 @@ from pgmult.latent.hyperparameters import laplace, sample_hyperparameters
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite
 
-__all__ = ["MultinomialGP", "MultinomialGPState", "empirical_bayes"]
-
 _FAR = 1.0  # spread from which on leaps are taken less often than not
 _SPREAD = 0.5  # that of a stick from which on turns are short
 

@@ -24,8 +24,6 @@ from pgmult.fields.priors.field import Field, FieldLaw, Trend
 from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.links import StickBreaking
 
-__all__ = ["StickFields", "Sticks"]
-
 _REMEMBERED = 8  # laws: of a few chains, where each is and where it may go
 _DIGITS = 12  # log(exp(x)) has the same
 _LEAST_VAR = 1e-8

@@ -42,8 +42,6 @@ from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import Field, FieldDraw, FieldLaw, Trend
 from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 
-__all__ = ["DenseLaw", "GaussianProcess"]
-
 _MOST_KEPT = 10**7  # numbers in the factors of all columns, 80 MB; else they are found anew
 
 

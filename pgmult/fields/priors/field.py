@@ -21,20 +21,6 @@ from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
 
-__all__ = [
-    "Asked",
-    "DrawnTrend",
-    "Field",
-    "FieldDraw",
-    "FieldLaw",
-    "Solved",
-    "StructuredField",
-    "StructuredLaw",
-    "Trend",
-    "check_columns",
-    "features_at",
-]
-
 _DRAWS = 12  # that tell variances
 NOTHING = np.empty((0, 0))
 NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from

@@ -55,8 +55,6 @@ from pgmult.fields.priors.field import (
 from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 from pgmult.fields.priors.separable import columns_of
 
-__all__ = ["GridProcess"]
-
 _TINY = 1e-15  # of an axis' largest variance: what is below is rounding
 _ALIKE = math.log(4.0)  # of sums of J along an axis, in logarithms
 _LEFT_OUT = 1e-12  # of the prior variance, where a precision is factored

@@ -41,8 +41,6 @@ from pgmult.fields.priors.field import (
     check_columns,
 )
 
-__all__ = ["InducingProcess"]
-
 _TINY = 1e-12  # of the largest variance: no point is added for less
 _ROUNDING = 1e-14  # of the largest variance: residuals below say nothing of their noise
 

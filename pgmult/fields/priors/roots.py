@@ -19,8 +19,6 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray
 
-__all__ = ["SymmetricRoot", "colour", "whiten"]
-
 _TINY = 1e-13  # of the largest variance: what is below is rounding
 
 

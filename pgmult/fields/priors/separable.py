@@ -4,8 +4,6 @@ from itertools import product
 
 from pgmult.fields.covariances import Constant, Covariance, Product, Sum
 
-__all__ = ["columns_of", "product_terms"]
-
 
 def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
     """The columns of inputs, of `num_columns`, that a covariance looks at."""

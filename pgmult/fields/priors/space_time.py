@@ -59,8 +59,6 @@ from pgmult.fields.priors.field import (
 )
 from pgmult.fields.priors.separable import columns_of, product_terms
 
-__all__ = ["SpaceTimeProcess"]
-
 _DIRECTIONS = 128  # variances worked out in one pass of the filter
 _TINY = 1e-15  # of the largest variance of places: what is below is rounding
 _ROUNDING = 1e-13  # of the prior variance: innovations below are rounding

@@ -31,8 +31,6 @@ from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
-__all__ = ["STRUCTURES", "Structure", "make_field"]
-
 Structure = Literal["dense", "state_space", "grid", "inducing_points", "auto"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 

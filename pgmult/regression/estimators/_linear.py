@@ -30,20 +30,6 @@ from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, correction_of_fit
 from pgmult.variational.sites import LogisticSite
 
-__all__ = [
-    "ApproximationWarning",
-    "Coefficients",
-    "FixedPrior",
-    "HasColumns",
-    "LinearClassifier",
-    "LinearPredictor",
-    "Moments",
-    "as_variance",
-    "correction_of_rows",
-    "log_of",
-    "moments",
-]
-
 _LARGEST = 1e30  # of X: from there on squares of variances of predictors overflow
 _ABSURD = 1e6  # variance of a predictor: log odds of a thousand either way
 _CONSTANT = 1e-10  # of a column's mean: a standard deviation below this share is rounding

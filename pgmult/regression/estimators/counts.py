@@ -29,8 +29,6 @@ from pgmult.regression.models.scaled import ScaledRegression
 from pgmult.variational.designs import Rows, predictor_vars
 from pgmult.variational.fits import correction_of_fit
 
-__all__ = ["CountRegressor"]
-
 _METHODS = ("quadrature", "laplace", "sampling")
 _DRAWS = 256  # in a block of predictions
 _LARGEST = 700.0  # logarithm of a mean

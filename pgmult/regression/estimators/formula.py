@@ -36,8 +36,6 @@ from pgmult.regression.estimators.logistic import LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier
 from pgmult.regression.rows import ask, offset_at, table_column
 
-__all__ = ["FormulaFit", "from_formula"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FormulaFit:

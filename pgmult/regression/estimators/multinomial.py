@@ -47,8 +47,6 @@ from pgmult.variational.designs import SoftmaxRows
 from pgmult.variational.fits import SiteFit, correction_of_fit
 from pgmult.variational.sites import SoftmaxSite
 
-__all__ = ["MultinomialClassifier"]
-
 _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
 )  # fmt: skip
