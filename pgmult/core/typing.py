@@ -124,6 +124,9 @@ class Traits:
         part.
     single_precision : frozenset of str
         Variables so large that draws keep seven digits of them, in half the bytes.
+    draws_anew : bool
+        Whether each sweep is a draw that does not depend on the one before: nobody needs to be
+        warned of chains that disagree.
     """
 
     default_keep: tuple[str, ...]
@@ -133,6 +136,7 @@ class Traits:
     label_rows: Mapping[str, str] = field(default_factory=dict)
     label_parts: Mapping[str, str] = field(default_factory=dict)
     single_precision: frozenset[str] = frozenset()
+    draws_anew: bool = False
 
 
 @runtime_checkable

@@ -71,9 +71,8 @@ def report(
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     means = means._replace(max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    if comparison is True:
-        comparison = compare(run, max_draws=count)
-    beats = [comparison] if isinstance(comparison, Comparison) else []
+    beside = compare(run, max_draws=count) if comparison is True else comparison
+    beats = [beside] if isinstance(beside, Comparison) else []
     some = means.spread(_RESPONDENTS)
     apart, shares = _differences_of(some), variance_shares(run, max_draws=min(count, 200))
     checked = check(run, max_draws=min(count, 200))
@@ -177,9 +176,11 @@ def _what_matters(found: Estimand | None) -> list[str]:
     category = np.asarray(found.labels["category"])[k]
     mean, low, high = (100.0 * x[row, k] for x in (found.mean, lower, upper))
     gap = Interval(mean, low, high, ".0f")
+    if mean < 0.0:
+        gap = Interval(-mean, -high, -low, ".0f")
     return [
-        f"All else as it is, {column} makes the largest difference: {words}, {category} is"
-        f" {gap} percentage points more frequent."
+        f"All else as it is, {column} makes the largest difference: {words}, {category} is {gap}"
+        f" percentage points {'rarer' if mean < 0.0 else 'more frequent'}."
     ]
 
 

@@ -19,6 +19,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
 from pgmult.core.labels import Levels
+from pgmult.core.reports import Report, Section
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray, IntArray
@@ -158,7 +159,7 @@ def compare(
     *,
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 1000,
-) -> Comparison:
+) -> Comparison | Report:
     """Does a run beat the obvious, or another run?
 
     Parameters
@@ -196,27 +197,32 @@ def compare(
             f"other must have the categories {', '.join(first.categories)}, got"
             f" {', '.join(second.categories)}"
         )
+    both = (run, first), (other, second)
     if held_out is not None:
-        each = [_scored(one, held_out, max_draws) for one in (run, other)]
-        return Comparison.of(dict(zip(called, each, strict=True)), "a respondent", _HELD_OUT, _TAKE)
-    kinds = [_kinds_in_turn(data) for data in (first, second)]
-    places = [
-        data.categories[kind % data.num_categories]
-        for data, kind in zip((first, second), kinds, strict=True)
-    ]
-    if not np.array_equal(places[0], places[1]):
+        return _two(called, [_scored(one, held_out, max_draws) for one, _ in both], _HELD_OUT)
+    kinds = [_kinds_in_turn(data) for _, data in both]
+    ours, theirs = (kind % first.num_categories for kind in kinds)
+    if not np.array_equal(ours, theirs):
         raise ValueError("other must be a run of the same rows as run (or give rows held out)")
     scores = []
-    for one, data, kind in zip((run, other), (first, second), kinds, strict=True):
+    for (one, data), kind in zip(both, kinds, strict=True):
         found = loo(one, max_draws=max_draws)
         place = np.full(data.counts.size, -1)
         place[found.cells * data.num_categories + found.categories] = np.arange(len(found.counts))
         scores.append(found.score(place[kind]))
-    return Comparison.of(dict(zip(called, scores, strict=True)), "a respondent", _HOW, _TAKE)
+    return _two(called, scores, _HOW)
+
+
+def _two(names: Sequence[str], scores: Sequence[Score], how: str) -> Report:
+    """Which of two runs is better."""
+    gain = scores[0].gain_over(scores[1])
+    told = f"{names[0]} tells a respondent {gain.word} {names[1]}: {gain} nats."
+    rows = [(name, score.mean) for name, score in zip(names, scores, strict=True)]
+    section = Section("Scores", how, head=("run", "nats a respondent"), rows=rows)
+    return Report(" and ".join(names), [f"{told[0].upper()}{told[1:]}"], [section])
 
 
 _ADVICE = {"overall shares": "report the shares of all respondents"}
-_TAKE: dict[str, str] = {}
 
 
 def _kinds_in_turn(data: AdditiveRows) -> IntArray:

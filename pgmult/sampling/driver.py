@@ -427,7 +427,8 @@ def _begin(
 
 
 def _warn_of_problems(posterior: Posterior) -> None:
-    problems = posterior.convergence_problems()
+    anew = posterior.origin is not None and traits_of(posterior.origin.model).draws_anew
+    problems = "" if anew else posterior.convergence_problems()
     if problems:
         warnings.warn(problems, ConvergenceWarning, stacklevel=3)
 

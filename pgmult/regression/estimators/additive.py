@@ -12,7 +12,6 @@
 ('comparison', 'category')
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -36,7 +35,6 @@ from pgmult.core.validate import as_counts
 from pgmult.regression.answers import Means
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.rows import rows_of
-from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
@@ -133,14 +131,10 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             priors=self.priors or {},
             method=self.method,
         )
-        with warnings.catch_warnings():
-            if self.method == "approximate":
-                warnings.simplefilter("ignore", ConvergenceWarning)  # draws are independent
-            self.posterior_ = sample(
-                model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                random_seed=as_seed(self.random_state),
-                progressbar=as_flag(self.verbose, "verbose"),
-            )  # fmt: skip
+        self.posterior_ = sample(
+            model, data, draws=self.draws, tune=self.tune, chains=self.chains,
+            random_seed=as_seed(self.random_state), progressbar=as_flag(self.verbose, "verbose"),
+        )  # fmt: skip
         self._places = find_labels(data.categories, names, "classes")
         return self
 

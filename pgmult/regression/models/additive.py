@@ -212,6 +212,11 @@ class AdditiveRegression(Checked):
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
     family: ClassVar[Family] = REGRESSION
 
+    @property
+    def draws_anew(self) -> bool:
+        """Whether draws are from the approximation, each by itself."""
+        return self.method == "approximate"
+
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
         """Labels of categories, sticks, weights and standard deviations."""
         latent = _everywhere(data, self)
