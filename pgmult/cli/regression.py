@@ -35,7 +35,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="draw from the posterior, or at once from an approximation (default: sampling)",
     )  # fmt: skip
     fit.add_argument(
-        "--effects", choices=["sticks", "categories", "correlated"], default="sticks",
+        "--effects", choices=["sticks", "categories", "correlated", "softmax"], default="sticks",
         help="categories: slower, and the order of categories hardly matters (default: sticks)",
     )  # fmt: skip
     add_table(fit)

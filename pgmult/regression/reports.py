@@ -36,6 +36,7 @@ _MOST_BESIDE = 4  # categories whose numbers stand beside a figure
 _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
 _CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
 _ORDER = 0.1  # posterior standard deviations by which another order moves answers at all
+_FEW_CELLS = 20_000  # times categories, whose order is tried in reverse
 _FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
 
@@ -88,7 +89,7 @@ def report(
     sections += [_variances(shares), *_sds(run, data), check_section(checked)]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
-    told = [chains, *details, *_nearness(run, data), *_order(run, data)]
+    told = [chains, *details, *_nearness(run, data)]
     sections += [_priors(run, data), Section("Diagnostics", sentences=told)]
     verdict = [
         _in_short(data),
@@ -97,10 +98,13 @@ def report(
         *(_extremes(found) for found in by_group),
         _explained(shares),
         checked.verdict,
+        *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
-    order = ", ".join(data.categories[data.order].tolist())
-    known = {"formula": str(design.formula), "order of categories": order}
+    known = {
+        "formula": str(design.formula),
+        "order of categories": ", ".join(data.categories[data.order].tolist()),
+    }
     found_report = Report(name, verdict, sections, known | dict(as_mapping(facts, "facts")))
     return found_report.save(place)
 
@@ -115,7 +119,9 @@ def _priors(run: Posterior, data: AdditiveRows) -> Section:
 
 def _order(run: Posterior, data: AdditiveRows) -> list[str]:
     """What the order of categories does to the answer, where it does anything."""
-    if data.num_categories < 3 or (shift := run.model.order_shift(data)) < _ORDER:
+    if data.num_categories < 3 or data.counts.size > _FEW_CELLS:
+        return []
+    if (shift := run.model.order_shift(data)) < _ORDER:
         return []
     hint = "" if run.model.effects == "categories" else ' effects="categories" depends on it less.'
     return [

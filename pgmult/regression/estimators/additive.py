@@ -54,7 +54,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     groups : str or int, optional
         A column that says which group a row is of, its name or number, without a formula.
     effects : str
-        "sticks", "categories" or "correlated": see `AdditiveRegression`.
+        "sticks", "categories", "correlated" or "softmax": see `AdditiveRegression`.
     priors : mapping, optional
         See `AdditiveRegression`.
     method : {"sampling", "approximate"}
@@ -79,7 +79,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     formula: str | None = field(default=None, kw_only=False)
     groups: str | int | None = None
-    effects: Literal["sticks", "categories", "correlated"] = "sticks"
+    effects: Literal["sticks", "categories", "correlated", "softmax"] = "sticks"
     priors: Mapping[str, Any] | None = None
     method: Literal["sampling", "approximate"] = "sampling"
     draws: int = 500
