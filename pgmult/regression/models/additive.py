@@ -62,7 +62,7 @@ from pgmult.regression.models.predictors import (
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite, LogisticSite
 
-_NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
+_NEAR = 0.15  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _SAME = 0.05  # spread up to which one kick is enough
