@@ -189,9 +189,11 @@ def _odd_cells(column: _Seen) -> tuple[list[str], str]:
     texts = {str(value): times for value, times in column.counts.items()}
     odd = [text for text in texts if not is_number_or_date(text)]
     others = len(column.values) - sum(texts[text] for text in odd)
-    if odd and len(odd) <= _SHOWN and 4 * others >= 3 * len(column.values):
+    gaps = [text for text in odd if text.strip().lower() in _GAPS]
+    few = len(odd) <= _SHOWN and 4 * others >= 3 * len(column.values)
+    if odd and others and (few or gaps == odd):
         return odd, "numbers or dates"
-    return [text for text in odd if text.strip().lower() in _GAPS], ""
+    return gaps, ""
 
 
 # --------------------------------------------------------------------------- what to say of cells
@@ -285,9 +287,10 @@ def _in_formula(name: str) -> str:
 
 
 def _best(candidates: Sequence[_Seen], words: Collection[str]) -> _Seen:
-    """The first column whose name says so, or else the last."""
-    named = [column for column in candidates if column.tokens & set(words)]
-    return named[0] if named else candidates[-1]
+    """The first column whose name says so, or else the last; rather one without gaps."""
+    whole = [column for column in candidates if not column.missing] or list(candidates)
+    named = [column for column in whole if column.tokens & set(words)]
+    return named[0] if named else whole[-1]
 
 
 class _Jobs:
@@ -334,7 +337,9 @@ class _Jobs:
             what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
             commands.append(self._fit("topics", terms.values(), what))
         more = "; with the other columns, what they do to the topics" if terms else ""
-        return _Job("Topics", f"What the texts of {_told(longest.name)} are about{more}.", commands)
+        return _Job(
+            "Topics", f"What the texts of '{_told(longest.name)}' are about{more}.", commands
+        )
 
     def _sequences(self) -> _Job | None:
         time = self.time
@@ -352,9 +357,9 @@ class _Jobs:
         options += [("--sequence", [whose.name])] if whose else []
         options += [("--time", [time.name])]
         options += [("--every", [_step(time)])] if time.kind == "dates" else []
-        of_each = f" of each {_told(whose.name)}" if whose else ""
-        why = f"One of {len(symbol.counts)} labels of {_told(symbol.name)} at each"
-        why += f" {_told(time.name)}{of_each}: what comes next, and what the gaps were."
+        of_each = f" of each '{_told(whose.name)}'" if whose else ""
+        why = f"One of {len(symbol.counts)} labels of '{_told(symbol.name)}' at each"
+        why += f" '{_told(time.name)}'{of_each}: what comes next, and what the gaps were."
         used = [symbol, time, *([whose] if whose else [])]
         return _Job("Sequences", why, [self._fit("sequences", used, options)])
 
@@ -384,7 +389,7 @@ class _Jobs:
         options += [("--count", [self.count.name])] if self.count else []
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         over = " and ".join(_told(column.name) for column in where)
-        why = f"Shares of {len(category.counts):,} labels of {_told(category.name)} over {over}."
+        why = f"Shares of {len(category.counts):,} labels of '{_told(category.name)}' over {over}."
         used = [*where, category, *([self.count] if self.count else [])]
         return _Job("Fields", why, [self._fit("fields", used, options)])
 
@@ -421,7 +426,7 @@ class _Jobs:
             return None
         named = " + ".join(attributes)
         formula = f"{outcome} ~ {named}" + (f" + ({named} | {who})" if who else "")
-        why = f"What matters where one of several is taken in each {_told(occasion.name)}."
+        why = f"What matters where one of several is taken in each '{_told(occasion.name)}'."
         used = [taken, *attributes.values(), *people[:1]]
         command = self._fit("choice", used, [("--occasion", [occasion.name])], formula)
         return _Job("Choice", why, [command])
@@ -439,7 +444,7 @@ class _Jobs:
         options: list[_Option] = [("--weight", [column.name]) for column in weights]
         others = [_told(column.name) for column in outcomes if column is not outcome][:_SHOWN]
         or_these = f" (or of {', '.join(others)}: the formula says)" if others else ""
-        why = f"What shares of {_told(outcome.name)} depend on{or_these}."
+        why = f"What shares of '{_told(outcome.name)}' depend on{or_these}."
         formula = f"{_in_formula(outcome.name)} ~ {' + '.join(terms)}"
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
@@ -465,10 +470,16 @@ def _step(time: _Seen) -> str:
     import numpy as np
 
     times = np.unique(np.array(time.values, dtype="datetime64[s]")).astype(np.int64)
-    days = float(np.min(np.diff(times))) / 86400.0 if len(times) > 1 else 1.0
-    lengths = {365: "year", 89: "quarter", 28: "month", 7: "week", 1: "day", 1 / 24: "hour"}
-    lengths |= {1 / 1440: "minute"}
-    return next((name for length, name in lengths.items() if days >= length), "second")
+    apart = np.diff(times) if len(times) > 1 else np.array([86400])
+    for days, name in ((365, "year"), (89, "quarter"), (28, "month")):
+        if apart.min() >= days * 86400:
+            return name
+    step = int(np.gcd.reduce(apart))
+    for seconds, name in ((604800, "week"), (86400, "day")):
+        if step % seconds == 0:
+            return name
+    seconds, name = next(u for u in ((3600, "h"), (60, "min"), (1, "s")) if step % u[0] == 0)
+    return f"{step // seconds}{name}"
 
 
 # --------------------------------------------------------------------------- the command

@@ -195,6 +195,14 @@ class TestCommands:
     def test_steps_are_as_long_as_the_dates_are_apart(self, capsys, tmp_path):
         (command,) = commands(capsys, visits(tmp_path))["Sequences"]
         assert "--every week" in command
+        start = datetime.datetime(2024, 1, 1)
+        for seconds, every in ((5400, "30min"), (7200, "2h"), (7, "7s")):
+            places = [*range(10), 10 + (every == "30min") / 3]
+            times = [start + datetime.timedelta(seconds=seconds * place) for place in places]
+            rows = [[time, "ab"[i % 2]] for i, time in enumerate(times)]
+            table = written(tmp_path / "t.csv", [["time", "state"], *rows])
+            (command,) = commands(capsys, table)["Sequences"]
+            assert f"--every {every} " in command
 
     @pytest.mark.skipif(BASH is None, reason="there is no bash")
     @pytest.mark.parametrize("name", HOSTILE)
