@@ -81,6 +81,7 @@ from pgmult.formulas.terms import (
 from pgmult.sampling.codec import fingerprint
 
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
+_LARGEST = 1e100  # of a covariate, whose square must be a number, too
 _TRIED_ALONE = 6  # rows that are coded alone, too
 
 
@@ -748,18 +749,25 @@ def _check_design(labels: list[str], matrix: FloatArray) -> None:
     """Refuse columns that the data cannot tell from each other."""
     if len(labels) > len(matrix):
         raise ValueError(
-            f"{len(labels)} covariates, the intercept included, need at least as many documents in"
-            f" the corpus, got {len(matrix)}"
+            f"{len(labels)} covariates, the intercept included, need at least as many rows, got"
+            f" {len(matrix)}"
         )
     others = matrix[:, 1:]
+    size = np.abs(others).max(axis=0, initial=0.0)
+    if (size > _LARGEST).any():
+        j = int(np.argmax(size > _LARGEST))
+        raise ValueError(
+            f"covariates must be smaller than {_LARGEST:g}, {labels[j + 1]!r} has {size[j]:g} (take"
+            " another unit, or its logarithm)"
+        )
     centred = others - others.mean(axis=0)
     lengths = np.sqrt((centred * centred).sum(axis=0))
     flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
     if flat.any():
         j = int(np.argmax(flat))
         raise ValueError(
-            f"covariates must vary: {labels[j + 1]!r} is constant, {others[0, j]} in every"
-            " document (leave it out: the intercept is there already)"
+            f"covariates must vary: {labels[j + 1]!r} is constant, {others[0, j]} in every row"
+            " (leave it out: the intercept is there already)"
         )
     unit = centred / lengths
     left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r")))

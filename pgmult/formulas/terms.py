@@ -446,7 +446,7 @@ def spline_term(
     term = replace(plain, line=line)
     length = np.sqrt(np.mean(np.sum(term.rows(x, multipliers) ** 2, axis=1)))
     if not length > 0.0:
-        raise ValueError(f"{name} is 0 in every document (leave it out)")
+        raise ValueError(f"{name} is 0 in every row (leave it out)")
     term = replace(term, bends=bends / length, line=line / length)
     levels = [f"{of}{i}" for of in multiplier_names for i in range(bends.shape[1])]
     return replace(term, levels=np.array(levels, dtype=np.str_), basis=term.rows(x, multipliers))

@@ -159,7 +159,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
         ),
         ({"year": [1, 2, np.inf, 4, 5, 6]}, None, ValueError, "'year' must be finite, got inf at"),
         ({"year": YEARS[:5]}, None, ValueError, r"each of the 6 rows .*got shape \(5,\)"),
-        ({"flat": np.full(6, 3.0)}, None, ValueError, "'flat' is constant, 3.0 in every document"),
+        ({"flat": np.full(6, 3.0)}, None, ValueError, "'flat' is constant, 3.0 in every row"),
         ({"a": YEARS, "b": 2 * YEARS + 1}, None, ValueError, "'b' is a linear combination of a "),
         (
             {**COLUMNS, "red": PARTIES == "R", "blue": YEARS > 1990},
@@ -167,7 +167,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             ValueError,
             r"'red\[T.True\]' is a linear combination of party\[T.R\]",
         ),
-        ({"id": list("abcdef"), "x": YEARS}, None, ValueError, "need at least as many documents"),
+        ({"id": list("abcdef"), "x": YEARS}, None, ValueError, "need at least as many rows"),
         ({"day": np.arange(6).astype("M8[D]")}, None, TypeError, "must hold numbers or labels"),
         ({"x": [1, "a", 2, "b", 3, 4]}, None, TypeError, "it mixes the two"),
         (YEARS, None, ValueError, r"DataFrame or a matrix .* got ndarray with shape \(6,\)"),
