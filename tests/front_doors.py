@@ -782,7 +782,7 @@ ARGUMENTS = {
     "choice.correlations": lambda: dict(run=trips_run()),
     "choice.worth": lambda: dict(run=trips_run(), per="x"),
     "choice.predict": lambda: dict(run=trips_run(), new=trips(), occasion="trip", by="mode"),
-    "choice.effects": lambda: dict(run=trips_run(), attribute="x", by="mode"),
+    "choice.elasticities": lambda: dict(run=trips_run(), attribute="x", by="mode"),
     "choice.compare": lambda: dict(run=trips_run()),
     "choice.check": lambda: dict(run=trips_run()),
     "choice.report": lambda: dict(run=trips_run()),

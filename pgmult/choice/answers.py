@@ -227,7 +227,7 @@ def predict(
     )  # fmt: skip
 
 
-def effects(
+def elasticities(
     run: Posterior,
     attribute: str,
     *,

@@ -40,6 +40,8 @@ def report(
     data = data_of_run(run)
     place = None if page is None else as_path(page, "page")
     name = str(data.design.formula) if title is None else as_kind(title, "title", str)
+    if not isinstance(comparison, bool):
+        comparison = as_kind(comparison, "comparison", Comparison)
     if comparison is True:
         comparison = compare(run)
     people = "" if data.person is None else f" by {data.num_people:,} people"

@@ -108,7 +108,7 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
     )  # fmt: skip
 
 
-def _add_effects(parser: argparse.ArgumentParser) -> None:
+def _add_elasticities(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("attribute", metavar="ATTRIBUTE", help="that grows by a percent")
     parser.add_argument(
         "--by", required=True, metavar="COLUMN", help="what alternatives are called"
@@ -145,9 +145,9 @@ ROOM = Room(
             _add_simulate, tidy=True,
         ),
         Question(
-            "effects", "elasticities of shares",
-            lambda run, o: run.ask("effects", o.attribute, by=o.by, probability=o.probability),
-            _add_effects,
+            "elasticities", "by how many percent shares change if an attribute grows by one",
+            lambda run, o: run.ask("elasticities", o.attribute, by=o.by, probability=o.probability),
+            _add_elasticities,
         ),
         CHECK,
         Question(

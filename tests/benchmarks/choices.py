@@ -74,7 +74,7 @@ def nuts(data, warmup, draws):
 
     def model():
         mean = numpyro.sample("mean", dist.Normal(0.0, 5.0).expand([d]).to_event(1))
-        half_t = dist.FoldedDistribution(dist.StudentT(2.0, 0.0, 2.5).expand([d]).to_event(1))
+        half_t = dist.FoldedDistribution(dist.StudentT(2.0, 0.0, 2.5)).expand([d]).to_event(1)
         sds = numpyro.sample("sds", half_t)
         root = numpyro.sample("root", dist.LKJCholesky(d, 1.0))
         z = numpyro.sample("z", dist.Normal().expand([num, d]).to_event(2))

@@ -37,6 +37,7 @@ RESULTS = {
         "us_names",
         "us_states",
     },
+    "choice": {"ChoiceRows"},
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
     "regression": {

@@ -238,7 +238,7 @@ def test_known_people_choose_by_their_own_tastes_and_others_by_the_population(ru
 
 
 def test_an_elasticity_is_a_derivative(run):
-    found = run.effects("time", by="mode", max_draws=20)
+    found = run.elasticities("time", by="mode", max_draws=20)
     rows = run.data
     own, fixed = (run.thinned(name, 20).reshape(20, *run[name].shape[2:]) for name in
                   ("tastes", "coefficients"))  # fmt: skip
@@ -290,7 +290,7 @@ def test_the_report_and_the_command_line(run, tmp_path, capsys):
     assert cli.main([*fit, "--quiet"]) == 0
     assert "12 people" in capsys.readouterr().out
     for words in (
-        ["tastes", out], ["worth", out, "time"], ["effects", out, "price", "--by", "mode"],
+        ["tastes", out], ["worth", out, "time"], ["elasticities", out, "price", "--by", "mode"],
         ["check", out], ["compare", out], ["show", out],
         ["predict", out, str(tmp_path / "trips.csv"), "--occasion", "trip"],
         ["simulate", out, str(tmp_path / "trips.csv"), "--occasion", "trip", "--by", "mode"],
