@@ -110,7 +110,8 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
         If `per` is no attribute, or its coefficient has not one sign in 99 % of the draws.
     """
     data, (mean, _) = data_of_run(run), _population(run)
-    place, price = _attribute(data, per), mean[:, _attribute(data, per)]
+    place = _attribute(data, per, "per")
+    price = mean[:, place]
     negative = float(np.mean(price < 0.0))
     if _SURE > negative > 1.0 - _SURE:
         raise ValueError(
@@ -125,9 +126,9 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
     )  # fmt: skip
 
 
-def _attribute(data: ChoiceRows, name: Any) -> int:
-    if name not in data.names.tolist():
-        raise ValueError(f"attribute must be one of {', '.join(data.names)}, got {brief(name)}")
+def _attribute(data: ChoiceRows, name: Any, argument: str) -> int:
+    if not isinstance(name, str) or name not in data.names.tolist():
+        raise ValueError(f"{argument} must be one of {', '.join(data.names)}, got {brief(name)}")
     return int(np.argmax(data.names == name))
 
 
@@ -260,7 +261,7 @@ def elasticities(
     is c x_s p_r ((r = s) - p_s) (Train 2009, "Discrete choice methods with simulation", 3.6).
     """
     data = data_of_run(run)
-    place, (known, of_row) = _attribute(data, attribute), data.labels(by)
+    place, (known, of_row) = _attribute(data, attribute, "attribute"), data.labels(by)
     used = as_positive_int(max_draws, "max_draws")
     fixed, own = _draws(run, used, "coefficients", "tastes")
     where, of_occasion = np.searchsorted(data.random, place), data.occasion_of_row

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_list, brief
+from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, find_labels, labels_of
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
@@ -132,11 +132,12 @@ class ChoiceRows:
 
     def labels(self, column: Any) -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
-        if self.alternatives is not None and (column,) == self.alternatives.columns:
+        is_name = isinstance(column, str)
+        if is_name and self.alternatives is not None and (column,) == self.alternatives.columns:
             return self.alternatives, self.alternative
         known = self.design.columns
         names = known.names.tolist()
-        if column not in names:
+        if not is_name or column not in names:
             own = () if self.alternatives is None else self.alternatives.columns
             raise ValueError(
                 f"by must name the column of alternatives (choices(..., alternative=)) or one of"
@@ -270,7 +271,7 @@ def rows_like(
         new_levels=new_people, num_rows=num_rows,
     )  # fmt: skip
     terms = _people(design) if len(data.random) else []
-    order, occasions, people, _ = _arranged(columns, occasion or (), terms)
+    order, occasions, people, _ = _arranged(columns, () if occasion is None else occasion, terms)
     design = design.take(order)
     codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
     named = None if data.alternatives is None else data.alternatives.columns[0]
@@ -419,7 +420,7 @@ def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> 
 
 def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:
     found = np.zeros(len(names))
-    for name, sign in (as_kind(signs, "signs", Mapping) if signs else {}).items():
+    for name, sign in as_mapping(signs, "signs").items():
         if name not in names:
             raise ValueError(
                 f"signs must be of attributes that vary by person, {', '.join(names) or 'none'},"
@@ -463,6 +464,7 @@ def lengthen(
     """
     columns = exact_columns(table, "table")
     num = len(next(iter(columns.values())).values)
+    attributes, there = as_mapping(attributes, "attributes"), as_mapping(available, "available")
     named = [dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()]
     if not named:
         raise ValueError("attributes must have one or more, got none")
@@ -474,21 +476,23 @@ def lengthen(
                 f" {brief(list(alternatives))}"
             )
 
-    def column(name: Any) -> NDArray[Any]:
-        return _column(columns, name, "attributes")
+    def column(name: Any, what: str = "attributes") -> NDArray[Any]:
+        return _column(columns, name, what)
 
-    chosen = find_labels(labels_of(alternatives, "attributes"), column(choice), choice)
-    there = np.ones((num, len(alternatives)), dtype=np.bool_)
+    chosen = find_labels(labels_of(alternatives, "attributes"), column(choice, "choice"), choice)
+    is_there = np.ones((num, len(alternatives)), dtype=np.bool_)
     for place, alternative in enumerate(alternatives):
-        if available and alternative in available:
-            there[:, place] = numbers_of(column(available[alternative]) * 1, "available") != 0.0
-    if not there[np.arange(num), chosen].all():
-        row = int(np.argmin(there[np.arange(num), chosen]))
+        if alternative in there:
+            found = column(there[alternative], "available")
+            found = found.astype(np.int64) if found.dtype == bool else found
+            is_there[:, place] = numbers_of(found, str(there[alternative])) != 0.0
+    if not is_there[np.arange(num), chosen].all():
+        row = int(np.argmin(is_there[np.arange(num), chosen]))
         raise ValueError(
             "alternatives must be available where they are taken, got"
             f" {alternatives[chosen[row]]!r} at row {row}"
         )
-    rows, which = np.nonzero(there)
+    rows, which = np.nonzero(is_there)
     out: dict[str, NDArray[Any]] = {
         "occasion": rows,
         "alternative": labels_of(alternatives, "attributes")[which],
@@ -497,7 +501,7 @@ def lengthen(
     for name, of in zip(attributes, named, strict=True):
         values = [np.zeros(num) if of[a] is None else numbers_of(column(of[a]), str(of[a]))
                   for a in alternatives]  # fmt: skip
-        out[name] = np.stack(values, axis=1)[there]
+        out[name] = np.stack(values, axis=1)[is_there]
     used = {choice, *(each for of in named for each in of.values())}
     for name, cells in columns.items():
         if name not in used and name not in out:
