@@ -38,8 +38,21 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--effects", choices=["sticks", "categories", "correlated", "softmax"], default="sticks",
         help="categories: slower, and the order of categories hardly matters (default: sticks)",
     )  # fmt: skip
+    fit.add_argument(
+        "--map", action="append", default=[], metavar="NAME=FILE",
+        help="of car(area, NAME): a table of neighbours, or .json or .geojson",
+    )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
+
+
+def _map(told: str, options: argparse.Namespace) -> tuple[str, Any]:
+    """The name of a map, and a table of neighbours or the path of a GeoJSON file."""
+    name, equals, file = told.partition("=")
+    if not (name and equals and file):
+        raise ValueError(f"--map must be NAME=FILE, got {told!r}")
+    path = Path(file)
+    return name, path if path.suffix in (".json", ".geojson") else read_table(path, options)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -54,6 +67,7 @@ def _job(options: argparse.Namespace) -> Job:
         table, left_out = complete(table, named, options, "")
     data = table.rows(
         options.formula, weights=options.weight, order=options.order, additive=True,
+        maps=dict(_map(told, options) for told in options.map),
     )  # fmt: skip
     model = AdditiveRegression(method=options.method, effects=options.effects)
     notes = {

@@ -79,14 +79,12 @@ def neighbours_of(given: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
 
 
 def _are_two_columns(given: Mapping[Any, Any]) -> bool:
-    """Is a mapping a table of pairs rather than areas with their neighbours?"""
+    """Is a mapping a table of pairs, no area being the name of a column?"""
     columns = list(given.values())
-    return (
-        len(columns) == 2
-        and len(columns[0]) == len(columns[1])
-        and not {label_of(one) for column in columns for one in column if not _is_empty(one)}
-        <= {label_of(key) for key in given}
-    )
+    if len(columns) != 2 or len(columns[0]) != len(columns[1]):
+        return False
+    cells = {label_of(one) for column in columns for one in column if not _is_empty(one)}
+    return cells.isdisjoint(map(label_of, given))
 
 
 def _pairs_of_table(given: Any) -> list[tuple[Any, Any]]:

@@ -26,6 +26,7 @@ array([4., 4., 4.])
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
@@ -467,24 +468,8 @@ class Areas(_OneSd, Checked):
     @classmethod
     def of(cls, pairs: IntArray, num_areas: int, **prior: float) -> "Areas":
         """Of a map with these pairs of neighbours, ``(num_pairs, 2)``: O(num_areas^3), once."""
-        one = np.ones(len(pairs))
-        beside = sparse.csr_array((one, (pairs[:, 0], pairs[:, 1])), shape=(num_areas, num_areas))
-        beside = beside + beside.T
-        laplacian = (sparse.diags_array(beside.sum(axis=1)) - beside).tocsr()
-        eigenvalues, unit = np.ones(num_areas), np.ones(num_areas)
-        alone = np.zeros(num_areas)
-        count, part = csgraph.connected_components(beside, directed=False)
-        for i in range(count):
-            here = np.flatnonzero(part == i)
-            if len(here) == 1:
-                alone[here] = 1.0
-                continue
-            found = np.linalg.eigvalsh(laplacian[here][:, here].toarray())
-            found[0] = 0.0
-            unit[here] = np.sum(1.0 / found[1:]) / len(here)
-            eigenvalues[here] = unit[here] * found
-        structure = sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)
-        return cls(SparseMatrix.of(structure), eigenvalues, **prior)
+        structure, eigenvalues = _scaled_laplacian(pairs.tobytes(), num_areas)
+        return cls(structure, eigenvalues, **prior)
 
     @property
     def size(self) -> int:
@@ -520,6 +505,30 @@ class Areas(_OneSd, Checked):
         share = 1.0 / (1.0 + math.exp(-float(x[1])))
         own = np.log(share * self.eigenvalues + (1.0 - share)).sum()
         return float(own) - 2.0 * self.size * float(log_sd(x[0]))
+
+
+@lru_cache(maxsize=4)
+def _scaled_laplacian(told: bytes, num_areas: int) -> tuple[SparseMatrix, FloatArray]:
+    """K of a map, and its eigenvalues; the last few maps are remembered."""
+    pairs = np.frombuffer(told, dtype=np.int64).reshape(-1, 2)
+    one = np.ones(len(pairs))
+    beside = sparse.csr_array((one, (pairs[:, 0], pairs[:, 1])), shape=(num_areas, num_areas))
+    beside = beside + beside.T
+    laplacian = (sparse.diags_array(beside.sum(axis=1)) - beside).tocsr()
+    eigenvalues, unit = np.ones(num_areas), np.ones(num_areas)
+    alone = np.zeros(num_areas)
+    count, part = csgraph.connected_components(beside, directed=False)
+    for i in range(count):
+        here = np.flatnonzero(part == i)
+        if len(here) == 1:
+            alone[here] = 1.0
+            continue
+        found = np.linalg.eigvalsh(laplacian[here][:, here].toarray())
+        found[0] = 0.0
+        unit[here] = np.sum(1.0 / found[1:]) / len(here)
+        eigenvalues[here] = unit[here] * found
+    structure = sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)
+    return SparseMatrix.of(structure), eigenvalues
 
 
 @dataclass(frozen=True, slots=True, eq=False)

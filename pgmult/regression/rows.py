@@ -42,6 +42,7 @@ from pgmult.regression.data import (
 )
 from pgmult.regression.models.additive import AdditiveRows
 
+_MOST_NUMBERS = 20  # that are taken for labels without being asked
 _FAMILIES = ("categories", "poisson", "negative_binomial")
 
 
@@ -161,8 +162,8 @@ def rows_of(
     maps : mapping from name to map, optional
         Of ``car(area, name)``: see `pgmult.formulas.maps`.
     family : str, optional
-        "categories", "poisson" or "negative_binomial" for rows of an additive regression; if left
-        out, numbers other than 0 and 1 that are many or above 20 are an error that asks for it.
+        "categories", "poisson" or "negative_binomial" for rows of an additive regression;
+        categories if left out, of which numbers may be 20.
     additive : bool
         Whether rows are those of an `AdditiveRegression` even without groupings and curves.
 
@@ -229,7 +230,8 @@ def _additive(
     """Rows of an additive regression: equal ones are one."""
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
+    is_said = family is not None
+    family = as_choice(family, "family", _FAMILIES) if is_said else "categories"
     times = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
         times = as_counts(table_column(columns, weights, "weights"), "weights")
@@ -238,6 +240,13 @@ def _additive(
     if len(categories) < 2 and not is_events:
         only = categories[0]
         parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
+    outcome = columns.get(str(getattr(parsed.outcome, "name", "")))
+    are_numbers = outcome is not None and outcome.values.dtype.kind in "iuf"
+    if not is_said and are_numbers and len(categories) > _MOST_NUMBERS:
+        parsed.refuse(
+            f"{parsed.outcome} holds {len(categories)} different numbers: say"
+            ' family="negative_binomial" or "poisson" for counts of events, "categories" for labels'
+        )
     design = make_design(columns, num_rows, parsed, every_term=True, maps=maps)
     if is_events:
         if order is not None:

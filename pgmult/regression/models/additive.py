@@ -76,6 +76,7 @@ _LEAST_SHARE = 1e-4
 _MOST_EVENTS = 40.0  # log rate of simulated counts
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Rates:
     """The link of counts of events: their mean is exp psi."""
 
@@ -84,11 +85,11 @@ class Rates:
         return np.asarray(np.exp(psi))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Softmax:
     """The link of scores of every category, ``order[j]`` the j-th: ``(num_rows, K)``."""
 
-    def __init__(self, order: IntArray):
-        self.order = order
+    order: IntArray
 
     def probs(self, scores: FloatArray) -> FloatArray:
         """Of the categories."""

@@ -196,6 +196,14 @@ MUTANTS = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def no_map_known():
+    laws._scaled_laplacian.cache_clear()
+    yield
+    laws._scaled_laplacian.cache_clear()
+
+
+@pytest.mark.usefixtures("no_map_known")
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_broken_laws_are_refused(mutant, monkeypatch):
     where, name, broken, oracle = MUTANTS[mutant]
@@ -395,6 +403,7 @@ def test_maps_of_all_forms_are_one():
     areas, pairs = neighbours_of(polygons, "area")  # p and r only meet in a corner
     assert pairs.tolist() == [[0, 1], [1, 2], [2, 4]]
     assert neighbours_of(json.loads(json.dumps(polygons)), "area")[0].tolist() == areas.tolist()
+    assert neighbours_of({"p": ["q"], "q": ["r"]}, "area")[0].tolist() == ["p", "q", "r"]
     # names as numbers, or as text
     assert neighbours_of({1: [2.0], "3": []}, "area")[0].tolist() == ["1", "2", "3"]
 
@@ -455,6 +464,9 @@ REFUSED = {
     ),
     "events of categories": (
         lambda: rows("c(n, t) ~ 1", family="poisson"), "events are one column of counts",
+    ),
+    "numbers as labels": (
+        lambda: rows("x ~ (1 | g)"), "x holds .* different numbers: say family=",
     ),
     "a family": (lambda: rows("n ~ 1", family="gamma"), "family must be"),
     "events and categories": (
