@@ -815,6 +815,7 @@ ARGUMENTS = {
     "regression.CountRegressor": dict,
     "regression.LogisticClassifier.fit": lambda: dict(X=X, y=BINARY),
     "regression.MultinomialClassifier.fit": lambda: dict(X=X, y=LABELS),
+    "regression.AdditiveClassifier.fit": lambda: dict(X=X, y=BINARY),
     "regression.CountRegressor.fit": lambda: dict(X=X, y=LABELS),
     "regression.from_formula": lambda: dict(formula="y ~ a", table={"a": X[:, 0], "y": BINARY}),
     "regression.as_event_rows": lambda: dict(covariates=X, counts=LABELS),

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -105,6 +106,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If there is one class only, or the formula cannot be read.
         """
         table = self._columns(X, y, reset=True)
+        if not table:
+            raise ValueError("X must have a column, got none")
+        check_consistent_length(*table.values(), y)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = as_classes(y)
@@ -128,7 +132,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data: Any = rows_of(formula, rows, weights=weights, additive=True)
         model = AdditiveRegression(
             effects=self.effects,
-            priors=self.priors or {},
+            priors={} if self.priors is None else self.priors,
             method=self.method,
         )
         self.posterior_ = sample(
