@@ -112,7 +112,7 @@ def report(
             )
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
-        comparison = compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
+        comparison = compare_with_rivals(posterior, random_seed=random_seed)
     change = _changes(posterior, ahead, max_draws, random_seed)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [_movement(past), *_swings(posterior), _next(ahead), _lasting(change)]
