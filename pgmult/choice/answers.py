@@ -35,7 +35,7 @@ def data_of_run(run: Posterior) -> ChoiceRows:
 def _draws(run: Posterior, most: int, *names: str) -> list[FloatArray]:
     """At most so many draws of variables, chains one after the other."""
     found = [run.thinned(name, most) for name in names]
-    return [each.reshape(-1, *each.shape[2:]) for each in found]
+    return [np.concatenate(list(each)) for each in found]
 
 
 def _population(run: Posterior) -> tuple[FloatArray, FloatArray]:

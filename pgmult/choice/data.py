@@ -226,7 +226,7 @@ def choices_of(
         If an occasion has no choice, or one alternative; an attribute never varies within occasions
         or is a sum of others there; or the formula has another random term than one grouping.
     """
-    columns, parsed = exact_columns(table, "table"), parse(formula)
+    columns, parsed = exact_columns(table, "table"), parse(as_kind(formula, "formula", str))
     num_rows = len(next(iter(columns.values())).values)
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column that says which alternative was taken")

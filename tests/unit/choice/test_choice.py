@@ -190,6 +190,10 @@ def test_without_people_it_is_the_conditional_logit():
     run = pgmult.sample(
         MixedLogit(mean_scale=100.0), rows, draws=800, chains=2, random_seed=1, progressbar=False
     )
+    shares = run.predict(by="mode", max_draws=20)
+    np.testing.assert_allclose(shares.mean.sum(), 1.0)
+    assert len(run.compare().names) == 2
+    assert "choices" in run.report().text()
     b = run.stack("coefficients") * rows.scale
     np.testing.assert_allclose(b.mean(axis=0), fitted.x, atol=0.5 * errors.max())
     np.testing.assert_allclose(b.std(axis=0), errors, rtol=0.35)
