@@ -65,7 +65,7 @@ def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
     from pgmult.fields.models.multinomial_gp import MultinomialGP
-    from pgmult.fields.report import data_in_words
+    from pgmult.fields.reports import data_in_words
 
     table, left_out = _without_gaps(read_table(options.table, options), options)
     columns = table.columns

@@ -17,7 +17,7 @@ from pgmult.fields.priors.grids import GridProcess as GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess as InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess as SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field as make_field
-from pgmult.fields.report import report as report
+from pgmult.fields.reports import report as report
 from pgmult.fields.scores import Calibration as Calibration
 from pgmult.fields.scores import Coverage as Coverage
 from pgmult.fields.scores import calibration as calibration

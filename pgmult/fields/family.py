@@ -11,6 +11,6 @@ FIELDS = Family(
         "effects": Verb("pgmult.fields.effects:effects", keeps=_PROBS),
         "check": Verb("pgmult.fields.checks:check", keeps=_PROBS),
         "compare": Verb("pgmult.fields.checks:compare", keeps=_PROBS),
-        "report": Verb("pgmult.fields.report:report", keeps=_PROBS),
+        "report": Verb("pgmult.fields.reports:report", keeps=_PROBS),
     },
 )

@@ -50,6 +50,7 @@ def test_a_filter_that_forgets_its_mean_is_refused(any_approximation):
     rejects(check_geweke, mutant(fixed, step=step), DATA, replicates=100)
 
 
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize("structure", ["state_space", "grid"])
 def test_posterior_is_that_of_the_dense_sampler(structure):
     rng = np.random.default_rng(0)

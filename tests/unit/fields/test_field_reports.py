@@ -7,7 +7,7 @@ import pgmult
 from pgmult.core.figures.base import panels
 from pgmult.fields import MultinomialGP, check, compare, predict, report
 from pgmult.fields.covariances import Matern, White
-from pgmult.fields.report import hyperparameter_names
+from pgmult.fields.reports import hyperparameter_names
 from pgmult.fields.tables import field_of
 from pgmult.sampling import Origin
 
