@@ -15,7 +15,7 @@ inputs, with intervals. Length scales of the covariance are in the units of the 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +48,7 @@ from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Probabilities of categories that vary smoothly with the inputs.
 
@@ -93,36 +94,19 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Predictions use no randomness but that of a fixed seed, so the same inputs have the same answer.
     """
 
-    def __init__(
-        self,
-        covariance: Any = None,
-        *,
-        scale_inputs: bool = True,
-        structure: Structure = "dense",
-        mean: Any = "constant",
-        hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled",
-        shared: bool = True,
-        draws: int = 100,
-        tune: int = 100,
-        chains: int = 2,
-        thin: int = 1,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.covariance = covariance
-        self.scale_inputs = scale_inputs
-        self.structure = structure
-        self.mean = mean
-        self.hyperparameters = hyperparameters
-        self.shared = shared
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.thin = thin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    covariance: Any = field(default=None, kw_only=False)
+    scale_inputs: bool = True
+    structure: Structure = "dense"
+    mean: Any = "constant"
+    hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
+    shared: bool = True
+    draws: int = 100
+    tune: int = 100
+    chains: int = 2
+    thin: int = 1
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any) -> "MultinomialGPClassifier":
         """Sample the posterior.

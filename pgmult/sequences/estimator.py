@@ -12,7 +12,7 @@ intervals and the probabilities of the next symbol come out.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -38,6 +38,7 @@ from pgmult.sequences.scores.one_step import one_step_ahead
 _LEVELS = (0.05, 0.5, 0.95)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     """Symbols, words or counts whose probabilities follow a linear Gaussian state.
 
@@ -86,36 +87,19 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         of ``posterior_`` and sequences with missing steps.
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        link: Literal["stick_breaking", "softmax"] = "stick_breaking",
-        symbols: int | Sequence[str] | None = None,
-        loading_scale: float | None = None,
-        draws: int = 200,
-        tune: int = 300,
-        chains: int = 2,
-        thin: int = 1,
-        max_draws: int = 50,
-        n_particles: int = 200,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ):
-        self.n_components = n_components
-        self.link = link
-        self.symbols = symbols
-        self.loading_scale = loading_scale
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.thin = thin
-        self.max_draws = max_draws
-        self.n_particles = n_particles
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_components: int = field(default=10, kw_only=False)
+    link: Literal["stick_breaking", "softmax"] = "stick_breaking"
+    symbols: int | Sequence[str] | None = None
+    loading_scale: float | None = None
+    draws: int = 200
+    tune: int = 300
+    chains: int = 2
+    thin: int = 1
+    max_draws: int = 50
+    n_particles: int = 200
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None, *, inputs: Any = None) -> "SequenceForecaster":
         """Sample the posterior given sequences.
