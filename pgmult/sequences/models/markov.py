@@ -182,7 +182,9 @@ class MarkovChain(Checked):
                 rng, strengths[level - 1], taken, share, counts[0].sum(axis=1)
             )
             tables = _tables(rng, taken, strengths[level - 1] * share)
-            shorter = np.bincount(parent * number + symbol, tables, len(parents) * number)
+            shorter: FloatArray = np.bincount(
+                parent * number + symbol, tables, len(parents) * number
+            ).astype(np.float64)
             counts.insert(0, shorter.reshape(-1, number))
         return self._draw_rows(rng, counts, strengths)
 
@@ -252,7 +254,7 @@ class MarkovChain(Checked):
 
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Probabilities of every step given the symbols before it, ``(num_steps, num_symbols)``."""
-        return self._longest(draw["rows"], data)[contexts(data, self.order)]
+        return np.asarray(self._longest(draw["rows"], data)[contexts(data, self.order)])
 
     def ahead(
         self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int

@@ -250,5 +250,7 @@ def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
     step = np.repeat(np.arange(test.num_steps), np.diff(test.indptr))
     left = frequencies[test.symbols] - (test.counts if leave_out else 0)
     total = frequencies.sum() - (test.totals[step] if leave_out else 0)
-    log_p = np.bincount(step, test.counts * np.log(left / total), test.num_steps)
+    log_p: FloatArray = np.bincount(
+        step, test.counts * np.log(left / total), test.num_steps
+    ).astype(np.float64)
     return _scored(log_p[None, None], test, leave_out=False)
