@@ -214,7 +214,7 @@ def sample_hyperparameters(
     FloatingPointError
         If the log density is not finite at `x`.
     """
-    z: FloatArray = np.linalg.solve(near.root, x - near.mean)
+    z = np.asarray(np.linalg.solve(near.root, x - near.mean), dtype=np.float64)
     shape = 0.5 * (_DOF + len(x))
     spread = 0.5 * (_DOF + z @ z) / rng.gamma(shape)
     other = np.asarray(math.sqrt(spread) * rng.standard_normal((1, len(x))))
