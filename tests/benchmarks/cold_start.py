@@ -79,6 +79,19 @@ def _regression() -> tuple[Any, Any]:
     return LogisticRegression(), as_labelled_rows(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
+def _choice() -> tuple[Any, Any]:
+    import pgmult
+    from pgmult.choice import MixedLogit
+
+    rng = np.random.default_rng(0)
+    table = {
+        "who": np.arange(60) // 6, "trip": np.arange(60) // 3, "taken": np.arange(60) % 3 == 0,
+        "x": rng.normal(size=60), "z": rng.normal(size=60),
+    }  # fmt: skip
+    data = pgmult.read(table).choices("taken ~ x + z + (x + z | who)", occasion="trip")
+    return MixedLogit(), data
+
+
 def _additive() -> tuple[Any, Any]:
     import pgmult
     from pgmult.regression import AdditiveRegression
@@ -99,6 +112,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "state_space": lambda: _field("state_space"),
     "logistic": _regression,
     "additive": _additive,
+    "choice": _choice,
 }
 
 
