@@ -111,7 +111,7 @@ def trips():
 @cache
 def trips_run():
     formula = "taken ~ x + mode + (x | who)"
-    data = choice.choices_of(formula, trips(), occasion="trip", alternative="mode")
+    data = choice.choices_of(formula, trips(), occasion="trip", alternative="mode", signs={"x": -1})
     return pgmult.sample(choice.MixedLogit(), data, **FEW)
 
 
