@@ -37,7 +37,7 @@ RESULTS = {
         "us_names",
         "us_states",
     },
-    "choice": {"ChoiceRows"},
+    "choice": {"ChoiceRows", "MixedLogitState"},
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
     "regression": {

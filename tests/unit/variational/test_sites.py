@@ -187,7 +187,7 @@ def test_bad_input(data):
         fit_sites(Rows(data.covariates, data.offsets), site, MvNormal(np.zeros(3), np.eye(3)))
     with pytest.raises(ValueError, match="covariates must be finite"):
         Rows(np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="successes must be a row of numbers not above trials"):
+    with pytest.raises(ValueError, match="successes must be rows of numbers not above trials"):
         logistic_site(np.array([2.0]), np.array([1.0]), "quadrature")
     with pytest.raises(ValueError, match="method must be one of laplace, delta"):
         fit_logistic_regression(LogisticRegression(), data, method="probit")
