@@ -759,15 +759,7 @@ ARGUMENTS = {
     "covariances.GreatCircle": lambda: dict(length_scale=2.0),
     "covariances.HalfNormal": lambda: dict(scale=1.0),
     "covariances.LogNormal": lambda: dict(median=1.0),
-    # regressions and mixtures
-    "regression.as_labelled_rows": lambda: dict(covariates=X, successes=BINARY),
-    "regression.as_counted_rows": lambda: dict(covariates=X, outcomes=LABELS),
-    "regression.LogisticRegression": dict,
-    "regression.StickBreakingRegression": dict,
-    "regression.SoftmaxRegression": dict,
-    "regression.GroupedLogisticRegression": lambda: dict(
-        mean_prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), dof=4.0, scale=np.eye(2)
-    ),
+    # choices
     "choice.choices_of": lambda: dict(
         formula="taken ~ x + (x | who)", table=trips(), occasion="trip", alternative="mode"
     ),
@@ -786,6 +778,15 @@ ARGUMENTS = {
     "choice.compare": lambda: dict(run=trips_run()),
     "choice.check": lambda: dict(run=trips_run()),
     "choice.report": lambda: dict(run=trips_run()),
+    # regressions and mixtures
+    "regression.as_labelled_rows": lambda: dict(covariates=X, successes=BINARY),
+    "regression.as_counted_rows": lambda: dict(covariates=X, outcomes=LABELS),
+    "regression.LogisticRegression": dict,
+    "regression.StickBreakingRegression": dict,
+    "regression.SoftmaxRegression": dict,
+    "regression.GroupedLogisticRegression": lambda: dict(
+        mean_prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), dof=4.0, scale=np.eye(2)
+    ),
     "regression.AdditiveRegression": lambda: dict(kicks=2),
     "regression.predict": lambda: dict(run=voters_run()),
     "regression.effects": lambda: dict(run=voters_run(), column="g", values=["u", "v"]),

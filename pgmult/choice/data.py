@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
+from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
@@ -266,10 +266,11 @@ def rows_like(
         nobody = np.full(num_rows, "\0")
         for name in data.person.columns:
             columns.setdefault(name, Cells(nobody))
-    design = data.design.like(
-        {name: cells.values for name, cells in columns.items()},
-        new_levels=new_people, num_rows=num_rows,
-    )  # fmt: skip
+    with under_name("new", of="covariates"):
+        design = data.design.like(
+            {name: cells.values for name, cells in columns.items()},
+            new_levels=new_people, num_rows=num_rows,
+        )  # fmt: skip
     terms = _people(design) if len(data.random) else []
     order, occasions, people, _ = _arranged(columns, () if occasion is None else occasion, terms)
     design = design.take(order)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pgmult.choice.answers import compare, correlations, data_of_run, predict, tastes
 from pgmult.core.arguments import as_kind, as_mapping, as_path
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
@@ -40,8 +40,7 @@ def report(
     data = data_of_run(run)
     place = None if page is None else as_path(page, "page")
     name = str(data.design.formula) if title is None else as_kind(title, "title", str)
-    if not isinstance(comparison, bool):
-        comparison = as_kind(comparison, "comparison", Comparison)
+    comparison = as_comparison(comparison)
     if comparison is True:
         comparison = compare(run)
     people = "" if data.person is None else f" by {data.num_people:,} people"

@@ -224,6 +224,11 @@ class Comparison(Tabled):
         return cls(names, levels, gains, told["unit"], told["how"], advice, told["simpler"])
 
 
+def as_comparison(value: Any) -> "Comparison | bool":
+    """The argument of a report: one that was made before, or whether to make one."""
+    return value if isinstance(value, bool) else as_kind(value, "comparison", Comparison)
+
+
 _VERDICTS = {1: "better", 0: "level", -1: "worse"}
 
 

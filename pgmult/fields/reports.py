@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
@@ -99,15 +99,16 @@ def report(
         grid.leaders(),
         grid.ahead(),
     ]
+    hidden = None if held_out is None else as_counts(held_out, "held_out")
+    if hidden is not None and hidden.shape != data.counts.shape:
+        raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
+    comparison = as_comparison(comparison)
     if comparison is True:
-        told = held_out if held_out is not None and np.any(held_out) else None
+        told = hidden if hidden is not None and hidden.any() else None
         comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [*grid.moved(), grid.lead(), *grid.unseen()]
-    if held_out is not None:
-        hidden = as_counts(held_out, "held_out")
-        if hidden.shape != data.counts.shape:
-            raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
+    if hidden is not None:
         sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, random_seed)
         verdict += sentences[:1]
         sections.append(Section("Counts that were held out", sentences=sentences))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.base import round_ticks
 from pgmult.core.figures.forest import Forest
@@ -72,7 +72,8 @@ def report(
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     means = means._replace(max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    beside = compare(run, max_draws=count) if comparison is True else comparison
+    asked = as_comparison(comparison)
+    beside = compare(run, max_draws=count) if asked is True else asked
     beats = [beside] if isinstance(beside, Comparison) else []
     some = means.spread(_RESPONDENTS)
     apart, shares = _differences_of(some), variance_shares(run, max_draws=min(count, 200))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, brief
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray
@@ -111,6 +111,7 @@ def report(
                 f" {known[0].shape} and {known[1].shape}"
             )
     percent = f"{round(100 * probability)} % interval"
+    comparison = as_comparison(comparison)
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
     change = _changes(posterior, ahead, max_draws, random_seed)

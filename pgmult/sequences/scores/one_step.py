@@ -360,7 +360,8 @@ def compare(
     called = as_strings(names, "names")
     if len(called) != 2:
         raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
-    scores = paired(*runs, held_out, random_seed)
+    with under_name("held_out", of="data"):
+        scores = paired(*runs, held_out, random_seed)
     gain = scores[0].gain_over(scores[1])
     what = "what neither was shown" if held_out is not None else "each step, given the others,"
     sentences = [
