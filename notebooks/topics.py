@@ -22,10 +22,11 @@
 # %matplotlib inline
 import warnings
 
+import matplotlib.pyplot as plt
+
 import pgmult
 from pgmult.datasets import demo_corpus
 from pgmult.topics import top_words, topic_correlations, topic_stability
-from pgmult.topics.plots import log_likelihood_trace
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.summaries import strongest_pairs, topic_labels
 
@@ -100,8 +101,9 @@ correlations.plot(labels).figure
 posterior.summary("effective_topics")
 
 # %%
-log_likelihood_trace(posterior.sample_stats["log_likelihood"]).figure
-
+figure, axes = plt.subplots(figsize=(6, 2.5), layout="constrained")
+axes.plot(posterior.sample_stats["log_likelihood"].T)
+axes.set(xlabel="draw", ylabel="log likelihood")
 # %%
 print("correlated topics:", completion.score())
 print("unigram          :", unigram_log_predictive(training, held_out))
