@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from os import PathLike
 
 import numpy as np
+from scipy.special import ndtr
 
 from pgmult.choice.answers import compare, correlations, data_of_run, predict, tastes
+from pgmult.choice.data import ChoiceRows
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
+from pgmult.core.estimands import Estimand
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
@@ -47,7 +50,7 @@ def report(
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict.append(f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.")
     found = tastes(run)
-    verdict.append(_strongest(run))
+    verdict.append(_strongest(data, found))
     rows = [
         (
             attribute,
@@ -99,10 +102,8 @@ def report(
     return whole
 
 
-def _strongest(run: Posterior) -> str:
+def _strongest(data: ChoiceRows, found: Estimand) -> str:
     """Which attribute moves choices most, a standard deviation within occasions each."""
-    data = data_of_run(run)
-    found = tastes(run)
     j = int(np.argmax(np.abs(found.mean[:, 0]) * data.scale))
     mean = found.draws[:, j, 0]
     way = "against" if mean.mean() < 0.0 else "for"
@@ -112,8 +113,6 @@ def _strongest(run: Posterior) -> str:
     if j in data.random:
         mean_of, sd_of = found.draws[:, j].T
         if data.signs[data.random == j][0] == 0.0:
-            from scipy.special import ndtr
-
             share = ndtr(-mean_of / sd_of) if way == "against" else ndtr(mean_of / sd_of)
             low, high = np.quantile(share, [0.05, 0.95])
             said += f"; it does for a share of {Interval(share.mean(), low, high)} of people"
