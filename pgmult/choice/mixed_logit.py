@@ -204,11 +204,11 @@ class MixedLogit(Checked):
         num, d = tastes.shape
         length = 0.5 * math.pi / self.kicks * rng.uniform(0.8, 1.2, size=num)
         noise = rng.standard_normal((num, d)), length, rng.standard_exponential(num)
-        moved, tastes = np.zeros(num, dtype=np.bool_), np.array(tastes, order="C")
+        tastes = np.array(tastes, order="C")
         law = mean, np.linalg.inv(cov)
         over_rows(
             swing_rows, num, found.choices, found.base(b), law, found.sites, noise, self.kicks,
-            tastes, moved, grain=_GRAIN,
+            tastes, grain=_GRAIN,
         )  # fmt: skip
         return tastes
 

@@ -257,12 +257,12 @@ def _correction(choices, base, i, beta, J, h, work, slope):
 
 
 @jit
-def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tastes, moved):
+def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tastes):
     """One Hamiltonian path of each person's tastes around N(mean, precision^-1) times its site.
 
     See `pgmult.latent.moves`: `law` is (mean, precision) of the population, `noise` normal numbers
     ``(num_people, num_attributes)``, lengths of steps and exponential numbers ``(num_people,)``.
-    `tastes` are replaced where the path is accepted, and `moved` says so.
+    `tastes` are replaced where the path is accepted.
     """
     mean, precision = law
     normal, length, exponential = noise
@@ -278,7 +278,6 @@ def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tas
                 root[k, j] = precision[k, j] + J[k, j]
                 centre[k] += precision[k, j] * mean[j]
             v[k] = normal[i, k]
-        moved[i] = False
         if cholesky(root) != 0:
             continue
         solve_with_root(root, centre)
@@ -309,4 +308,3 @@ def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tas
         gain += value
         if gain > -exponential[i]:
             tastes[i] = beta
-            moved[i] = True

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
+from pgmult.compiled.vectors import dot
 
 
 class Between(NamedTuple):
@@ -19,14 +20,6 @@ class Between(NamedTuple):
     indptr: Any
     columns: Any
     values: Any
-
-
-@jit(reassociate=True)
-def _dot(a, b):
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += a[j] * b[j]
-    return total
 
 
 @jit
@@ -81,7 +74,7 @@ def forward(inverse, between, inner, b):
                 rest[columns[e]] -= across[e, i] * top[i]
     done = out[num * d :]
     for i in range(len(rest)):
-        done[i] = (rest[i] - _dot(inner[i, :i], done[:i])) / inner[i, i]
+        done[i] = (rest[i] - dot(inner[i, :i], done[:i])) / inner[i, i]
     return out
 
 
