@@ -26,10 +26,10 @@ _NEW_PEOPLE = 50  # for each draw of the population
 _SURE = 0.99
 
 
-def data_of_run(run: Posterior) -> ChoiceRows:
+def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
     """The data of a run of a choice model."""
-    as_kind(run, "run", Posterior)
-    return as_kind(run.data, "run", ChoiceRows, "a run of MixedLogit")
+    as_kind(run, name, Posterior)
+    return as_kind(run.data, name, ChoiceRows, "a run of MixedLogit")
 
 
 def _draws(run: Posterior, most: int, *names: str) -> list[FloatArray]:
@@ -330,9 +330,9 @@ def compare(
 
     scores = {"this model": score(run)}
     if other is not None:
-        if not np.array_equal(data_of_run(other).taken, data.taken):
+        if not np.array_equal(data_of_run(other, "other").taken, data.taken):
             raise ValueError("other must be a run of the same choices in the same order")
-        scores["the other run"] = score(as_kind(other, "other", Posterior))
+        scores["the other run"] = score(other)
     else:
         sizes = np.diff(data.occasions)
         scores["equal chances"] = Score(-totals * np.log(sizes), totals.astype(np.int64))

@@ -174,9 +174,14 @@ def rows_of(
         covariates, or with `family`; else for labels of two classes and ``p(successes, trials)``;
         for more classes and ``c(...)``; for numbers that are not all 0 and 1, which are counts.
     """
+    if family is not None:
+        as_choice(family, "family", _FAMILIES)
     if as_flag(additive, "additive") or family is not None or _has_terms(formula):
         if groups is not None or offset is not None:
-            raise ValueError("groups and offset must be in the formula: (1 | group), offset(x)")
+            raise ValueError(
+                "with additive=True, a family, groupings or curves, groups and offset must be in"
+                " the formula: (1 | group), offset(x)"
+            )
         return _additive(formula, table, weights, order, family, maps)
     if order is not None:
         raise ValueError(
@@ -231,7 +236,7 @@ def _additive(
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
     is_said = family is not None
-    family = as_choice(family, "family", _FAMILIES) if is_said else "categories"
+    family = family if family is not None else "categories"
     times = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
         times = as_counts(table_column(columns, weights, "weights"), "weights")

@@ -9,8 +9,23 @@ import numpy as np
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, Link, ObservedRows
+from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField
 from pgmult.fields.family import FIELDS
+
+_MOST_LOG_ODDS = 1e4  # beyond, what the counts say is lost to rounding
+
+
+def check_mean(mean: Any, each: str) -> None:
+    """Refuse a mean of psi that is neither a number nor one of each stick or category."""
+    level = as_finite(mean, "mean")
+    if level.ndim > 1:
+        raise ValueError(f"mean must be one number or one a {each}, got shape {level.shape}")
+    if (size := np.abs(level).max(initial=0.0)) > _MOST_LOG_ODDS:
+        raise ValueError(
+            f"mean must lie within -{_MOST_LOG_ODDS:g} and {_MOST_LOG_ODDS:g}, got one of size"
+            f" {size:g} (it is in log odds: at 10 a probability is .99995)"
+        )
 
 
 class _State(Protocol):

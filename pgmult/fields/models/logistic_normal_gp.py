@@ -54,7 +54,7 @@ from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functio
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel
+from pgmult.fields.models.base import FieldModel, check_mean
 from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
@@ -126,10 +126,8 @@ class LogisticNormalGP(FieldModel):
         if isinstance(self.mean, str):
             if self.mean != "empirical":
                 raise ValueError(f'mean must be numbers or "empirical", got {self.mean!r}')
-        elif as_finite(self.mean, "mean").ndim > 1:
-            raise ValueError(
-                f"mean must be one number or one a category, got shape {np.shape(self.mean)}"
-            )
+        else:
+            check_mean(self.mean, "category")
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, rows, new rows and hyperparameters."""

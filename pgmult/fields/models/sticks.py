@@ -19,7 +19,7 @@ from pgmult.core.validate import as_finite
 from pgmult.fields.covariances import Covariance, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel
+from pgmult.fields.models.base import FieldModel, check_mean
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
 from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.links import StickBreaking
@@ -56,10 +56,8 @@ class StickFields(FieldModel):
                 raise ValueError(
                     f'mean must be "constant", "linear", "empirical" or numbers, got {self.mean!r}'
                 )
-        elif as_finite(self.mean, "mean").ndim > 1:
-            raise ValueError(
-                f"mean must be one number or one a stick, got shape {np.shape(self.mean)}"
-            )
+        else:
+            check_mean(self.mean, "stick")
 
     @property
     def kernel_set(self) -> str:
