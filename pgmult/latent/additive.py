@@ -299,7 +299,7 @@ class Additive:
                 self._analysis = Analysis.of(precision)
             return SparseFactor.of(precision, self._analysis)
         if self._first is None:
-            return ArrowFactor.dense(_added(gram, own, x, 0))
+            return ArrowFactor.dense(_added(gram, own, x))
         blocks, between, others = gram
         term, at, first = own.pop(self._first)
         rest = [
@@ -309,7 +309,7 @@ class Additive:
         mine = term.precision(x[at])
         if mine.ndim == 1:
             mine = mine.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
-        return ArrowFactor.of(blocks + mine, between, _added(others, rest, x, 0))
+        return ArrowFactor.of(blocks + mine, between, _added(others, rest, x))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -347,19 +347,25 @@ def _slices(sizes: Sequence[int]) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
-def _added(gram: FloatArray, own: Any, x: FloatArray, shift: int) -> FloatArray:
+def _added(gram: FloatArray, own: Any, x: FloatArray) -> FloatArray:
     """A dense matrix with the precisions of terms added in their places."""
     out = gram.copy()
     for term, at, weights in own:
         here = slice(weights.start, weights.start + term.size)
         precision = term.precision(x[at])
-        if isinstance(precision, np.ndarray) and precision.ndim == 1:
-            out.flat[here.start * (len(out) + 1) : here.stop * (len(out) + 1) : len(out) + 1] += (
-                precision
-            )
+        if sparse.issparse(precision):
+            out[here, here] += precision.todense()
         else:
-            out[here, here] += np.asarray(_as_sparse(precision).todense())
+            _diagonal_blocks(out[here, here], precision)[...] += precision
     return out
+
+
+def _diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
+    """A view of a matrix's diagonal, or of as many blocks around it as another array has."""
+    if like.ndim == 1:
+        return np.einsum("ii->i", matrix)
+    num, d, _ = like.shape
+    return np.einsum("gigj->gij", matrix.reshape(num, d, num, d))
 
 
 def _as_sparse(precision: Any) -> Any:
