@@ -140,13 +140,15 @@ class Table(ExactTable):
         week_start: str = "monday",
         count: str | None = None,
         order: str | ArrayLike | None = None,
+        inputs: str | None = None,
+        maps: Mapping[str, Any] | None = None,
     ) -> "Sequences":
         """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`."""
         from pgmult.sequences.data.tables import sequences_of
 
         return sequences_of(
             self, symbol=symbol, sequence=sequence, time=time, every=every, week_start=week_start,
-            count=count, order=order,
+            count=count, order=order, inputs=inputs, maps=maps,
         )  # fmt: skip
 
     def rows(

@@ -387,6 +387,41 @@ def make_design(
     return design
 
 
+def table_of(design: Design) -> dict[str, NDArray[Any]]:
+    """The columns that a design was made from, labels of groupings included."""
+    columns, given = design.columns, {}
+    for place, name in enumerate(columns.names.tolist()):
+        values = columns.values[:, place]
+        labels = np.asarray(columns.levels_of(place))
+        given[name] = labels[values.astype(np.int64)] if len(labels) else values
+    for term in design.terms:
+        if isinstance(term, GroupTerm):
+            known = term.known.labels
+            if len(term.new):  # codes below 0 count from the end
+                known = np.concatenate([known, term.new[::-1]])
+            for j, name in enumerate(term.variables):
+                given.setdefault(name, known[term.codes, j])
+    return given
+
+
+def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
+    """The rows of a design and of another like it, in some order."""
+    one, other = table_of(first), table_of(second)
+    given = {name: np.concatenate([one[name], other[name]])[order] for name in one}
+    return first.like(given, new_levels=True, num_rows=len(order))
+
+
+def distinct_rows(design: Design) -> tuple[Design, IntArray]:
+    """The rows of a design that differ, and which of them each row is."""
+    columns = [design.matrix, *(term.design for term in design.terms)]
+    if design.offset is not None:
+        columns.append(design.offset)
+    _, rows, which = np.unique(
+        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
+    )
+    return design.take(rows), which.reshape(-1)
+
+
 # --------------------------------------------------------------------------- parts of a formula
 
 

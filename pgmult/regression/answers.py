@@ -37,10 +37,10 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.columns import cells_of_rows
-from pgmult.formulas.design import Design
+from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, SplineTerm
+from pgmult.latent.predictors import Latent
 from pgmult.regression.models.additive import AdditiveRows
-from pgmult.regression.models.predictors import Latent
 from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors
@@ -711,20 +711,6 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
     if of_categories and data.family != "categories":
         raise ValueError(f"run must be of categories, got events of {data.categories[0]}")
     return data
-
-
-def table_of(design: Design) -> dict[str, NDArray[Any]]:
-    """The columns that a design was made from."""
-    columns, given = design.columns, {}
-    for place, name in enumerate(columns.names.tolist()):
-        values = columns.values[:, place]
-        labels = np.asarray(columns.levels_of(place))
-        given[name] = labels[values.astype(np.int64)] if len(labels) else values
-    for term in design.terms:
-        if isinstance(term, GroupTerm):
-            for j, name in enumerate(term.variables):
-                given.setdefault(name, term.known.labels[term.codes, j])
-    return given
 
 
 def _values_of(data: AdditiveRows, column: str) -> list[Any]:

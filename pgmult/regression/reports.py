@@ -15,13 +15,13 @@ from pgmult.core.labels import Levels, value_texts
 from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
     Means,
     compared,
     data_of_run,
     pairs_of,
-    table_of,
     variance_shares,
 )
 from pgmult.regression.models.additive import AdditiveRows

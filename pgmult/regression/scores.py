@@ -25,7 +25,8 @@ from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
-from pgmult.regression.answers import Means, data_of_run, table_of
+from pgmult.formulas.design import table_of
+from pgmult.regression.answers import Means, data_of_run
 from pgmult.regression.models.additive import AdditiveRows
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior

@@ -47,10 +47,7 @@ from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.moves import Point, carry, interweave, leap, swing
-from pgmult.links import StickBreaking
-from pgmult.priors import LogNormal
-from pgmult.regression.family import REGRESSION
-from pgmult.regression.models.predictors import (
+from pgmult.latent.predictors import (
     Joint,
     Latent,
     as_priors,
@@ -59,6 +56,9 @@ from pgmult.regression.models.predictors import (
     mapping,
     prior_rows,
 )
+from pgmult.links import StickBreaking
+from pgmult.priors import LogNormal
+from pgmult.regression.family import REGRESSION
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite, LogisticSite
 

@@ -24,6 +24,7 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
+from pgmult.formulas.design import Design, joined_designs
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
@@ -68,13 +69,18 @@ class Sequences:
     order : int64 array, ``(num_symbols,)``
         A fixed order of the symbols for models that need one, most frequent first by default.
     inputs : array, ``(num_steps, num_inputs)``, or None
-        Known covariates of every step, missing steps included.
+        Known covariates of every step, missing steps included; of a formula its columns, scaled,
+        without the intercept.
+    design : Design or None
+        The formula's whole design, a row a step: it has effects of groups, too.
     alphabet : str array, ``(num_symbols,)``, or None
         What the symbols are called.
     names : str array, ``(num_sequences,)``, or None
     starts : datetime64 or int64 array, ``(num_sequences,)``, or None
         When each sequence's first step was, in units of which a step takes `every`: see `times`.
     every : int
+    keys : tuple of str
+        Columns of the table that they were made of: those of sequences and times, "" for none.
     rows_of : Whole or None
         Of what these are `rows`.
     """
@@ -90,6 +96,8 @@ class Sequences:
     names: NDArray[np.str_] | None = None
     starts: NDArray[Any] | None = None
     every: int = 1
+    design: Design | None = None
+    keys: tuple[str, str] = ("", "")
     rows_of: Whole | None = None
 
     @property
@@ -158,6 +166,7 @@ class Sequences:
             symbols=self.symbols[entries],
             counts=self.counts[entries],
             inputs=None if self.inputs is None else self.inputs[steps],
+            design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[part],
             starts=None if self.starts is None else self.starts[part],
             rows_of=self.whole,
@@ -217,15 +226,21 @@ class Sequences:
             self._pieces(middle, self.offsets[1:], every),
         )
 
-    def extended(self, steps: int, inputs: ArrayLike | None = None) -> "Sequences":
+    def with_design(self, design: Design) -> "Sequences":
+        """The same sequences with a design of all steps."""
+        inputs = design.matrix[:, design.names != "Intercept"]
+        return replace(self, design=design, inputs=inputs if inputs.size else None)
+
+    def extended(self, steps: int, inputs: Any = None) -> "Sequences":
         """The same sequences with missing steps appended to each, for forecasts.
 
         Parameters
         ----------
         steps : int
             How many, >= 1.
-        inputs : array, ``(num_sequences, steps, num_inputs)``, optional
-            Covariates of the new steps; required if, and only if, the sequences have inputs.
+        inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
+            Covariates of the new steps; required if, and only if, the sequences have inputs. With a
+            formula they are a table of its columns, a row a step, sequence after sequence.
 
         Raises
         ------
@@ -234,8 +249,17 @@ class Sequences:
         """
         steps = as_repeats(steps, "steps")
         after = np.repeat(self.offsets[1:], steps)
-        grown = None
-        if self.inputs is None:
+        grown, design = None, None
+        if self.design is not None:
+            count = self.num_sequences * steps
+            if inputs is None:
+                raise ValueError(f"new steps need their inputs, a table of {count} rows")
+            if isinstance(inputs, np.ndarray):
+                inputs = inputs.reshape(-1, inputs.shape[-1])
+            new = self.design.like(inputs, new_levels=True, num_rows=count)
+            order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
+            design = joined_designs(self.design, new, order)
+        elif self.inputs is None:
             if inputs is not None:
                 raise ValueError("these sequences have no inputs, so new steps take none")
         else:
@@ -247,13 +271,14 @@ class Sequences:
                 raise ValueError(f"inputs of new steps must have shape {shape}, got {new.shape}")
             grown = np.insert(self.inputs, after, new.reshape(-1, self.num_inputs), axis=0)
         per_step = np.insert(np.diff(self.indptr), after, 0)
-        return replace(
+        longer = replace(
             self,
             offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
             indptr=np.concatenate([[0], np.cumsum(per_step)]),
             inputs=grown,
             rows_of=None,
         )
+        return longer if design is None else longer.with_design(design)
 
     def _pieces(
         self, start: NDArray[np.int64], stop: NDArray[np.int64], sequences: NDArray[np.int64]
@@ -269,6 +294,7 @@ class Sequences:
             symbols=self.symbols[entries],
             counts=self.counts[entries],
             inputs=None if self.inputs is None else self.inputs[steps],
+            design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[sequences],
             starts=(
                 None
@@ -648,6 +674,13 @@ def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
             f"inputs must have shape ({total}, num_inputs), one row a step, got {array.shape}"
         )
     return array
+
+
+def without_inputs(data: Sequences, model: str, hint: str = "") -> Sequences:
+    """The sequences, refused if they have inputs."""
+    if data.inputs is not None or data.design is not None:
+        raise ValueError(f"{model} takes no inputs, the sequences have some{hint}")
+    return data
 
 
 def step_rows(data: Sequences) -> ObservedRows:

@@ -16,6 +16,8 @@ Steps between the first and the last of a sequence that have no row are missing.
 """
 
 import re
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,9 +26,18 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, brief
-from pgmult.core.labels import labels_of, warn_of_look_alikes
-from pgmult.core.tables import as_columns, chosen_columns, counts_of, one_role_each
+from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.tables import (
+    Cells,
+    as_columns,
+    chosen_columns,
+    counts_of,
+    exact_columns,
+    one_role_each,
+)
 from pgmult.core.typing import ArrayLike, IntArray
+from pgmult.formulas.design import make_design
+from pgmult.formulas.language import parse
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 
 _UNITS = {
@@ -48,6 +59,8 @@ def sequences_of(
     week_start: str = "monday",
     count: str | None = None,
     order: str | ArrayLike | None = None,
+    inputs: str | None = None,
+    maps: Mapping[str, Any] | None = None,
 ) -> Sequences:
     """`Sequences` from a tidy table.
 
@@ -73,6 +86,11 @@ def sequences_of(
         The column of counts; left out, every row is one observation.
     order : "frequency", "given" or a permutation, optional
         The order of the sticks, as in `as_sequences`.
+    inputs : str, optional
+        A formula of what acts on the steps, such as ``"~ temperature + (1 | animal)"``: see
+        `pgmult.formulas.design`. A step without a row has the inputs of the step before it.
+    maps : mapping from name to map, optional
+        See `pgmult.formulas.maps`.
 
     Raises
     ------
@@ -82,7 +100,7 @@ def sequences_of(
     TypeError
         If `table` is no table.
     """
-    columns = as_columns(table, "table")
+    columns, cells = as_columns(table, "table"), exact_columns(table, "table")
     one_role_each({"symbol": symbol, "sequence": sequence, "time": time, "count": count})
 
     def column(name: str, argument: str) -> NDArray[Any]:
@@ -111,7 +129,7 @@ def sequences_of(
         times = column(time, "time")
         clock = _clock(times, time, every, week_start)
         step = clock.steps(times, time)
-    parts, starts = [], []
+    parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
         starts.append(step[rows].min())
@@ -124,17 +142,100 @@ def sequences_of(
                 f"time must not leave more than {_MOST_STEPS:,} steps in a sequence, got {length:,}"
                 " (another every=, or times in larger units)"
             )
+        place[rows], before = before + at, before + length
         parts.append(
             scipy.sparse.csr_array(
                 (number[rows], (at, of_symbol[rows])), shape=(length, len(symbols))
             )
         )
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
+    sequences = replace(sequences, keys=(sequence or "", time or ""))
+    if inputs is not None:
+        given = _inputs_of_steps(cells, inputs, place, sequences)
+        design = make_design(given, sequences.num_steps, inputs, every_term=True, maps=maps)
+        sequences = sequences.with_design(design)
     if time is None:
         return sequences
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
     dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
     return replace(sequences, starts=dates, every=clock.every)
+
+
+def _inputs_of_steps(
+    cells: Mapping[str, Cells], formula: str, place: IntArray, data: Sequences
+) -> dict[str, Cells]:
+    """The columns of a formula, one cell a step; those of the step before where there is no row."""
+    source = np.full(data.num_steps, -1)
+    source[place[::-1]] = np.arange(len(place))[::-1]  # the first row of each step
+    told = np.maximum.accumulate(np.where(source < 0, -1, np.arange(data.num_steps)))
+    if (gaps := int((source < 0).sum())) > 0:
+        warnings.warn(
+            f"{gaps} steps have no row: they get the inputs of the step before (give them rows with"
+            " a count of 0 where their inputs are known)",
+            stacklevel=3,
+        )
+    given = {}
+    for name in parse(formula).columns:
+        if name not in cells:
+            raise ValueError(f"inputs must name columns of the table, got {name!r} in {formula!r}")
+        column = cells[name].values
+        differs = np.flatnonzero(column != column[source[place]])
+        if len(differs):
+            row = int(differs[0])
+            raise ValueError(
+                f"column {name!r} must be the same in all rows of a step, got {column[row]} at row"
+                f" {row} and {column[source[place[row]]]} before"
+            )
+        given[name] = cells[name].take(source[told])
+    return given
+
+
+def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
+    """The rows of a table for the steps after the last, in the order of sequences and steps.
+
+    Raises
+    ------
+    ValueError
+        If a step ahead has no row.
+    """
+    cells, columns = exact_columns(table, "inputs"), as_columns(table, "inputs")
+    sequence, time = data.keys
+    of_sequence = np.zeros(len(next(iter(cells.values())).values), dtype=np.int64)
+    if sequence:
+        own = chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
+        of_sequence = find_labels(data.names, labels_of(own, sequence), sequence)
+    if time:
+        whens = chosen_columns(columns, [time], "inputs", "time")[time]
+        ahead = _steps_after(data, whens, of_sequence)
+    else:
+        order = np.argsort(of_sequence, kind="stable")
+        starts = np.searchsorted(of_sequence[order], of_sequence[order])
+        ahead = np.empty(len(order), dtype=np.int64)
+        ahead[order] = np.arange(len(order)) - starts
+    rows = np.full((data.num_sequences, steps), -1)
+    fits = (ahead >= 0) & (ahead < steps)
+    rows[of_sequence[fits], ahead[fits]] = np.flatnonzero(fits)
+    if (rows < 0).any():
+        s, t = (int(i[0]) for i in np.nonzero(rows < 0))
+        name = s if data.names is None else data.names[s]
+        raise ValueError(
+            f"inputs must have a row for each of the {steps} steps ahead of each sequence, got none"
+            f" for step {t + 1} of {name}"
+        )
+    return {name: column.take(rows.ravel()) for name, column in cells.items()}
+
+
+def _steps_after(data: Sequences, times: NDArray[Any], sequence: IntArray) -> IntArray:
+    """How many steps after its sequence's last each time is, from 0."""
+    assert data.starts is not None
+    starts = data.starts[sequence]
+    if starts.dtype.kind == "M":
+        if times.dtype.kind != "M":
+            raise ValueError(f"column {data.keys[1]!r} must have dates, as before")
+        gone = (times.astype(starts.dtype) - starts).astype(np.int64) // data.every
+    else:
+        gone = _Clock().steps(times, data.keys[1]) - starts
+    return np.asarray(gone - data.lengths[sequence])
 
 
 class _Clock(NamedTuple):

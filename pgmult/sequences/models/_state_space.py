@@ -153,6 +153,11 @@ class StateSpace(Checked, ABC):
     def as_data(self, data: Any) -> Sequences:
         """`Sequences`, from what `as_sequences` takes."""
         sequences = as_sequences(data)
+        if sequences.design is not None and sequences.design.terms:
+            raise ValueError(
+                f"{type(self).__name__} takes columns, without effects of groups or curves, got"
+                f" {sequences.design.formula!r}"
+            )
         rows = self.state_dim + self._num_driving(sequences)
         if self.dynamics is not None and len(self.dynamics.mean) != rows:
             raise ValueError(

@@ -47,7 +47,13 @@ from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
+from pgmult.sequences.data.sequences import (
+    Sequences,
+    as_sequences,
+    simulate_symbols,
+    step_rows,
+    without_inputs,
+)
 from pgmult.sequences.family import SEQUENCES
 
 _START_ALPHA, _START_KAPPA, _START_ETA = 1.0, 1.0, 0.1  # where they are learned
@@ -134,10 +140,8 @@ class MultinomialHMM(Checked):
 
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
-        sequences = as_sequences(data)
-        if sequences.inputs is not None:
-            raise ValueError("a hidden Markov model takes no inputs, the sequences have some")
-        return sequences
+        hint = " (MixedHMM takes them)"
+        return without_inputs(as_sequences(data), "a hidden Markov model", hint)
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols and sequences by their names, where they have any."""

@@ -44,7 +44,7 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
-from pgmult.sequences.data.sequences import Sequences, as_sequences, step_rows
+from pgmult.sequences.data.sequences import Sequences, as_sequences, step_rows, without_inputs
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.hmm import one_of, slice_log
 
@@ -105,9 +105,7 @@ class MarkovChain(Checked):
         ValueError
             If there are too many symbols for the order, or inputs.
         """
-        sequences = as_sequences(data)
-        if sequences.inputs is not None:
-            raise ValueError("a Markov chain takes no inputs, the sequences have some")
+        sequences = without_inputs(as_sequences(data), "a Markov chain")
         size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
         if size > _MOST_ROWS:
             raise ValueError(

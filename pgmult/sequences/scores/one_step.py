@@ -47,6 +47,7 @@ from pgmult.core.reports import Report
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import PredictsSteps, draws_of, sequences_of, state_space_draws
@@ -241,6 +242,8 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
         if train.inputs is None or test.inputs is None
         else np.concatenate([train.inputs, test.inputs])[order],
     )
+    if train.design is not None and test.design is not None:
+        whole = whole.with_design(joined_designs(train.design, test.design, order))
     return whole, np.flatnonzero(order >= train.num_steps)
 
 

@@ -14,14 +14,15 @@ import pgmult
 from pgmult.formulas import design as designs
 from pgmult.formulas import terms as formula_terms
 from pgmult.formulas.maps import neighbours_of
+from pgmult.latent import predictors
 from pgmult.latent import terms as laws
 from pgmult.latent.approximation import rough
+from pgmult.latent.predictors import Joint, latent_of
 from pgmult.latent.terms import from_sd
 from pgmult.links import StickBreaking
 from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 from pgmult.regression import AdditiveRegression
-from pgmult.regression.models import additive, predictors
-from pgmult.regression.models.predictors import Joint, latent_of
+from pgmult.regression.models import additive
 from pgmult.regression.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences
-from pgmult.sequences.data.tables import sequences_of
+from pgmult.sequences import (
+    Forecast,
+    Imputed,
+    MarkovChain,
+    MultinomialHMM,
+    MultinomialLDS,
+    StepProbs,
+    as_sequences,
+)
+from pgmult.sequences.data.tables import future_of, sequences_of
+from pgmult.sequences.scores.one_step import joined
 
 VISITS = {
     "who": ["b", "a", "a", "b", "a"],
@@ -179,3 +188,59 @@ def test_a_sparse_count_given_twice_does_not_wrap():
     )
     with pytest.raises(ValueError, match=r"counts below 2\*\*31"):
         as_sequences([twice])
+
+
+# ------------------------------------------------------------------ inputs by formula
+
+HEALTH = {
+    "who": ["a", "a", "a", "b", "b", "b"],
+    "day": [1, 2, 4, 1, 2, 3], "temp": [1, 2, 3, 4, 5, 6],
+    "state": ["x", "y", "x", "y", "x", "x"],
+}  # fmt: skip
+
+
+def health():
+    with pytest.warns(UserWarning, match="1 steps have no row"):
+        return sequences_of(
+            HEALTH, symbol="state", sequence="who", time="day", inputs="~ temp + (1 | who)"
+        )
+
+
+def temperatures(data):
+    return data.inputs[:, 0] * data.design.scale[1] + data.design.centre[1]
+
+
+def test_a_formula_has_a_row_for_each_step():
+    data = health()
+    np.testing.assert_allclose(temperatures(data), [1, 2, 2, 3, 4, 5, 6])
+    assert data.design.terms[0].codes.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    first, later = data.split(2)
+    whole, _ = joined(first, later)
+    np.testing.assert_array_equal(whole.inputs, data.inputs)
+    np.testing.assert_allclose(temperatures(data.take([1])), [4, 5, 6])
+
+
+def test_inputs_of_steps_ahead_are_found_by_sequence_and_time():
+    data = health()
+    future = {
+        "who": ["b", "a", "a", "b", "a"], "day": [4, 6, 5, 5, 4], "temp": [10, 20, 30, 40, 50],
+    }  # fmt: skip
+    found = data.extended(2, future_of(data, future, 2))
+    np.testing.assert_allclose(temperatures(found), [1, 2, 2, 3, 30, 20, 4, 5, 6, 10, 40])
+    with pytest.raises(ValueError, match="none for step 3 of a"):
+        future_of(data, future, 3)
+
+
+def test_rows_of_a_step_must_have_the_same_inputs():
+    table = {**HEALTH, "day": [1, 1, 4, 1, 2, 3]}
+    with (
+        pytest.raises(ValueError, match="'temp' must be the same in all rows of a step, got 2"),
+        pytest.warns(UserWarning, match="no row"),
+    ):
+        sequences_of(table, symbol="state", sequence="who", time="day", inputs="~ temp")
+
+
+def test_models_without_inputs_refuse_them():
+    for model in (MarkovChain(1), MultinomialHMM(2), MultinomialLDS(1)):
+        with pytest.raises(ValueError, match=r"takes (no inputs|columns)"):
+            model.as_data(health())
