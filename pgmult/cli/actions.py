@@ -17,21 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.runs import Job, StoredRun, resumed, sampled
 from pgmult.cli.shared import (
+    AT,
+    BY,
+    DIFFERENCE,
     INTERRUPTED,
     PAGE,
-    add_number,
-    add_probability,
+    PROBABILITY,
+    SEED,
+    Option,
     add_running,
-    add_seed,
-    add_settings,
     add_writing,
     complain,
     free_name,
     give,
-    settings_of,
+    option,
     silence_what_is_told_anyway,
     tell,
-    value_of,
+    told_by,
+    whole,
 )
 from pgmult.core.family import Family
 
@@ -51,10 +54,12 @@ class Question:
     Attributes
     ----------
     word, help : str
-    ask : callable
-        Answers ``ask(run, options)``; None where the answer has been printed.
-    add : callable
-        Adds the question's own options to a parser.
+    options : sequence of Option
+    verb : str
+        The word of the run that answers, if it is another one.
+    ask : callable, optional
+        Answers instead of the run: ``ask(run, options, told)``, where `told` is what the options
+        tell; None where the answer has been printed.
     tidy : bool
         Whether the answer is printed as rows of CSV.
     writes : bool
@@ -65,45 +70,43 @@ class Question:
 
     word: str
     help: str
-    ask: Callable[[StoredRun, Options], Any]
-    add: Callable[[Parser], Any] = lambda parser: None
+    options: Sequence[Option] = ()
+    verb: str = ""
+    ask: Callable[[StoredRun, Options, dict[str, Any]], Any] | None = None
     tidy: bool = False
     writes: bool = True
     draws: bool = False
 
+    def answer(self, run: StoredRun, options: Options) -> Any:
+        """What the run says."""
+        told = told_by(self.options, options)
+        if self.ask is not None:
+            return self.ask(run, options, told)
+        return run.ask(self.verb or self.word.replace("-", "_"), **told)
 
-CHECK = Question(
-    "check",
-    "where the data are not as the model would have them",
-    lambda run, options: run.ask("check", random_seed=options.seed),
-    add_seed,
-)
+
+CHECK = Question("check", "where the data are not as the model would have them", [SEED])
+
+
+def _effects(run: StoredRun, options: Options, told: dict[str, Any]) -> Any:
+    found, ends = run.ask("effects", **told), options.difference
+    return found if ends is None else found.difference(options.column, *ends)
 
 
 def effects_question(help_text: str, column: str) -> Question:
     """What a column does, where averages over observed rows tell it."""
+    asked = option("column", metavar="COLUMN", help=column)
+    return Question(
+        "effects", help_text, (asked, BY, AT, DIFFERENCE, PROBABILITY), ask=_effects, draws=True
+    )
 
-    def add(parser: Parser) -> None:
-        parser.add_argument("column", metavar="COLUMN", help=column)
-        add_settings(parser)
-        parser.add_argument(
-            "--difference",
-            nargs=2,
-            type=value_of,
-            metavar="VALUE",
-            help="the first less the second",
-        )
-        add_probability(parser)
 
-    def ask(run: StoredRun, options: Options) -> Any:
-        found = run.ask(
-            "effects", options.column, at=settings_of(options) or None, by=options.by,
-            probability=options.probability,
-        )  # fmt: skip
-        ends = options.difference
-        return found if ends is None else found.difference(options.column, *ends)
+def _report_of(run: StoredRun, options: Options | None) -> Any:
+    return run.report()
 
-    return Question("effects", help_text, ask, add, draws=True)
+
+def _rivals_of(run: StoredRun) -> Any:
+    return run.ask("compare")
 
 
 @dataclass(frozen=True)
@@ -121,11 +124,11 @@ class Room:
         Adds to a parser the options that describe data and a model.
     job : callable
         ``job(options)``: the model and the data that they describe.
-    report : callable
-        ``report(run, options)``; options are those of ``show``, or None.
     compare : callable
         ``compare(first, second, options)`` of two runs: a report.
-    rivals : callable, optional
+    report : callable
+        ``report(run, options)``; options are those of ``show``, or None.
+    rivals : callable
         ``rivals(run)``: the run beside the simple rivals of its family, a `Comparison`.
     questions : sequence of Question
     more : sequences of (word, help, add, command)
@@ -144,9 +147,9 @@ class Room:
     tune: int
     add_fit: Callable[[Parser], Any]
     job: Callable[[Options], Job]
-    report: Callable[[StoredRun, Options | None], Any]
     compare: Callable[[StoredRun, StoredRun, Options], Any]
-    rivals: Callable[[StoredRun], "Comparison"] | None = None
+    report: Callable[[StoredRun, Options | None], Any] = _report_of
+    rivals: Callable[[StoredRun], "Comparison"] = _rivals_of
     questions: Sequence[Question] = ()
     more: Sequence[tuple[str, str, Callable[[Parser], Any], Callable[[Options], int]]] = ()
     add_show: Callable[[Parser], Any] = lambda parser: None
@@ -180,7 +183,8 @@ def add_room(commands: Any, room: Room) -> None:
     for question in room.questions:
         asking = action(question.word, question.help, partial(_ask, question))
         _add_run(asking)
-        question.add(asking)
+        for one in question.options:
+            one.add(asking)
         if question.writes:
             add_writing(asking, figure=question.draws)
     told = "a run with simple rivals, or two runs of the same data"
@@ -204,10 +208,10 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
         ("chains", 4, 1, "from starts of their own, to be compared"),
         ("thin", 1, 1, "sweeps for each draw that is kept"),
     ):
-        add_number(fit, f"--{name}", least, value, told)
-    add_seed(fit)
+        fit.add_argument(f"--{name}", **whole(least, value, told))
+    SEED.add(fit)
     _add_run(resume)
-    add_number(resume, "--draws", 1, told="to have in the end")
+    resume.add_argument("--draws", **whole(1, told="to have in the end"))
     for parser in (fit, resume):
         add_running(parser)
         parser.add_argument(
@@ -222,11 +226,10 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
                 help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
                 " variables of single rows are not stored then",
             )  # fmt: skip
-        if room.rivals is not None:
-            parser.add_argument(
-                "--no-compare", dest="compares", action="store_false",
-                help="do not score the model beside simple rivals",
-            )  # fmt: skip
+        parser.add_argument(
+            "--no-compare", dest="compares", action="store_false",
+            help="do not score the model beside simple rivals",
+        )  # fmt: skip
     room.add_fit(fit)
 
 
@@ -254,7 +257,7 @@ def _resume(room: Room, options: Options) -> int:
 def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) -> int:
     """Print the report of a run that has ended, write its page, and say how to go on."""
     if run is not None:
-        if room.rivals is not None and options.compares:
+        if options.compares:
             _compare_with_rivals(room.rivals, run)
         if not options.json:
             print()
@@ -293,8 +296,6 @@ def _report(room: Room, options: Options) -> int:
 def _compare(room: Room, options: Options) -> int:
     first = StoredRun.open(options.first, room.family)
     if options.second is None:
-        if room.rivals is None:
-            raise ValueError(f"{room.family.name} have no simple rivals yet: name another run")
         found = room.rivals(first)
         first.keep_comparison(found)
         give(found, options)
@@ -305,7 +306,7 @@ def _compare(room: Room, options: Options) -> int:
 
 
 def _ask(question: Question, room: Room, options: Options) -> int:
-    answer = question.ask(StoredRun.open(options.run, room.family), options)
+    answer = question.answer(StoredRun.open(options.run, room.family), options)
     if answer is not None:
         give(answer, options, tidy=question.tidy)
     return 0
@@ -346,11 +347,11 @@ def add_demo(demos: Any, demo: Demo) -> None:
     for name, value, least in (
         ("draws", demo.draws, 1), ("tune", demo.tune, 0), ("chains", demo.chains, 1)
     ):  # fmt: skip
-        add_number(parser, f"--{name}", least, value)
+        parser.add_argument(f"--{name}", **whole(least, value))
     parser.add_argument(
         "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
     )
-    add_seed(parser)
+    SEED.add(parser)
     add_running(parser)
     _add_json(parser)
     demo.add(parser)

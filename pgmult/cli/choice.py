@@ -2,18 +2,20 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room
-from pgmult.cli.runs import Job, StoredRun
+from pgmult.cli.runs import Job
 from pgmult.cli.shared import (
+    PROBABILITY,
+    SEED,
+    TABLE,
     add_incomplete,
-    add_probability,
-    add_seed,
     add_table,
-    complete,
+    complete_for,
+    option,
     read_table,
+    table_option,
 )
 
 
@@ -24,7 +26,9 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "formula", metavar="FORMULA", help='such as "taken ~ price + time + (price + time | who)"'
     )
-    _add_occasion(fit, required=True)
+    fit.add_argument(
+        "--occasion", nargs="+", required=True, metavar="COLUMN", help="tell occasions apart"
+    )
     fit.add_argument("--alternative", metavar="COLUMN", help="what alternatives are called")
     fit.add_argument("--weight", metavar="COLUMN", help="occasions that one stands for")
     for word in ("positive", "negative"):
@@ -36,23 +40,12 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     add_incomplete(fit)
 
 
-def _add_occasion(parser: argparse.ArgumentParser, required: bool = False) -> None:
-    parser.add_argument(
-        "--occasion", nargs="+", required=required, metavar="COLUMN",
-        help="tell occasions apart" + ("" if required else "; default: all rows are one"),
-    )  # fmt: skip
-
-
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
-    from pgmult.formulas.language import names_in, parse
 
-    table, left_out = read_table(options.table, options), ""
-    if options.drop_incomplete:
-        asked = parse(options.formula)
-        outcome = () if asked.outcome is None else names_in(asked.outcome)
-        used = (*outcome, *asked.columns, *options.occasion, options.alternative, options.weight)
-        table, left_out = complete(table, {str(name): name for name in used}, options, "")
+    beside = (*options.occasion, options.alternative, options.weight)
+    table = read_table(options.table, options)
+    table, left_out = complete_for([options.formula], table, options, *beside)
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
         options.formula, occasion=options.occasion, alternative=options.alternative,
@@ -70,51 +63,18 @@ def _job(options: argparse.Namespace) -> Job:
     )
 
 
-def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    return run.ask("report", title=run.title, facts=run.facts, comparison=run.comparison)
-
-
-def _add_tastes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--people", action="store_true", help="of each person")
-    add_probability(parser)
-
-
-def _add_worth(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("per", metavar="ATTRIBUTE", help="what it is worth in units of: price")
-    add_probability(parser)
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("new", type=Path, metavar="TABLE", help="with the columns of the formula")
-    _add_occasion(parser)
-    parser.add_argument("--new-levels", action="store_true", help="people may be new, or nobody")
-    add_probability(parser)
-    add_seed(parser)
-    add_table(parser)
-
-
-def _add_simulate(parser: argparse.ArgumentParser) -> None:
-    _add_predict(parser)
-    parser.add_argument(
-        "--by", required=True, metavar="COLUMN", help="what alternatives are called"
-    )
-
-
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    return run.ask(
-        "predict", read_table(options.new, options), occasion=options.occasion,
-        by=getattr(options, "by", None), new_people=options.new_levels,
-        probability=options.probability, random_seed=options.seed,
-    )  # fmt: skip
-
-
-def _add_elasticities(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("attribute", metavar="ATTRIBUTE", help="that grows by a percent")
-    parser.add_argument(
-        "--by", required=True, metavar="COLUMN", help="what alternatives are called"
-    )
-    add_probability(parser)
-
+_BY = option("--by", required=True, metavar="COLUMN", help="what alternatives are called")
+_PREDICT = (
+    table_option("new", "with the columns of the formula"),
+    option(
+        "--occasion", nargs="+", metavar="COLUMN",
+        help="tell occasions apart; default: all rows are one",
+    ),
+    option(
+        "--new-levels", to="new_people", action="store_true", help="people may be new, or nobody"
+    ),
+    PROBABILITY, SEED, TABLE,
+)  # fmt: skip
 
 ROOM = Room(
     CHOICE,
@@ -124,35 +84,35 @@ ROOM = Room(
     "  pgmult choice worth run price\n"
     "  pgmult choice simulate run market.csv --by mode --new-levels --out shares.csv",
     "choices by attributes of alternatives, by formula",
-    draws=500, tune=200, add_fit=_add_fit, job=_job, report=_report,
-    rivals=lambda run: run.ask("compare"),
+    draws=500, tune=200, add_fit=_add_fit, job=_job,
     compare=lambda first, second, options: first.ask("compare", second.posterior),
     questions=(
         Question(
             "tastes", "coefficients over people, or of each",
-            lambda run, o: run.ask("tastes", people=o.people, probability=o.probability),
-            _add_tastes,
+            (option("--people", action="store_true", help="of each person"), PROBABILITY),
         ),
         Question(
             "worth", "what a unit of each attribute is worth",
-            lambda run, o: run.ask("worth", o.per, probability=o.probability), _add_worth,
+            (
+                option("per", metavar="ATTRIBUTE", help="what it is worth in units of: price"),
+                PROBABILITY,
+            ),
         ),
+        Question("predict", "probabilities in the rows of a table", _PREDICT, tidy=True),
         Question(
-            "predict", "probabilities in the rows of a table", _predict, _add_predict, tidy=True
-        ),
-        Question(
-            "simulate", "shares of alternatives in the occasions of a table", _predict,
-            _add_simulate, tidy=True,
+            "simulate", "shares of alternatives in the occasions of a table", (*_PREDICT, _BY),
+            "predict", tidy=True,
         ),
         Question(
             "elasticities", "by how many percent shares change if an attribute grows by one",
-            lambda run, o: run.ask("elasticities", o.attribute, by=o.by, probability=o.probability),
-            _add_elasticities,
+            (
+                option("attribute", metavar="ATTRIBUTE", help="that grows by a percent"),
+                _BY, PROBABILITY,
+            ),
         ),
         CHECK,
         Question(
-            "export", "probabilities of all alternatives of the data",
-            lambda run, options: run.ask("predict"), tidy=True,
+            "export", "probabilities of all alternatives of the data", (), "predict", tidy=True
         ),
     ),
 )  # fmt: skip

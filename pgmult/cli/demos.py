@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Callable
 
 from pgmult.cli.actions import Demo
-from pgmult.cli.shared import add_number
+from pgmult.cli.shared import whole
 
 
 def _topics(most: int) -> Callable[[argparse.ArgumentParser], None]:
     def add(parser: argparse.ArgumentParser) -> None:
-        add_number(parser, "--topics", 2, most, metavar="K")
+        parser.add_argument("--topics", **whole(2, most, metavar="K"))
 
     return add
 

@@ -10,14 +10,17 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    PROBABILITY,
+    SEED,
+    TABLE,
     add_incomplete,
-    add_number,
-    add_probability,
-    add_seed,
     add_table,
     complete,
+    option,
     read_table,
     share,
+    table_option,
+    whole,
 )
 from pgmult.fields.family import FIELDS
 
@@ -40,7 +43,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
     told = f"keep the most frequent ones, and make {_OTHER} of the rest"
-    add_number(fit, "--max-categories", 2, told=told, metavar="K")
+    fit.add_argument("--max-categories", **whole(2, told=told, metavar="K"))
     fit.add_argument(
         "--length-scale", action="append", default=[], metavar="COLUMN=X",
         help="prior median of how far probabilities remember (default: a third of the range)",
@@ -112,29 +115,12 @@ def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    return run.ask(
-        "report", title=run.title, facts=run.facts, held_out=run.held_out.get("counts"),
-        comparison=run.comparison, tiles=_tiles() if run.notes.get("states") else None,
-    )  # fmt: skip
+    tiles = _tiles() if run.notes.get("states") else None
+    return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
 
 
 def _rivals(run: StoredRun) -> Any:
     return run.ask("compare", held_out=run.held_out.get("counts"))
-
-
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    return run.ask(
-        "predict", read_table(options.new, options), places=run.notes.get("places"),
-        max_draws=options.max_draws, probability=options.probability, random_seed=options.seed,
-    )  # fmt: skip
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("new", type=Path, metavar="TABLE", help="of inputs: the columns of fit")
-    add_number(parser, "--max-draws", 1, 200)
-    add_probability(parser)
-    add_seed(parser)
-    add_table(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -326,14 +312,21 @@ ROOM = Room(
     rivals=_rivals,
     questions=(
         Question(
-            "predict", "probabilities with intervals at other inputs", _predict, _add_predict,
+            "predict", "probabilities with intervals at other inputs",
+            (
+                table_option("new", "of inputs: the columns of fit"),
+                option("--max-draws", **whole(1, 200)),
+                PROBABILITY, SEED, TABLE,
+            ),
+            ask=lambda run, options, told: run.ask(
+                "predict", places=run.notes.get("places"), **told
+            ),
             tidy=True,
         ),
         effects_question("mean shares at each value of an input", "one of the inputs"),
         Question(
-            "export", "probabilities at all inputs as a tidy table",
-            lambda run, options: run.ask("predict", probability=options.probability),
-            add_probability, tidy=True,
+            "export", "probabilities at all inputs as a tidy table", [PROBABILITY], "predict",
+            tidy=True,
         ),
         CHECK,
     ),

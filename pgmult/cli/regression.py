@@ -7,14 +7,18 @@ from typing import Any
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    AT,
+    BY,
+    DIFFERENCE,
+    PROBABILITY,
+    SEED,
+    TABLE,
     add_incomplete,
-    add_probability,
-    add_seed,
-    add_settings,
     add_table,
-    complete,
+    complete_for,
+    option,
     read_table,
-    settings_of,
+    table_option,
     value_of,
 )
 from pgmult.regression.family import REGRESSION
@@ -56,15 +60,10 @@ def _map(told: str, options: argparse.Namespace) -> tuple[str, Any]:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.formulas.language import names_in, parse
     from pgmult.regression.models.additive import AdditiveRegression
 
-    table, left_out = read_table(options.table, options), ""
-    if options.drop_incomplete:
-        asked = parse(options.formula)
-        outcome = () if asked.outcome is None else names_in(asked.outcome)
-        named = {str(name): name for name in (*outcome, *asked.columns, options.weight)}
-        table, left_out = complete(table, named, options, "")
+    table = read_table(options.table, options)
+    table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
         options.formula, weights=options.weight, order=options.order, additive=True,
         maps=dict(_map(told, options) for told in options.map),
@@ -84,150 +83,45 @@ def _job(options: argparse.Namespace) -> Job:
     return Job(model, data, model.default_keep, notes, said=said)
 
 
-def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    return run.ask("report", title=run.title, facts=run.facts, comparison=run.comparison)
+_NEW_LEVELS = option("--new-levels", action="store_true", help="groups may be new ones")
+_AVERAGES = (
+    BY, AT, option("--weight", metavar="COLUMN", help="how much a row of the table counts"),
+    PROBABILITY, SEED, TABLE,
+)  # fmt: skip
+_VALUES = (
+    option("--values", nargs="+", type=value_of, metavar="VALUE"),
+    table_option("--population", "average over its rows, not the data's"),
+    *_AVERAGES,
+)
+_COMPARISONS = (
+    option(
+        "column", nargs="?", metavar="COLUMN",
+        help="one that the formula names; default: all of them",
+    ),
+    *_VALUES,
+    option("--step", type=float, metavar="X", help="of numbers; default: a standard deviation"),
+)  # fmt: skip
 
 
-def _add_averages(parser: argparse.ArgumentParser) -> None:
-    """What averages are over, and how wide intervals are."""
-    add_settings(parser)
-    parser.add_argument("--weight", metavar="COLUMN", help="how much a row of the table counts")
-    add_probability(parser)
-    add_seed(parser)
-    add_table(parser)
-
-
-def _averages(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "at": settings_of(options) or None, "by": options.by, "weight": options.weight,
-        "probability": options.probability, "random_seed": options.seed,
-    }  # fmt: skip
-
-
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "new", type=Path, nargs="?", metavar="TABLE",
-        help="with the columns of the formula; default: the cells of the data",
-    )  # fmt: skip
-    parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
-    _add_averages(parser)
-
-
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    new = None if options.new is None else read_table(options.new, options)
-    return run.ask("predict", new, new_levels=options.new_levels, **_averages(options))
-
-
-def _add_poststratify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "census", type=Path, metavar="CENSUS", help="a row a cell of the population"
-    )
-    parser.add_argument("--weight", required=True, metavar="COLUMN", help="people in a cell")
-    parser.add_argument("--by", metavar="COLUMN", help="shares in each of its labels")
-    add_probability(parser)
-    add_seed(parser)
-    add_table(parser)
-
-
-def _poststratify(run: StoredRun, options: argparse.Namespace) -> Any:
-    return run.ask(
-        "poststratify", read_table(options.census, options), by=options.by, weight=options.weight,
-        probability=options.probability, random_seed=options.seed,
-    )  # fmt: skip
-
-
-def _add_column(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
-    parser.add_argument(
-        "column", nargs=None if is_needed else "?", metavar="COLUMN",
-        help="one that the formula names" + ("" if is_needed else "; default: all of them"),
-    )  # fmt: skip
-    parser.add_argument("--values", nargs="+", type=value_of, metavar="VALUE")
-    parser.add_argument(
-        "--population", type=Path, metavar="TABLE", help="average over its rows, not the data's"
-    )
-    _add_averages(parser)
-
-
-def _add_effects(parser: argparse.ArgumentParser) -> None:
-    _add_column(parser, is_needed=True)
-    parser.add_argument(
-        "--difference", nargs=2, type=value_of, metavar="VALUE", help="the first less the second"
-    )
-
-
-def _of_column(word: str, run: StoredRun, options: argparse.Namespace, **more: Any) -> Any:
-    table = options.population
-    return run.ask(
-        word, options.column, options.values,
-        population=None if table is None else read_table(table, options),
-        **_averages(options), **more,
-    )  # fmt: skip
-
-
-def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
+def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     if options.difference is None:
-        return _of_column("effects", run, options)
-    options.values = options.difference
-    return _of_column("effects", run, options).difference(options.column, *options.difference)
+        return run.ask("effects", **told)
+    found = run.ask("effects", **told | {"values": options.difference})
+    return found.difference(options.column, *options.difference)
 
 
-def _add_comparisons(parser: argparse.ArgumentParser) -> None:
-    _add_column(parser, is_needed=False)
-    parser.add_argument(
-        "--step", type=float, metavar="X", help="of numbers; default: a standard deviation"
-    )
-
-
-def _comparisons(run: StoredRun, options: argparse.Namespace) -> Any:
-    return _of_column("comparisons", run, options, step=options.step)
-
-
-def _add_contrasts(parser: argparse.ArgumentParser) -> None:
-    _add_comparisons(parser)
-    parser.add_argument(
-        "--reference", metavar="CATEGORY", help="of log odds; default: the most frequent"
-    )
-
-
-def _contrasts(run: StoredRun, options: argparse.Namespace) -> Any:
-    return _of_column("contrasts", run, options, step=options.step, reference=options.reference)
-
-
-def _add_groups(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("column", nargs="?", metavar="COLUMN", help="default: the first grouping")
-    add_probability(parser)
-
-
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--held-out", type=Path, metavar="TABLE", help="rows that the model was not shown"
-    )
-    parser.add_argument("--by", metavar="COLUMN", help="shares in each of its parts")
-    add_seed(parser)
-    add_table(parser)
-
-
-def _check(run: StoredRun, options: argparse.Namespace) -> Any:
-    table = options.held_out
-    held_out = None if table is None else read_table(table, options)
-    return run.ask("check", held_out, by=options.by, random_seed=options.seed)
+_HELD_OUT = table_option(
+    "--held-out", "rows that neither run was shown; without it respondents are told from each other"
+)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--held-out",
-        type=Path,
-        metavar="TABLE",
-        help="rows that neither run was shown; without it respondents are told from each other",
-    )
+    _HELD_OUT.add(parser)
     add_table(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    table = options.held_out
-    return first.ask(
-        "compare", second.posterior, None if table is None else read_table(table, options)
-    )
+    return first.ask("compare", second.posterior, **_HELD_OUT.told(options))
 
 
 ROOM = Room(
@@ -237,46 +131,72 @@ ROOM = Room(
     "  pgmult regression poststratify run census.csv --by state --weight people --out shares.csv\n"
     "  pgmult regression effects run sex --difference f m",
     "categories by covariates and groups, by formula",
-    draws=500, tune=100, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    rivals=lambda run: run.ask("compare"), add_compare=_add_compare,
+    draws=500, tune=100, add_fit=_add_fit, job=_job, compare=_compare, add_compare=_add_compare,
     questions=(
-        Question("predict", "probabilities in rows", _predict, _add_predict, tidy=True),
         Question(
-            "poststratify", "shares of the categories in a population", _poststratify,
-            _add_poststratify, tidy=True,
+            "predict", "probabilities in rows",
+            (
+                table_option(
+                    "new", "with the columns of the formula; default: the cells of the data",
+                    nargs="?",
+                ),
+                _NEW_LEVELS, *_AVERAGES,
+            ),
+            tidy=True,
         ),
         Question(
-            "effects", "probabilities if a column had certain values", _effects, _add_effects,
+            "poststratify", "shares of the categories in a population",
+            (
+                table_option("census", "a row a cell of the population", metavar="CENSUS"),
+                option("--weight", required=True, metavar="COLUMN", help="people in a cell"),
+                option("--by", metavar="COLUMN", help="shares in each of its labels"),
+                PROBABILITY, SEED, TABLE,
+            ),
+            tidy=True,
+        ),
+        Question(
+            "effects", "probabilities if a column had certain values",
+            (
+                option("column", metavar="COLUMN", help="one that the formula names"),
+                *_VALUES, DIFFERENCE,
+            ),
+            ask=_effects, draws=True,
+        ),
+        Question(
+            "comparisons", "how probabilities differ between values of columns", _COMPARISONS,
             draws=True,
         ),
         Question(
-            "comparisons", "how probabilities differ between values of columns", _comparisons,
-            _add_comparisons, draws=True,
-        ),
-        Question(
             "contrasts", "how log odds against a category differ between values of columns",
-            _contrasts, _add_contrasts, draws=True,
+            (
+                *_COMPARISONS,
+                option(
+                    "--reference", metavar="CATEGORY",
+                    help="of log odds; default: the most frequent",
+                ),
+            ),
+            draws=True,
         ),
         Question(
             "groups", "effects of the levels of a grouping, sorted",
-            lambda run, options: run.ask(
-                "groups", options.column, probability=options.probability
+            (
+                option("column", nargs="?", metavar="COLUMN", help="default: the first grouping"),
+                PROBABILITY,
             ),
-            _add_groups, draws=True,
+            draws=True,
         ),
+        Question("variance-shares", "how much of the variance goes with each term", draws=True),
         Question(
-            "variance-shares", "how much of the variance goes with each term",
-            lambda run, options: run.ask("variance_shares"), draws=True,
+            "check", "where the data are not as the model has them",
+            (
+                table_option("--held-out", "rows that the model was not shown"),
+                option("--by", metavar="COLUMN", help="shares in each of its parts"),
+                SEED, TABLE,
+            ),
         ),
-        Question("check", "where the data are not as the model has them", _check, _add_check),
+        Question("loo", "how well each respondent is told from all others"),
         Question(
-            "loo", "how well each respondent is told from all others",
-            lambda run, options: run.ask("loo"),
-        ),
-        Question(
-            "export", "probabilities in all cells of the data",
-            lambda run, options: run.ask("predict", probability=options.probability),
-            add_probability, tidy=True,
+            "export", "probabilities in all cells of the data", [PROBABILITY], "predict", tidy=True
         ),
     ),
 )  # fmt: skip

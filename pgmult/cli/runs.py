@@ -170,6 +170,11 @@ class StoredRun:
         self.must_answer(word)
         return getattr(self.posterior, word)(*arguments, **options)
 
+    def report(self, **more: Any) -> Any:
+        """The family's report, with what the notes and an earlier comparison tell."""
+        told = {"title": self.title, "facts": self.facts, "comparison": self.comparison}
+        return self.ask("report", **told | more)
+
     def must_answer(self, word: str) -> None:
         """Refuse a word that the run cannot answer."""
         found = family_of(self.posterior.model)

@@ -11,14 +11,17 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    SEED,
+    Option,
     add_incomplete,
-    add_number,
-    add_probability,
-    add_seed,
     add_table,
+    aside,
     at_least,
     complete,
+    option,
     read_table,
+    share,
+    whole,
     width,
 )
 from pgmult.sequences.family import SEQUENCES
@@ -31,15 +34,16 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
     told = "keep the most frequent ones; the steps of others are missing"
-    add_number(fit, "--max-symbols", 2, told=told, metavar="K")
+    fit.add_argument("--max-symbols", **whole(2, told=told, metavar="K"))
     fit.add_argument(
         "--model", choices=["lds", "hmm", "markov", "markov2", "auto"], default="lds",
         help="linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
         " of these by brief runs",
     )  # fmt: skip
-    add_number(fit, "--state-dim", 1, 4, "of lds", metavar="D")
-    add_number(fit, "--states", 2, 8, "of hmm", metavar="M")
-    add_number(fit, "--hold-out", 1, told="hide the last so many, score them", metavar="STEPS")
+    fit.add_argument("--state-dim", **whole(1, 4, "of lds", metavar="D"))
+    fit.add_argument("--states", **whole(2, 8, "of hmm", metavar="M"))
+    told = "hide the last so many, score them"
+    fit.add_argument("--hold-out", **whole(1, told=told, metavar="STEPS"))
 
 
 def _add_data(fit: argparse.ArgumentParser) -> None:
@@ -221,7 +225,7 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
     return replace(found, starts=data.starts, every=data.every)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     new, _ = _read(options)
     known = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(known)):
@@ -230,33 +234,24 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
             f" {unknown[0]!r}: their steps are missing",
             stacklevel=2,
         )
-    return run.ask(
-        "predict", _of_symbols(new, known), levels=_levels(options), random_seed=options.seed
-    )
+    return run.ask("predict", _of_symbols(new, known), **told)
 
 
-def _levels(options: argparse.Namespace) -> tuple[float, float, float]:
+def _levels(probability: float, options: argparse.Namespace) -> tuple[float, float, float]:
     """Of the quantiles: the median, and the ends of an interval."""
-    beside = 0.5 - 0.5 * options.probability
+    beside = 0.5 - 0.5 * probability
     return (round(beside, 9), 0.5, round(1.0 - beside, 9))
 
 
-def _add_predict(parser: argparse.ArgumentParser) -> None:
+_LEVELS = option(
+    "--probability", to="levels", read=_levels, type=share, default=0.9, metavar="P",
+    help="of intervals; default: 0.9",
+)  # fmt: skip
+
+
+def _add_new(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
     parser.set_defaults(max_symbols=None)
-    add_probability(parser)
-    add_seed(parser)
-
-
-def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    return run.ask(
-        "report", title=run.title, facts=run.facts, held_out=_later(run),
-        comparison=run.comparison,
-    )  # fmt: skip
-
-
-def _rivals(run: StoredRun) -> Any:
-    return run.ask("compare")  # of all steps that it was shown, which tell more than a few later
 
 
 def _later(run: StoredRun) -> Any:
@@ -264,17 +259,8 @@ def _later(run: StoredRun) -> Any:
     return replace(run.data, **run.held_out) if run.held_out else None
 
 
-def _add_forecast(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--steps", type=at_least(1), required=True, metavar="N")
-    parser.add_argument(
-        "--next-change", action="store_true",
-        help="how long each symbol seen last goes on, and what comes then",
-    )  # fmt: skip
-    add_seed(parser)
-
-
-def _forecast(run: StoredRun, options: argparse.Namespace) -> Any:
-    found = run.ask("forecast", options.steps, random_seed=options.seed)
+def _forecast(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    found = run.ask("forecast", **told)
     return found.next_change() if options.next_change else found
 
 
@@ -295,21 +281,28 @@ ROOM = Room(
     "  pgmult sequences fit genes.fasta --out run\n"
     "  pgmult sequences forecast run --steps 14 --out ahead.csv",
     "the dynamics behind a tidy table, a FASTA file or a text",
-    draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    rivals=_rivals,
+    draws=400, tune=400, add_fit=_add_fit, job=_job, compare=_compare,
+    report=lambda run, options: run.report(held_out=_later(run)),
     questions=(
         Question(
-            "predict", "probabilities at the steps of other sequences", _predict, _add_predict,
-            tidy=True,
+            "predict", "probabilities at the steps of other sequences",
+            (Option(_add_new), _LEVELS, SEED), ask=_predict, tidy=True,
         ),
         Question(
             "forecast", "what comes after the last step, with intervals",
-            _forecast, _add_forecast, tidy=True,
+            (
+                option("--steps", type=at_least(1), required=True, metavar="N"),
+                aside(
+                    "--next-change", action="store_true",
+                    help="how long each symbol seen last goes on, and what comes then",
+                ),
+                SEED,
+            ),
+            ask=_forecast, tidy=True,
         ),
         Question(
-            "export", "probabilities at all steps as a tidy table",
-            lambda run, options: run.ask("predict", levels=_levels(options)),
-            add_probability, tidy=True,
+            "export", "probabilities at all steps as a tidy table", [_LEVELS], "predict",
+            tidy=True,
         ),
         effects_question("mean probabilities in each sequence", "sequence, step or time"),
         CHECK,

@@ -5,10 +5,10 @@ import json
 import shutil
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
@@ -61,20 +61,13 @@ def at_least(minimum: int) -> Any:
     return whole_number
 
 
-def add_number(
-    parser: Any,
-    name: str,
-    least: int,
-    default: int | None = None,
-    told: str = "",
-    metavar: str = "N",
-) -> None:
-    """An option of a whole number from `least` on; its help says the default."""
+def whole(
+    least: int, default: int | None = None, told: str = "", metavar: str = "N"
+) -> dict[str, Any]:
+    """What argparse is told of a whole number from `least` on; the help says the default."""
     usual = "" if default is None else f"default: {default}"
-    parser.add_argument(
-        name, type=at_least(least), default=default, metavar=metavar,
-        help="; ".join(filter(None, (told, usual))) or None,
-    )  # fmt: skip
+    text = "; ".join(filter(None, (told, usual))) or None
+    return {"type": at_least(least), "default": default, "metavar": metavar, "help": text}
 
 
 def share(text: str) -> float:
@@ -100,9 +93,64 @@ def value_of(text: str) -> Any:
     return text.strip()
 
 
+class Option(NamedTuple):
+    """An option of an action, and what it tells the function that answers.
+
+    Attributes
+    ----------
+    add : callable
+        Adds it to a parser.
+    told : callable
+        ``told(options)``: keyword arguments of the answer.
+    """
+
+    add: Callable[[Any], Any]
+    told: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda options: {}
+
+
+def option(
+    name: str,
+    *,
+    to: str | None = None,
+    read: Callable[[Any, argparse.Namespace], Any] | None = None,
+    **how: Any,
+) -> Option:
+    """An option that is one argument of the answer.
+
+    Parameters
+    ----------
+    name : str
+    to : str, optional
+        The argument, where it has another name than the option.
+    read : callable, optional
+        ``read(value, options)`` makes the argument of what was given.
+    how : optional
+        What argparse is told.
+    """
+    own = name.lstrip("-").replace("-", "_")
+
+    def told(options: argparse.Namespace) -> dict[str, Any]:
+        value = getattr(options, own)
+        if read is not None and value is not None:
+            value = read(value, options)
+        return {own if to is None else to: value}
+
+    return Option(lambda parser: parser.add_argument(name, **how), told)
+
+
+def aside(name: str, **how: Any) -> Option:
+    """An option that is no argument of the answer: whoever asks looks at it."""
+    return Option(lambda parser: parser.add_argument(name, **how))
+
+
+def told_by(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, Any]:
+    """What options tell the answer together."""
+    return {name: value for one in asked for name, value in one.told(options).items()}
+
+
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Options of every command that draws."""
-    add_number(parser, "--cores", 1, told="default: all")
+    parser.add_argument("--cores", **whole(1, told="default: all"))
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
 
@@ -115,37 +163,16 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def add_seed(parser: argparse.ArgumentParser) -> None:
-    """The seed of what is drawn."""
-    add_number(parser, "--seed", 0, 0)
-
-
-def add_probability(parser: argparse.ArgumentParser) -> None:
-    """How wide intervals are."""
-    parser.add_argument(
-        "--probability", type=share, default=0.9, metavar="P", help="of intervals; default: 0.9"
-    )
-
-
-def add_settings(parser: Any) -> None:
-    """Which columns are set to what, and by which one the rows are divided."""
-    parser.add_argument("--by", metavar="COLUMN", help="for each label of another column")
-    parser.add_argument(
-        "--at", action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
-        help="hold a column at a value, or take these values of it; may be repeated",
-    )  # fmt: skip
-
-
-def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, Any] | None:
     """Columns and the values that ``--at`` gives them."""
-    found = {}
-    for text in options.at:
+    found: dict[str, Any] = {}
+    for text in texts:
         name, equals, given = text.partition("=")
         if not equals:
             raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
         values = [value_of(part) for part in given.split(",")]
         found[name.strip()] = values if len(values) > 1 else values[0]
-    return found
+    return found or None
 
 
 def add_table(parser: Any) -> None:
@@ -168,6 +195,28 @@ def read_table(path: Any, options: argparse.Namespace) -> Any:
     names = ("delimiter", "encoding", "na_values", "time_zone")
     told = {name: getattr(options, name) for name in names}
     return read(path, **{name: value for name, value in told.items() if value is not None})
+
+
+SEED = option("--seed", to="random_seed", **whole(0, 0))
+PROBABILITY = option(
+    "--probability", type=share, default=0.9, metavar="P", help="of intervals; default: 0.9"
+)
+BY = option("--by", metavar="COLUMN", help="for each label of another column")
+AT = option(
+    "--at", read=_settings, action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
+    help="hold a column at a value, or take these values of it; may be repeated",
+)  # fmt: skip
+DIFFERENCE = aside(
+    "--difference", nargs=2, type=value_of, metavar="VALUE", help="the first less the second"
+)
+TABLE = Option(add_table)
+
+
+def table_option(name: str, help_text: str, *, to: str | None = None, **how: Any) -> Option:
+    """A table that the answer is given, read as the options of `TABLE` say."""
+    return option(
+        name, to=to, read=read_table, type=Path, help=help_text, **({"metavar": "TABLE"} | how)
+    )
 
 
 def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> None:
@@ -239,6 +288,20 @@ def complete(
                 " out by --drop-incomplete"
             )
     return table, ""
+
+
+def complete_for(
+    formulas: Sequence[str | None], table: Any, options: argparse.Namespace, *columns: str | None
+) -> tuple[Any, str]:
+    """The table without rows that lack what formulas, or other columns, need, if asked for."""
+    from pgmult.formulas.language import names_in, parse
+
+    if not getattr(options, "drop_incomplete", False):
+        return table, ""
+    used = list(columns)
+    for one in map(parse, filter(None, formulas)):
+        used += [*(() if one.outcome is None else names_in(one.outcome)), *one.columns]
+    return complete(table, {str(name): name for name in used}, options, "")
 
 
 # --------------------------------------------------------------------------- answers

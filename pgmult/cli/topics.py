@@ -11,22 +11,25 @@ from typing import Any
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    AT,
+    BY,
+    PROBABILITY,
+    SEED,
+    Option,
     add_incomplete,
-    add_number,
-    add_probability,
     add_running,
-    add_seed,
-    add_settings,
     add_table,
     add_writing,
+    aside,
     at_least,
-    complete,
+    complete_for,
     draw,
     give,
+    option,
     read_table,
-    settings_of,
     silence_what_is_told_anyway,
     value_of,
+    whole,
 )
 from pgmult.topics.family import TOPICS
 
@@ -43,7 +46,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv, .jsonl or"
         " .parquet, or what pack wrote",
     )  # fmt: skip
-    add_number(fit, "--topics", 2, 50, metavar="K")
+    fit.add_argument("--topics", **whole(2, 50, metavar="K"))
     fit.add_argument(
         "--keep-theta", action=argparse.BooleanOptionalAction,
         help="store proportions of topics in documents (default: if these are fewer than words,"
@@ -73,11 +76,11 @@ def _add_corpus(group: Any) -> None:
     group.add_argument(
         "--stop-words", metavar="FILE", help="a word a line, or english (default), or none"
     )
-    add_number(group, "--ngrams", 1, told="count runs of up to N words, too")
-    add_number(group, "--min-count", 1, told="of a word, in all")
-    add_number(group, "--min-documents", 1, told="with a word")
+    group.add_argument("--ngrams", **whole(1, told="count runs of up to N words, too"))
+    group.add_argument("--min-count", **whole(1, told="of a word, in all"))
+    group.add_argument("--min-documents", **whole(1, told="with a word"))
     group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
-    add_number(group, "--max-words", 2, told="size of the vocabulary", metavar="V")
+    group.add_argument("--max-words", **whole(2, told="size of the vocabulary", metavar="V"))
 
 
 def _add_covariates(group: Any) -> None:
@@ -139,7 +142,6 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
 def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it."""
     from pgmult.datasets.readers import read_corpus, recognise
-    from pgmult.formulas.language import parse
 
     source = recognise(options.corpus)
     choices = _choices(options)
@@ -147,10 +149,8 @@ def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     said = []
     if source.kind == "table":
         table = read_table(options.corpus, options)
-        if getattr(options, "drop_incomplete", False):
-            named = {name: name for text in formulas if text for name in parse(text).columns}
-            table, left_out = complete(table, named, options, "")
-            said += [left_out] if left_out else []
+        table, left_out = complete_for(formulas, table, options)
+        said += [left_out] if left_out else []
         corpus = table.corpus(options.column, names=options.names, **choices)
     else:
         if options.names is not None:
@@ -212,17 +212,16 @@ def _repeats(corpus: Any) -> int:
 
 
 def _add_show(show: argparse.ArgumentParser) -> None:
-    add_number(show, "--words", 1, 8, "words a topic")
+    show.add_argument("--words", **whole(1, 8, "words a topic"))
     show.add_argument(
         "--by", choices=["probability", "frex", "lift", "relevance"], default="probability",
         help="what words are ranked by (default: probability)",
     )  # fmt: skip
-    add_number(show, "--topic", 0, told="this topic alone", metavar="K")
-    add_number(show, "--documents", 0, told="documents a topic")
+    show.add_argument("--topic", **whole(0, told="this topic alone", metavar="K"))
+    show.add_argument("--documents", **whole(0, told="documents a topic"))
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-
     asked: dict[str, Any] = {}
     if options is not None:
         num_topics = len(run.posterior.coords["topic"])
@@ -236,59 +235,46 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
         }  # fmt: skip
     topic = asked.pop("topic", None)
     facts = {} if run.data is None else {"corpus": str(run.data)}
-    made = run.ask(
-        "report", title=run.title, facts=facts | run.facts, reference=run.data,
-        comparison=run.comparison, **asked,
-    )  # fmt: skip
+    made = run.report(facts=facts | run.facts, reference=run.data, **asked)
     return made if topic is None else made.topic(topic)
 
 
-def _add_effects(action: argparse.ArgumentParser) -> None:
-    action.add_argument("column", metavar="COLUMN", help="whose effect it is")
-    add_settings(action)
-    action.add_argument(
+_TOPIC = {"type": at_least(0), "nargs": "+", "metavar": "K", "help": "these topics alone"}
+_EFFECTS = (
+    option("column", to="variable", metavar="COLUMN", help="whose effect it is"),
+    BY, AT,
+    aside(
         "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
-    )
-    action.add_argument(
+    ),
+    option(
         "--average", choices=["observed", "typical"], default="observed",
         help="what the other columns are: as in the documents, or typical (default: observed)",
-    )  # fmt: skip
-    action.add_argument(
+    ),
+    option(
         "--scope", choices=["population", "documents"], default="population",
         help="of new authors, or of those in the documents (default: population)",
-    )  # fmt: skip
-    _add_topics(action)
-    add_probability(action)
-    add_seed(action)
+    ),
+    aside("--topic", **_TOPIC), PROBABILITY, SEED,
+)  # fmt: skip
 
 
-def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
+def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     from pgmult.topics.summaries.effects import difference
 
-    at = settings_of(options)
-    found = run.ask(
-        "effects", options.column, at=at or None, by=options.by, average=options.average,
-        scope=options.scope, probability=options.probability, random_seed=options.seed,
-    )  # fmt: skip
+    found = run.ask("effects", **told)
     if options.difference is not None:
         found = difference(found, *map(value_of, options.difference))
     return found if options.topic is None else found.take(options.topic)
 
 
-def _add_topics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--topic", type=at_least(0), nargs="+", metavar="K", help="these topics alone"
-    )
-
-
 def _add_content(parser: argparse.ArgumentParser) -> None:
-    _add_topics(parser)
+    parser.add_argument("--topic", **_TOPIC)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="two to be compared")
-    add_number(parser, "--words", 1, 8)
+    parser.add_argument("--words", **whole(1, 8))
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
 
 
-def _content(run: StoredRun, options: argparse.Namespace) -> Any:
+def _content(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     found = run.ask("content")
     groups = ", ".join(map(str, found.groups))
     if not options.groups:
@@ -309,35 +295,13 @@ def _content(run: StoredRun, options: argparse.Namespace) -> Any:
     return None
 
 
-def _add_quotes(parser: argparse.ArgumentParser) -> None:
-    _add_topics(parser)
-    add_number(parser, "--quotes", 1, 3)
-    add_number(parser, "--characters", 1, 400)
-
-
-def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--by", nargs="+", metavar="COLUMN", help="to look within its labels")
-    parser.add_argument(
-        "--permute", metavar="COLUMN", help="shuffle this covariate, whole authors at once"
-    )
-    add_seed(parser)
-
-
-def _check(run: StoredRun, options: argparse.Namespace) -> Any:
+def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     if options.permute is not None:
         return run.ask("permutation_test", options.permute, random_seed=options.seed)
-    return run.ask("check", groups=options.by, random_seed=options.seed)
+    return run.ask("check", **told)
 
 
-def _add_predict(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("corpus", metavar="CORPUS", help="as of fit, with the same columns")
-    parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
-    add_probability(parser)
-    add_seed(parser)
-    _add_corpus(parser.add_argument_group("corpus"))
-
-
-def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
     from pgmult.topics.exports import document_columns, named_topics
     from pgmult.topics.summaries.matching import best_chain
 
@@ -346,34 +310,19 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
     if options.ngrams is None and table is not None and table.losses is not None:
         options.ngrams = table.losses.ngrams
     corpus, said = _read_documents(options)
-    found = run.ask(
-        "predict", corpus, new_levels=options.new_levels, probability=options.probability,
-        random_seed=options.seed,
-    )  # fmt: skip
+    found = run.ask("predict", corpus, **told)
     print(said[0], found, sep="\n", file=sys.stdout if options.out else sys.stderr)
     _, names = named_topics(run.posterior, best_chain(run.posterior))
     return document_columns(found.topics, found.corpus, names)
 
 
-def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument(
-        "--kinds", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND",
-        help=f"{', '.join(_KINDS)} (default: all)",
-    )  # fmt: skip
-
-
-def _export(run: StoredRun, options: argparse.Namespace) -> Any:
-    for path in run.ask("export", options.out, options.kinds):
+def _export(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    for path in run.ask("export", **told):
         print(path)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    add_number(parser, "--words", 1, 8, "words a topic")
-
-
-def _rivals(run: StoredRun) -> Any:
-    return run.ask("compare")
+    parser.add_argument("--words", **whole(1, 8, "words a topic"))
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -416,8 +365,8 @@ def _add_search(search: argparse.ArgumentParser) -> None:
         "--topics", type=at_least(2), nargs="+", required=True, metavar="K", help="to be compared"
     )
     for name, least, value in (("draws", 1, 200), ("tune", 0, 300), ("chains", 1, 2)):
-        add_number(search, f"--{name}", least, value)
-    add_seed(search)
+        search.add_argument(f"--{name}", **whole(least, value))
+    SEED.add(search)
     add_running(search)
     add_writing(search, figure=True)
     _add_corpus(search.add_argument_group("corpus"))
@@ -447,30 +396,58 @@ ROOM = Room(
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
     draws=1000, tune=1000, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    rivals=_rivals,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
     questions=(
         Question(
-            "effects", "what covariates do to shares of topics", _effects, _add_effects, draws=True
+            "effects", "what covariates do to shares of topics", _EFFECTS, ask=_effects, draws=True
         ),
         Question(
-            "content", "which words groups say a topic in", _content, _add_content, writes=False
+            "content", "which words groups say a topic in", [Option(_add_content)], ask=_content,
+            writes=False,
         ),
         Question(
             "quotes", "texts of documents that are most about a topic",
-            lambda run, options: run.ask(
-                "quotes", options.topic, options.quotes, max_characters=options.characters
+            (
+                option("--topic", **_TOPIC),
+                option("--quotes", to="num_quotes", **whole(1, 3)),
+                option("--characters", to="max_characters", **whole(1, 400)),
             ),
-            _add_quotes,
         ),
         Question(
-            "check", "where the data are not as the model would have them", _check, _add_check
+            "check", "where the data are not as the model would have them",
+            (
+                option(
+                    "--by", to="groups", nargs="+", metavar="COLUMN",
+                    help="to look within its labels",
+                ),
+                aside(
+                    "--permute", metavar="COLUMN",
+                    help="shuffle this covariate, whole authors at once",
+                ),
+                SEED,
+            ),
+            ask=_check,
         ),
         Question(
-            "predict", "shares of topics in new documents", _predict, _add_predict, tidy=True
+            "predict", "shares of topics in new documents",
+            (
+                aside("corpus", metavar="CORPUS", help="as of fit, with the same columns"),
+                option("--new-levels", action="store_true", help="groups may be new ones"),
+                PROBABILITY, SEED,
+                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
+            ),
+            ask=_predict, tidy=True,
         ),
         Question(
-            "export", "write a run as files for other programs", _export, _add_export, writes=False
+            "export", "write a run as files for other programs",
+            (
+                option("--out", to="folder", type=Path, required=True, metavar="FOLDER"),
+                option(
+                    "--kinds", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND",
+                    help=f"{', '.join(_KINDS)} (default: all)",
+                ),
+            ),
+            ask=_export, writes=False,
         ),
     ),
     more=(
