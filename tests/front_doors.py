@@ -75,12 +75,6 @@ def structural_posterior():
 
 
 @cache
-def grouped_fit():
-    model = regression.GroupedLogisticRegression.like_wang_blei(2)
-    return model, labelled(), regression.fit_grouped_logistic_regression(model, labelled())
-
-
-@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -821,9 +815,6 @@ ARGUMENTS = {
     "regression.from_formula": lambda: dict(formula="y ~ a", table={"a": X[:, 0], "y": BINARY}),
     "regression.as_event_rows": lambda: dict(covariates=X, counts=LABELS),
     "regression.fit_count_regression": lambda: dict(data=regression.as_event_rows(X, LABELS)),
-    "regression.grouped_log_evidence": lambda: dict(
-        zip(("model", "data", "fit"), grouped_fit(), strict=True), tolerance=0.1
-    ),
     "regression.PoissonRegression": dict,
     "regression.NegativeBinomialRegression": dict,
     "regression.HalfT": dict,

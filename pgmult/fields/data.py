@@ -99,13 +99,6 @@ class CountField:
         np.add.at(total, self.row_sites, self.counts)
         return total
 
-    def site_label(self, site: int) -> str:
-        """The name of the first row at a site, or its inputs."""
-        rows = np.flatnonzero(self.row_sites == site)
-        if self.names is not None and len(rows):
-            return str(self.names[rows[0]])
-        return ", ".join(f"{value:g}" for value in self.sites[site])
-
     def with_counts(self, counts: IntArray) -> "CountField":
         """The same inputs, labels and order of sticks with other counts."""
         return replace(self, counts=counts)

@@ -45,13 +45,7 @@ from pgmult.core.arguments import as_flag, brief
 from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.coding import Coding
-from pgmult.formulas.columns import (
-    Columns,
-    as_mapping,
-    cells_of_rows,
-    num_rows_of,
-    read_columns,
-)
+from pgmult.formulas.columns import Columns, as_mapping, cells_of_rows, num_rows_of, read_columns
 from pgmult.formulas.functions import SPECIAL, State
 from pgmult.formulas.language import (
     Call,
@@ -236,11 +230,6 @@ class Design:
             If a column is missing, has a missing value or a label that the design does not know.
         """
         return self._matrix(self._read(as_mapping(covariates, self._column_names)))
-
-    def term_rows(self, covariates: Any, *, new_levels: bool = False) -> tuple[Term, ...]:
-        """The random terms at other values of their columns: see `like`."""
-        given = as_mapping(covariates, self._column_names)
-        return self._terms_at(given, self._read(given), new_levels)
 
     @property
     def _column_names(self) -> list[str]:

@@ -17,16 +17,13 @@ from pgmult.regression.estimators.additive import AdditiveClassifier as Additive
 from pgmult.regression.estimators.counts import CountRegressor as CountRegressor
 from pgmult.regression.estimators.formula import FormulaFit as FormulaFit
 from pgmult.regression.estimators.formula import from_formula as from_formula
-from pgmult.regression.estimators.logistic import (
-    LogisticClassifier as LogisticClassifier,
-)
+from pgmult.regression.estimators.logistic import LogisticClassifier as LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier as MultinomialClassifier
 from pgmult.regression.fits.counts import fit_count_regression as fit_count_regression
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression as fit_grouped_logistic_regression,
 )
 from pgmult.regression.fits.logistic import fit_logistic_regression as fit_logistic_regression
-from pgmult.regression.fits.logistic import grouped_log_evidence as grouped_log_evidence
 from pgmult.regression.fits.multinomial import fit_softmax_regression as fit_softmax_regression
 from pgmult.regression.fits.multinomial import (
     fit_stick_breaking_regression as fit_stick_breaking_regression,
@@ -34,16 +31,12 @@ from pgmult.regression.fits.multinomial import (
 from pgmult.regression.fits.probit import fit_probit_regression as fit_probit_regression
 from pgmult.regression.models.additive import AdditiveRegression as AdditiveRegression
 from pgmult.regression.models.additive import AdditiveRows as AdditiveRows
-from pgmult.regression.models.counts import (
-    NegativeBinomialRegression as NegativeBinomialRegression,
-)
+from pgmult.regression.models.counts import NegativeBinomialRegression as NegativeBinomialRegression
 from pgmult.regression.models.counts import PoissonRegression as PoissonRegression
 from pgmult.regression.models.logistic import GroupedLogisticRegression as GroupedLogisticRegression
 from pgmult.regression.models.logistic import LogisticRegression as LogisticRegression
 from pgmult.regression.models.multinomial import SoftmaxRegression as SoftmaxRegression
-from pgmult.regression.models.multinomial import (
-    StickBreakingRegression as StickBreakingRegression,
-)
+from pgmult.regression.models.multinomial import StickBreakingRegression as StickBreakingRegression
 from pgmult.regression.models.scaled import HalfT as HalfT
 from pgmult.regression.models.scaled import Horseshoe as Horseshoe
 from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression

@@ -27,7 +27,6 @@ told otherwise.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +40,6 @@ from pgmult.regression.models.logistic import GroupedLogisticRegression, Logisti
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import logistic_site
-
-_NEWTON_STEPS = 20
-_DIFFERENCE = 1e-4
-_MOST_NUMBERS = 2000  # of mu and Sigma
 
 
 def fit_logistic_regression(
@@ -206,127 +201,3 @@ def fit_grouped_logistic_regression(
         if with_covariances:
             scale = scale + weights.cov.sum(axis=0)
         Sigma = scale / (dof - size - 1.0)
-
-
-def grouped_log_evidence(
-    model: GroupedLogisticRegression,
-    data: LabelledRows,
-    fit: GroupedFit,
-    *,
-    tolerance: float = 1e-3,
-) -> float:
-    """Log p(y) of the hierarchical model, mu and Sigma integrated out by Laplace's method.
-
-    The integral is over theta: mu, and the logarithm of the diagonal and the rest of the lower root
-    of Sigma, where the posterior is nearer to a Gaussian than in Sigma itself. With g(theta) the
-    log evidence given theta, as the fit's site bounds it (or quadrature, where that is no bound),
-    plus the log density of theta, it is
-
-        g(theta*) + dim / 2 log 2 pi - log det(-g'') / 2
-
-    at the mode theta*. Its gradient is Fisher's identity, from the moments of q given theta; the
-    second derivatives are differences of it.
-
-    Parameters
-    ----------
-    model : GroupedLogisticRegression
-    data : LabelledRows, or what ``model.as_rows`` takes
-    fit : GroupedFit
-        Of these: where the search for the mode begins.
-    tolerance : float
-        Ends when a step promises to raise g by no more than this.
-
-    Returns
-    -------
-    float
-        A little below the truth as a rule.
-
-    Raises
-    ------
-    ValueError
-        If mu and Sigma have more than 2,000 numbers.
-
-    Notes
-    -----
-    With n covariates, dim = n (n + 3) / 2 fits of the groups' weights for each Newton step, of
-    which there are a few.
-    """
-    as_kind(fit, "fit", GroupedFit)
-    data = as_kind(model, "model", GroupedLogisticRegression).as_rows(data)
-    as_real(tolerance, "tolerance", above=0.0)
-    size = data.num_covariates
-    rows, columns = np.tril_indices(size)
-    on_diagonal = rows == columns
-    dim = size + len(rows)
-    if dim > _MOST_NUMBERS:
-        raise ValueError(
-            f"the evidence of {size} covariates would take {dim} fits a step: drop columns, or"
-            " compare models by held-out scores"
-        )
-    design = Rows(data.covariates, data.offsets, data.known)
-    method = fit.method if fit.is_bound else "quadrature"
-    site = logistic_site(data.successes, data.trials, method)
-    precision_of_mean = model.mean_prior.precision()
-    start = fit.weights.mean
-
-    def at(theta: FloatArray) -> tuple[float, FloatArray]:
-        """G and its gradient."""
-        nonlocal start
-        mu, root = theta[:size], np.zeros((size, size))
-        root[rows, columns] = np.where(on_diagonal, np.exp(theta[size:]), theta[size:])
-        Sigma = root @ root.T
-        found = fit_sites(design, site, MvNormal(mu, Sigma), start=start, tolerance=1e-8)
-        start = found.mean
-        P = np.linalg.inv(Sigma)
-        gaps = found.mean - mu
-        scatter = gaps.T @ gaps + found.cov.sum(axis=0)
-        # d/dSigma of log N(w | mu, Sigma), expected, and of the inverse Wishart
-        d_Sigma = 0.5 * (P @ scatter @ P - data.num_groups * P)
-        d_Sigma += 0.5 * (P @ model.scale @ P - (model.dof + size + 1.0) * P)
-        d_root = (2.0 * d_Sigma @ root)[rows, columns]
-        # dSigma = prod_i 2^n root_ii^(n + 2 - i) dtheta, i from 1
-        power = np.where(on_diagonal, size + 1.0 - rows, 0.0)
-        value = found.objective + model.log_prior(mu, Sigma)
-        value += size * math.log(2.0) + float(power @ theta[size:])
-        d_mu = P @ gaps.sum(axis=0) - precision_of_mean @ (mu - model.mean_prior.prior_mean)
-        d_theta = np.where(on_diagonal, np.diagonal(root)[rows] * d_root, d_root) + power
-        return value, np.concatenate([d_mu, d_theta])
-
-    root = np.linalg.cholesky(fit.Sigma)
-    packed = root[rows, columns]
-    theta = np.concatenate(
-        [fit.mu, np.where(on_diagonal, np.log(np.where(on_diagonal, packed, 1.0)), packed)]
-    )
-    value, curvatures = _climb(at, theta, tolerance)
-    return value + 0.5 * dim * math.log(2.0 * math.pi) - 0.5 * float(np.log(curvatures).sum())
-
-
-def _climb(
-    at: Callable[[FloatArray], tuple[float, FloatArray]], theta: FloatArray, tolerance: float
-) -> tuple[float, FloatArray]:
-    """The value at a mode, by Newton steps, and minus the eigenvalues of the Hessian there.
-
-    `at` gives a value and its gradient; second derivatives are differences of gradients.
-    """
-    value, gradient = at(theta)
-    for _ in range(_NEWTON_STEPS):
-        hessian = np.empty((len(theta), len(theta)))
-        for j in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[j] = _DIFFERENCE
-            hessian[j] = (gradient - at(theta + step)[1]) / _DIFFERENCE
-        values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
-        values = np.maximum(values, 1e-6 * values.max())
-        move = vectors @ ((vectors.T @ gradient) / values)
-        if 0.5 * float(gradient @ move) <= tolerance:
-            value += 0.5 * float(gradient @ move)
-            break
-        for _ in range(30):
-            there, slope = at(theta + move)
-            if there >= value:
-                theta, value, gradient = theta + move, there, slope
-                break
-            move *= 0.5
-        else:
-            break  # no step rises in floating point
-    return value, np.asarray(values)

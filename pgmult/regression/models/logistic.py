@@ -50,19 +50,9 @@ from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
-from pgmult.priors.gaussian import (
-    Moments,
-    MvNormal,
-    inverse_wishart_log_density,
-    lower_cholesky,
-)
+from pgmult.priors.gaussian import Moments, MvNormal, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
-from pgmult.regression.models.linear import (
-    FixedGroups,
-    GroupMoves,
-    as_weights_prior,
-    weights_prior,
-)
+from pgmult.regression.models.linear import FixedGroups, GroupMoves, as_weights_prior, weights_prior
 from pgmult.regression.updates import Update, find_potentials
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, SweepsInBlocks, as_block_rows, blocks
 
@@ -270,10 +260,7 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
         return moved
 
     def local_step(
-        self,
-        rng: np.random.Generator,
-        state: GroupedLogisticRegressionState,
-        data: LabelledRows,
+        self, rng: np.random.Generator, state: GroupedLogisticRegressionState, data: LabelledRows
     ) -> tuple[GroupedLogisticRegressionState, Sums]:
         """The weights of a block of groups; their moments about the old mu."""
         precision = _inverse(state.Sigma)
@@ -324,12 +311,6 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
             dof, scale = self.Sigma_given(moments, mu)
             Sigma = (scale + covs.sum(axis=0)) / dof
         return mu, _inverse(Sigma)
-
-    def log_prior(self, mu: FloatArray, Sigma: FloatArray) -> float:
-        """Log density of mu and Sigma."""
-        return float(self.mean_prior.log_density(mu)) + inverse_wishart_log_density(
-            Sigma, self.dof, self.scale
-        )
 
     def _sample_Sigma(self, rng: np.random.Generator, dof: float, scale: FloatArray) -> FloatArray:
         Sigma = np.empty_like(scale)

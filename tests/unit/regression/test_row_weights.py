@@ -4,22 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.integrate import quad
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from pgmult import MvNormal
 from pgmult.regression import (
     CountRegressor,
-    GroupedLogisticRegression,
     LogisticClassifier,
     LogisticRegression,
     MultinomialClassifier,
     as_counted_rows,
     as_event_rows,
     as_labelled_rows,
-    fit_grouped_logistic_regression,
     fit_logistic_regression,
-    grouped_log_evidence,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")
@@ -215,38 +211,6 @@ def test_sparse_rows_are_never_made_dense_as_a_whole():
     y = rng.random(60_000) < 0.3
     fitted = LogisticClassifier().fit(x, y)
     assert fitted.intercept_[0] == pytest.approx(np.log(3.0 / 7.0), abs=0.05)
-
-
-# ------------------------------------------------------------------ groups: evidence and mu
-
-
-@pytest.mark.slow
-def test_the_evidence_of_groups_is_the_integral_over_mu_and_sigma():
-    """One weight a group: the integrals over weights, mu and Sigma done one after the other."""
-    successes, trials = np.array([9, 2, 6, 12]), np.array([12, 10, 11, 15])
-    data = as_labelled_rows(np.ones((4, 1)), successes, groups=np.arange(4), trials=trials)
-    model = GroupedLogisticRegression(MvNormal(np.zeros(1), np.eye(1)), 6.0, np.array([[4.0]]))
-    fit = fit_grouped_logistic_regression(model, data, method="quadrature")
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-    log_weights = np.log(weights / weights.sum())
-
-    def log_given(mu, sd):
-        psi = mu + sd * nodes
-        each = np.outer(successes, psi) - np.outer(trials, np.logaddexp(0.0, psi))
-        return logsumexp(each + log_weights, axis=1).sum()
-
-    grid = np.linspace(-4.0, 4.0, 81)
-
-    def over_mu(log_sd):
-        sd = np.exp(log_sd)
-        levels = [log_given(mu, sd) + model.log_prior(np.array([mu]), np.array([[sd**2]]))
-                  for mu in grid]  # fmt: skip
-        return np.exp(
-            logsumexp(levels) + np.log(grid[1] - grid[0]) + np.log(2.0) + 2.0 * log_sd + 25
-        )
-
-    exact = np.log(quad(over_mu, -3.0, 3.0, epsrel=1e-3)[0]) - 25
-    assert grouped_log_evidence(model, data, fit) == pytest.approx(exact, abs=0.1)
 
 
 # ------------------------------------------------------------------ rows and their words
