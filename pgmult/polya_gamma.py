@@ -76,16 +76,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
 
-__all__ = [
-    "cdf",
-    "cumulants",
-    "kl",
-    "laplace_transform",
-    "logpdf",
-    "mean",
-    "sample",
-    "var",
-]
+__all__ = ["cdf", "cumulants", "kl", "laplace_transform", "logpdf", "mean", "sample", "var"]
 
 _CHUNKS_A_CALL = 1024
 _LARGEST_SUM = 1000.0  # methods whose cost is proportional to b stop there

@@ -48,11 +48,7 @@ _ADVICE = {
 
 
 def check(
-    run: Posterior,
-    *,
-    data: CountField | None = None,
-    max_draws: int = 200,
-    random_seed: Any = 0,
+    run: Posterior, *, data: CountField | None = None, max_draws: int = 200, random_seed: Any = 0
 ) -> PredictiveChecks:
     """Simulate counts of the same totals from draws of the probabilities, and compare.
 

@@ -124,10 +124,7 @@ def report(
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
     return Report(
-        title,
-        verdict,
-        sections,
-        {"data": data_in_words(data), **as_mapping(facts, "facts")},
+        title, verdict, sections, {"data": data_in_words(data), **as_mapping(facts, "facts")}
     ).save(place)
 
 

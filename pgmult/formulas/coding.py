@@ -20,14 +20,7 @@ import numpy as np
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns
-from pgmult.formulas.functions import (
-    BASES,
-    OPERATORS,
-    ROWWISE,
-    SPECIAL,
-    State,
-    known_functions,
-)
+from pgmult.formulas.functions import BASES, OPERATORS, ROWWISE, SPECIAL, State, known_functions
 from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
 
 Scoped = tuple[tuple[str, bool], ...]

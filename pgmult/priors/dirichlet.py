@@ -25,13 +25,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import (
-    as_nonnegative,
-    as_positive,
-    as_positive_int,
-    as_simplex,
-    new_key,
-)
+from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, as_simplex, new_key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

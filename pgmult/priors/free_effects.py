@@ -119,11 +119,7 @@ class FreeEffects:
 
     @classmethod
     def of(
-        cls,
-        regression: MixedRegression,
-        others: FloatArray,
-        Sigma: FloatArray,
-        Omega: FloatArray,
+        cls, regression: MixedRegression, others: FloatArray, Sigma: FloatArray, Omega: FloatArray
     ) -> "FreeEffects":
         """Along the axes of two covariances; `others` are rho of the other terms."""
         root = lower_cholesky(Sigma)

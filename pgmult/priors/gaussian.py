@@ -38,14 +38,7 @@ from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.parameters import Checked, real
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import (
-    as_finite,
-    as_generator,
-    as_positive_int,
-    as_spd,
-    made,
-    new_key,
-)
+from pgmult.core.validate import as_finite, as_generator, as_positive_int, as_spd, made, new_key
 
 _LOG_2PI = math.log(2.0 * math.pi)
 

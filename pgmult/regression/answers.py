@@ -318,11 +318,7 @@ def contrasts(
 
 
 def groups(
-    run: Posterior,
-    column: str | None = None,
-    *,
-    probability: float = 0.9,
-    max_draws: int = 400,
+    run: Posterior, column: str | None = None, *, probability: float = 0.9, max_draws: int = 400
 ) -> Estimand:
     """Effects of the levels of a grouping: differences of probabilities from their mean level.
 

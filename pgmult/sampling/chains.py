@@ -21,12 +21,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_flag
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores, available_memory
-from pgmult.core.typing import (
-    Model,
-    coords_of,
-    traits_of,
-    variable,
-)
+from pgmult.core.typing import Model, coords_of, traits_of, variable
 from pgmult.sampling._progress import Progress
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.executors import Cluster
@@ -523,11 +518,7 @@ _Rows = _RowsHere | RowsElsewhere
 class _Variables:
     """Evaluates what is kept of a state, and holds it to one shape and dtype."""
 
-    def __init__(
-        self,
-        model: Model[Any, Any],
-        coords: Mapping[str, NDArray[Any]],
-    ):
+    def __init__(self, model: Model[Any, Any], coords: Mapping[str, NDArray[Any]]):
         self._model, self._coords = model, coords
         self._single = traits_of(model).single_precision
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}

@@ -34,14 +34,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_path, as_seed, as_strings, brief
 from pgmult.core.machine import as_cores
 from pgmult.core.sealed import reading
-from pgmult.core.typing import (
-    FindsStarts,
-    Model,
-    Start,
-    absent_of,
-    data_of,
-    traits_of,
-)
+from pgmult.core.typing import FindsStarts, Model, Start, absent_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
 from pgmult.sampling.chains import (

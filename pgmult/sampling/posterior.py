@@ -219,10 +219,7 @@ class Posterior(Draws):
 
 
 def load(
-    path: str | os.PathLike[str],
-    *,
-    model: Any = None,
-    damaged: Literal["raise", "drop"] = "raise",
+    path: str | os.PathLike[str], *, model: Any = None, damaged: Literal["raise", "drop"] = "raise"
 ) -> Posterior:
     """Read the draws in a run directory, finished or not, while it is written to or after.
 

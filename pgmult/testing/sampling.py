@@ -11,14 +11,7 @@ import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike
 
-from pgmult.core.arguments import (
-    as_mapping,
-    as_real,
-    as_repeats,
-    as_share,
-    as_strings,
-    brief,
-)
+from pgmult.core.arguments import as_mapping, as_real, as_repeats, as_share, as_strings, brief
 from pgmult.core.typing import FloatArray, Model, data_of
 from pgmult.core.validate import as_positive_int
 

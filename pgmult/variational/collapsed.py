@@ -54,10 +54,7 @@ from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from scipy.special import gammaln
 
-from pgmult.compiled.collapsed_bounds import (
-    covariances_rows,
-    normalize_rows,
-)
+from pgmult.compiled.collapsed_bounds import covariances_rows, normalize_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice, as_kind, as_real, as_seed
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.figures.base import (
-    BLUE,
-    RED,
-    Axes,
-    Figure,
-    axes_or_new,
-)
+from pgmult.core.figures.base import BLUE, RED, Axes, Figure, axes_or_new
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray
 

@@ -57,12 +57,7 @@ from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
 from pgmult.fields.priors.field import Field, FieldDraw
-from pgmult.latent.approximation import (
-    Approximation,
-    approximate,
-    collapsed,
-    hyperparameters_near,
-)
+from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
 from pgmult.latent.hyperparameters import laplace, sample_hyperparameters
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite

@@ -31,9 +31,7 @@ from pgmult.regression.estimators._linear import (
     correction_of_rows,
     log_of,
 )
-from pgmult.regression.fits.logistic import (
-    fit_logistic_regression,
-)
+from pgmult.regression.fits.logistic import fit_logistic_regression
 from pgmult.regression.models.logistic import LogisticRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.designs import predictor_vars
