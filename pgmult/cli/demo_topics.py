@@ -65,7 +65,7 @@ def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Po
     completion_by_seconds(lda, few, few, [0.01, 0.2], cores=1)
     say(f"Ready after {time.perf_counter() - began:.0f} s")
     say(f"Sampling a correlated topic model of {num_topics} topics, {chains} chains")
-    score = DocumentCompletion(held_out, every=1)
+    score = DocumentCompletion(held_out, every=_THIN)
     clock = _Clock(score)
     posterior = sample(
         model, training, callback=clock, keep=(*model.default_keep, "theta"), thin=_THIN,

@@ -294,6 +294,10 @@ class DynamicTopics(NormalTopics):
         """Topics over these pairs, ``(num_topics, num_times * num_words)``."""
         return state.topics.reshape(self.num_topics, -1)
 
+    def mean_topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
+        """As drawn: the tokens' topics do not tell their mean."""
+        return self._topics_of(state, data)
+
     def word_link(self, data: TimedCorpus) -> StickBreaking:
         """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.order)

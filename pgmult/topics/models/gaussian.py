@@ -5,7 +5,7 @@ They differ in the link, and in what the mean of psi depends on: see `pgmult.top
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,14 @@ from pgmult.topics.data.corpus import as_num_topics
 from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
+from pgmult.topics.updates.allocation import (
+    AllocatedTopics,
+    WordTables,
+    kept_counts,
+    mean_words,
+    no_counts,
+    sample_topics,
+)
 from pgmult.topics.updates.sticks import sample_sticks
 
 
@@ -139,7 +146,24 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
     ) -> Any:
         """The state with words of topics drawn given the tokens' topics."""
-        return replace(state, topics=sample_topics(rng, self.word_concentration, word_counts))
+        topics = sample_topics(rng, self.word_concentration, word_counts)
+        return replace(state, topics=topics, word_counts=kept_counts(word_counts))
+
+    def mean_theta(
+        self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
+    ) -> FloatArray:
+        """Topic proportions of some documents, averaged over draws of psi given their counts."""
+        part, here = data[rows], replace(state, psi=state.psi[rows])
+        total = np.zeros((len(rows), self.num_topics))
+        topic_counts = state.topic_counts[rows].astype(np.int64)
+        for _ in range(draws):
+            here = replace(here, psi=self._sample_psi(rng, here, topic_counts, part))
+            total += self.theta(here, part)
+        return total / draws
+
+    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+        """Mean word probabilities given the topics of the tokens, once these are known."""
+        return mean_words(state.topics, state.word_counts, self.word_concentration)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +179,8 @@ class ExchangeableTopicsState:
         Word probabilities of each topic; rows sum to 1.
     topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
+    word_counts : int32 array, ``(num_topics, num_words)``
+        Tokens of each topic by word, as last allocated; empty before the first sweep.
     """
 
     psi: Annotated[FloatArray, "document", "stick"]
@@ -162,6 +188,7 @@ class ExchangeableTopicsState:
     Sigma: Annotated[FloatArray, "stick", "other_stick"]
     topics: Annotated[FloatArray, "topic", "word"]
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts, kw_only=True)
 
 
 class NormalTopics(GaussianTopics):

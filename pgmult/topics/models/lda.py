@@ -26,7 +26,7 @@ with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -45,7 +45,14 @@ from pgmult.topics.models.gaussian import OF_TOPICS, BlockRows, Concentration, N
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import StartSweeps
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
+from pgmult.topics.updates.allocation import (
+    AllocatedTopics,
+    WordTables,
+    kept_counts,
+    mean_words,
+    no_counts,
+    sample_topics,
+)
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -221,6 +228,10 @@ class LDA(_DirichletTopics):
         totals = np.bincount(state.assignments, minlength=self.num_topics)
         return np.asarray(totals / max(1, totals.sum()))
 
+    def mean_topics(self, state: LDAState, data: Corpus) -> FloatArray:
+        """The same."""
+        return self.topics(state, data)
+
     def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
         return count_topics(data, state.assignments, self.num_topics)
 
@@ -242,6 +253,8 @@ class UncollapsedLDAState:
         Tokens of each document by topic, as last allocated.
     alpha : array, ``(num_topics,)``
     word_concentration : float
+    word_counts : int32 array, ``(num_topics, num_words)``
+        Tokens of each topic by word, as last allocated; empty before the first sweep.
     """
 
     seeds: Annotated[IntArray, "document"]
@@ -249,6 +262,7 @@ class UncollapsedLDAState:
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
     alpha: Annotated[FloatArray, "topic"]
     word_concentration: float
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,7 +345,10 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
             )
         eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
         topics = sample_topics(rng, eta, word_counts)
-        return replace(state, topics=topics, alpha=alpha, word_concentration=eta)
+        return replace(
+            state, topics=topics, alpha=alpha, word_concentration=eta,
+            word_counts=kept_counts(word_counts),
+        )  # fmt: skip
 
     def _alpha_sums(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
@@ -348,6 +365,21 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         key = np.zeros(2, dtype=np.uint64)
         over_rows(sample_seeded_rows, len(theta), key, state.seeds, concentration, theta)
         return theta
+
+    def mean_theta(
+        self,
+        rng: np.random.Generator,
+        state: UncollapsedLDAState,
+        data: Corpus,
+        rows: IntArray,
+        draws: int,
+    ) -> FloatArray:
+        """Mean proportions of some documents given the topics of their tokens."""
+        return Dirichlet(state.topic_counts[rows] + state.alpha).mean()
+
+    def mean_topics(self, state: UncollapsedLDAState, data: Corpus) -> FloatArray:
+        """Mean word probabilities given the topics of the tokens, once these are known."""
+        return mean_words(state.topics, state.word_counts, state.word_concentration)
 
 
 def _seeds(rng: np.random.Generator, size: int) -> IntArray:

@@ -77,7 +77,7 @@ from pgmult.topics.models.gaussian import (
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
-from pgmult.topics.updates.allocation import sample_topics
+from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
 from pgmult.topics.updates.content import ContentPrior, sample_content, vary
 from pgmult.topics.updates.keywords import Keywords, as_keywords
 
@@ -119,6 +119,9 @@ class StructuralTopicsState:
         Probability of each keyword among those of its topic.
     plain_topics : array, ``(num_topics, num_words)``
         With keywords and groups, what groups vary around: `topics` without keywords.
+    word_counts : int32 array, ``(num_topics, num_words)``, by group ``(num_groups, ...)``
+        Tokens by word, as last allocated, but for those that came as keywords; empty before the
+        first sweep.
     """
 
     psi: Annotated[FloatArray, "document", "stick"]
@@ -138,6 +141,7 @@ class StructuralTopicsState:
     keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(default_factory=_EMPTY1)
     keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY1)
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -389,7 +393,10 @@ class StructuralTopics(GaussianTopics):
         """Words of topics, groups and keywords given the tokens' topics."""
         keywords = Keywords.of(self.keywords, data) if self.keywords else None
         if data.content is None and keywords is None:
-            return replace(state, topics=sample_topics(rng, self.word_concentration, word_counts))
+            plain_state: StructuralTopicsState = GaussianTopics._sample_words(
+                self, rng, state, word_counts, data
+            )
+            return plain_state
         groups = 1 if data.content is None else data.content.num_groups
         by_word = word_counts.T.reshape(groups, data.num_words, self.num_topics)
         counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
@@ -399,13 +406,37 @@ class StructuralTopics(GaussianTopics):
             counts, shares, words = keywords.sample(rng, counts, mixture, shares, words)
             plain = replace(state, topics=state.plain_topics)
         if data.content is None:
-            topics = sample_topics(rng, self.word_concentration, counts[0])
-            state = replace(state, topics=topics)
+            counts = counts[0]
+            state = replace(state, topics=sample_topics(rng, self.word_concentration, counts))
         else:
             parents, eta = data.content.parents, self.word_concentration
             moved = sample_content(rng, self.content, eta, counts, parents, plain, hold)
             state = replace(state, **moved)  # type: ignore[arg-type]
+        state = replace(state, word_counts=kept_counts(counts))
         return state if keywords is None else self._with_keywords(state, shares, words, data)
+
+    def mean_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Mean word probabilities, as `_topics_of` has them, given which topic a token is of.
+
+        And given which came as keywords, and what groups vary around.
+        """
+        counts, content = state.word_counts, data.content
+        if not counts.size:
+            return self._topics_of(state, data)
+        mean, around = state.topics, np.asarray(self.word_concentration)
+        if content is not None:
+            above = state.plain_topics[None] if self.keywords else state.topics[None]
+            if len(content.parents) > 1:
+                above = state.branch_topics[-len(content.parents[-2]) :]
+            mean = state.group_topics
+            around = state.content_concentration[-1][:, None] * above[content.parents[-1]]
+        mean = mean_words(mean, counts, around)
+        if self.keywords:
+            keywords = Keywords.of(self.keywords, data)
+            mean = keywords.mixed(mean, state.keyword_shares, state.keyword_words)
+        if content is None:
+            return mean
+        return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
 
     def simulate(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus

@@ -5,6 +5,15 @@ training corpus, the others are scored by p(w) = sum_k theta_k topics_kw average
 draws. Both halves see the same theta, so no second inference is needed and models of any kind are
 compared on the same tokens, paired by document.
 
+A draw of theta and topics tells less than their mean given the topics z of all tokens, and a chain
+that draws them should not score worse than one that integrates them out. Given z they are
+independent, so every state of a chain counts with
+
+    p(w | z) = sum_k E[theta_k | z] E[topics_kw | z]
+
+whatever the model: exactly where these means are known (Dirichlet), else by `INNER` draws of theta
+of the scored documents alone. Words that drift over time are taken as drawn.
+
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> corpus = pgmult.topics.as_corpus(counts)
@@ -32,7 +41,10 @@ from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.updates.allocation import word_probs
+from pgmult.topics.updates.allocation import AllocatedTopics, word_probs
+
+INNER = 16
+"""Draws of theta given the tokens' topics, at most, where their mean is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -175,6 +187,8 @@ class DocumentCompletion:
         _check_tokens(held_out)
         self.held_out = held_out
         self.every = as_positive_int(every, "every")
+        self._rows = np.flatnonzero(held_out.totals)
+        self._filled = held_out[self._rows]
         self._sums: dict[int, FloatArray] = {}
         self._draws: dict[int, int] = {}
 
@@ -187,16 +201,22 @@ class DocumentCompletion:
         got = (self.held_out.num_documents, self.held_out.num_words)
         if got != expected:
             raise ValueError(f"held_out must be {expected} like the training data, got {got}")
-        theta = variable(sweep.model, sweep.state, data, "theta")
-        topics = variable(sweep.model, sweep.state, data, "topics")
-        held_out = self.held_out
-        if "group_topics" in sweep.model.dims and data.content is not None:
-            topics = variable(sweep.model, sweep.state, data, "group_topics").swapaxes(0, 1)
-        if topics.ndim == 3:  # (num_topics, versions, num_words)
-            held_out, topics = data.by_version(held_out), topics.reshape(len(topics), -1)
-        probs = word_probs(held_out, theta, topics)
+        probs = self._told(sweep.model, sweep.state, data, [sweep.chain, sweep.index])
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
         self._draws[sweep.chain] = self._draws.get(sweep.chain, 0) + 1
+
+    def _told(self, model: Any, state: Any, data: Any, seed: list[int]) -> FloatArray:
+        """The probability of each entry's word given the topics of all tokens."""
+        rows, held_out = self._rows, self._filled
+        if not isinstance(model, AllocatedTopics):  # of another library
+            theta = variable(model, state, data, "theta")[rows]
+            return word_probs(held_out, theta, variable(model, state, data, "topics"))
+        draws = min(INNER, max(1, data.num_documents // len(rows)))  # no more than a sweep's
+        theta = model.mean_theta(np.random.default_rng(seed), state, data, rows, draws)
+        topics = model.mean_topics(state, data)
+        if topics.shape[1] != data.num_words:  # of several versions
+            held_out = data[rows].by_version(held_out)
+        return word_probs(held_out, theta, topics)
 
     def score(self, chain: int | None = None) -> CompletionScore:
         """The score over all chains' draws, or one chain's."""

@@ -26,6 +26,11 @@ from pgmult.topics.family import TOPICS
 _MOST = 2**31 - 1
 
 
+def no_counts() -> NDArray[np.int32]:
+    """Counts of words by topic before there are any."""
+    return np.empty((0, 0), dtype=np.int32)
+
+
 def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
     """Topic counts as int32, the type that states hold.
 
@@ -139,6 +144,22 @@ def sample_topics(
     return topics
 
 
+def mean_words(
+    topics: FloatArray, word_counts: IntArray | NDArray[np.int32], concentration: Any
+) -> FloatArray:
+    """Means of what `sample_topics` draws given these counts; `topics` where there are none.
+
+    Parameters
+    ----------
+    concentration : float or array that goes with the counts
+        Of the Dirichlet prior, a number or one for each word.
+    """
+    if not word_counts.size:
+        return topics
+    mean = word_counts + np.asarray(concentration, dtype=np.float64)
+    return np.asarray(mean / mean.sum(axis=-1, keepdims=True))
+
+
 def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArray:
     """The probability of each entry's word in its document, theta @ topics."""
     probs = np.empty(len(data.words))
@@ -225,6 +246,24 @@ class AllocatedTopics(SweepsInBlocks):
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
         return np.asarray(self.link(data).probs(state.psi))
+
+    def mean_theta(
+        self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
+    ) -> FloatArray:
+        """Topic proportions of some documents, averaged given the topics of their tokens.
+
+        Parameters
+        ----------
+        rows : int array, ``(num_rows,)``
+            The documents.
+        draws : int
+            Averaged over where their mean is not known.
+        """
+        return np.asarray(self.theta(state, data)[rows])
+
+    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+        """As `_topics_of`, averaged given the topics of the tokens where that is known."""
+        return self._topics_of(state, data)
 
     def observed_rows(self, data: Any) -> ObservedRows:
         """The documents, dense, with their totals."""

@@ -164,7 +164,7 @@ def test_document_completion_averages_probabilities_over_draws(rng, corpus):
     completion = DocumentCompletion(held_out, every=2)
     with pytest.raises(ValueError, match="no draws to score"):
         completion.score()
-    dense = np.zeros(corpus.to_csr().shape)
+    dense, rows = np.zeros(corpus.to_csr().shape), np.flatnonzero(held_out.totals)
     for chain in range(2):
         for index in range(4):
             state = model.prior(rng, training)
@@ -173,7 +173,9 @@ def test_document_completion_averages_probabilities_over_draws(rng, corpus):
             )
             completion(sweep)
             if index % 2 == 0:
-                dense += model.theta(state, training) @ state.topics / 4
+                own = np.random.default_rng([chain, index])
+                theta = model.mean_theta(own, state, training, rows, 4)
+                dense[rows] += theta @ state.topics / 4
     counts = held_out.to_csr().toarray()
     used = counts > 0
     by_token = np.log(dense[used])

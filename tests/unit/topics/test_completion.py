@@ -1,0 +1,143 @@
+"""What a held-out word is told by: exact on cases small enough to enumerate, alike for all models.
+
+A document of three tokens and one of two, three words, two topics: all 32 allocations are summed.
+"""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import expit, gammaln, softmax
+
+from pgmult.priors import NormalInverseWishart
+from pgmult.topics import (
+    LDA,
+    CorrelatedTopics,
+    LogisticNormalTopics,
+    StructuralTopics,
+    as_corpus,
+    split_tokens,
+    with_covariates,
+)
+from pgmult.topics.models.lda import UncollapsedLDA
+from pgmult.topics.scores import DocumentCompletion
+from pgmult.topics.updates.collapsed import count_topics
+
+SEEN = as_corpus(np.array([[2, 1, 0], [0, 1, 1]]))
+HELD_OUT = as_corpus(np.array([[0, 1, 1], [1, 0, 1]]))
+ETA, ALPHA = 0.5, np.array([0.7, 1.6])
+MEAN, VAR = 0.4, 1.5
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+
+
+def dirichlet_theta(topic_counts):
+    """Log evidence of each document's topics, and mean proportions."""
+    at = topic_counts + ALPHA
+    log = (gammaln(at) - gammaln(ALPHA)).sum(1) + gammaln(ALPHA.sum()) - gammaln(at.sum(1))
+    return log.sum(), at / at.sum(1, keepdims=True)
+
+
+def stick_theta(topic_counts):
+    """The same where the logit of the first topic is N(MEAN, VAR)."""
+    share = expit(MEAN + np.sqrt(VAR) * NODES)[None]
+    weight = WEIGHTS * share ** topic_counts[:, :1] * (1 - share) ** topic_counts[:, 1:]
+    first = (weight * share).sum(1) / weight.sum(1)
+    return np.log(weight.sum(1)).sum(), np.stack([first, 1.0 - first], axis=1)
+
+
+def exact(theta_given):
+    """Probability of every held-out entry given what was seen, over all allocations."""
+    log, told = [], []
+    for assignments in product(range(2), repeat=SEEN.num_tokens):
+        z = count_topics(SEEN, np.array(assignments), 2)
+        evidence, theta = theta_given(z.topic_counts)
+        at = z.word_counts.T + ETA
+        words = gammaln(at).sum() - gammaln(at.sum(axis=1)).sum()
+        log.append(evidence + words)
+        told.append((theta @ (at / at.sum(axis=1, keepdims=True)))[HELD_OUT.to_csr().nonzero()])
+    return softmax(log) @ np.array(told)
+
+
+TIGHT = NormalInverseWishart(
+    mean=np.array([MEAN]), strength=1e8, dof=1e8, scale=np.array([[VAR * 1e8]])
+)
+MODELS = {
+    "LDA": (LDA(2, word_concentration=ETA, alpha=ALPHA), dirichlet_theta),
+    "uncollapsed": (UncollapsedLDA(2, word_concentration=ETA, alpha=ALPHA), dirichlet_theta),
+    "sticks": (CorrelatedTopics(2, ETA, gaussian=TIGHT), stick_theta),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_completion_is_the_exact_probability_of_a_held_out_word(name):
+    model, theta_given = MODELS[name]
+    rng, completion = np.random.default_rng(4), DocumentCompletion(HELD_OUT, every=1)
+    state = model.init(rng, SEEN)
+    for index in range(1000):
+        state = model.step(rng, state, SEEN)
+        completion(sweep_of(model, state, SEEN, index, chain=index // 50))
+    score = completion.score()
+    expected = np.log(exact(theta_given)).reshape(2, 2).sum(axis=1)
+    error = score.by_chain.std(axis=0, ddof=1) / np.sqrt(len(score.by_chain))
+    assert (np.abs(score.by_unit - expected) < 4.5 * error).all()
+    assert error.max() < 0.05
+
+
+def sweep_of(model, state, data, index=0, chain=0):
+    return SimpleNamespace(
+        chain=chain, index=index, tuning=False, state=state, model=model, data=data
+    )
+
+
+def test_models_with_the_same_allocation_are_told_alike(rng):
+    """Drawn topics and integrated ones score the same where the tokens' topics are the same."""
+    corpus = as_corpus(rng.poisson(0.6, size=(12, 9)))
+    training, held_out = split_tokens(corpus, documents=4, random_seed=0)
+    collapsed, drawn = (kind(3, alpha=0.5) for kind in (LDA, UncollapsedLDA))
+    sticks = CorrelatedTopics(3, words="collapsed")
+    whole = sticks.step(rng, sticks.init(rng, training), training)
+    z = count_topics(training, whole.assignments, 3)
+    lda = collapsed.init(rng, training).__class__(whole.assignments, collapsed.alpha, 0.05)
+    seeds = np.zeros(training.num_documents, dtype=np.int64)
+    own = drawn.init(rng, training).__class__(
+        seeds, whole.topics, whole.topic_counts, drawn.alpha, 0.05, z.word_counts.T
+    )
+    first, second = (DocumentCompletion(held_out, every=1) for _ in range(2))
+    first(sweep_of(collapsed, lda, training))
+    second(sweep_of(drawn, own, training))
+    np.testing.assert_allclose(first.score().by_unit, second.score().by_unit, rtol=1e-12)
+    np.testing.assert_allclose(sticks.mean_topics(whole, training), collapsed.topics(lda, training))
+
+
+def test_means_given_the_tokens_topics_are_those_of_the_draws(rng):
+    """With groups and keywords, too: the words of a sweep drawn many times anew."""
+    counts = as_corpus(rng.poisson(1.0, size=(20, 5)), [f"w{v}" for v in range(5)])
+    data = with_covariates(counts, {"party": list("DR") * 10}, "~ 1", content="~ party")
+    model = StructuralTopics(2, 0.5, keywords={"first": ["w0", "w3"]})
+    state = model.step(rng, model.init(rng, data), data)
+    means, draws = [], []
+    word_counts = np.random.default_rng(0).integers(30, size=(2, 10))
+    for _ in range(600):
+        moved = model._sample_words(rng, state, word_counts, data)
+        means.append(model.mean_topics(moved, data))
+        draws.append(model._topics_of(moved, data))
+    means, draws = np.array(means), np.array(draws)
+    error = (means - draws).std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs((means - draws).mean(axis=0)) < 4.5 * error).all()
+    assert means.std(axis=0).mean() < 0.9 * draws.std(axis=0).mean()
+
+
+@pytest.mark.parametrize("kind", [CorrelatedTopics, LogisticNormalTopics])
+def test_theta_is_averaged_over_draws_given_the_counts_of_topics(kind, rng):
+    """Of chosen documents; without their words, whose topics are given."""
+    training = as_corpus(rng.poisson(1.0, size=(8, 6)))
+    model = kind(2, start_sweeps=2)
+    state = model.init(rng, training)
+    rows = np.array([5, 2])
+    one, many = (model.mean_theta(rng, state, training, rows, n) for n in (1, 600))
+    assert one.shape == many.shape == (2, 2)
+    np.testing.assert_allclose(many.sum(axis=1), 1.0)
+    again = model.mean_theta(rng, state, training, rows, 600)
+    np.testing.assert_allclose(many, again, atol=0.05)
+    assert np.abs(many - model.theta(state, training)[rows]).max() > 0.02
