@@ -70,7 +70,7 @@ def test_a_point_has_the_log_joint_of_the_sampler(graph):
     model = graph.ItemResponses(answers)
     gaussians = gaussians_of(rng, {"population": (1, 2), "items": (3, 2), "persons": (6, 1)})
     gaussians = {n: replace(q, cov=np.zeros_like(q.cov)) for n, q in gaussians.items()}
-    items, place = gaussians["items"].mean, 1e-3
+    items, place = gaussians["items"].mean, 1e-2
     whole = []
     for ability in np.arange(-6.0, 6.0, place):  # every person's ability summed out
         persons = replace(gaussians["persons"], mean=np.full((6, 1), ability))

@@ -7,7 +7,10 @@ import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-FEWER = {"random_seed=1": "random_seed=1, draws=12, tune=6, chains=2, progressbar=False"}
+FEWER = {
+    "random_seed=1": "random_seed=1, draws=12, tune=6, chains=2, progressbar=False",
+    "AdditiveClassifier(groups=2)": "AdditiveClassifier(groups=2, draws=12, tune=6, chains=2)",
+}
 
 
 def lines_of(section):

@@ -15,7 +15,12 @@ from pgmult.core.typing import absent_of, coords_of, traits_of, variable
 from pgmult.sampling.blocks import as_block_model, num_rows
 from pgmult.sampling.codec import decode, encode
 
-every_model = pytest.mark.parametrize("name", MODELS)
+# Its compiled code takes longer than all else here, and nothing else needs it.
+SLOW = {"LogisticNormalLDS"}
+every_model = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODELS],
+)
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
@@ -43,9 +48,15 @@ WITH_THETA = [name for name in MODELS if "Topics" in name or name.startswith("Un
 
 
 @cache
+def made(name):
+    """A model and its data, which keep what was found for them at once."""
+    return MODELS[name]()
+
+
+@cache
 def swept(name, seed=1):
     """A model, its data and a state after some sweeps."""
-    model, data = MODELS[name]()
+    model, data = made(name)
     rng = np.random.default_rng(seed)
     state = model.init(rng, data)
     for _ in range(2):
@@ -143,7 +154,7 @@ def test_rows_of_topic_models_add_up_to_the_log_likelihood(name):
 
 @every_model
 def test_odd_generators_are_refused_by_the_driver(name):
-    model, data = MODELS[name]()
+    model, data = made(name)
     with pytest.raises(TypeError, match="random_seed must be an integer or None"):
         pgmult.sample(model, data, draws=1, tune=0, chains=1, random_seed="one", progressbar=False)
 

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,41 +40,40 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(tree, module, is_package):
+def imports(source, module, is_package):
     """(imported module or name, whether it runs when the module is imported) of each import."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    late = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for node in ast.walk(function)
-    }
-    typing_only = {
-        id(node)
-        for branch in ast.walk(tree)
-        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test)
-        for node in ast.walk(branch)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
+    found, waiting = [], [(ast.parse(source), True)]
+    while waiting:
+        node, early = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += [(child, early) for child in node.orelse]
             continue
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found += [(alias.name, early) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
-            names = [f"{origin}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            yield name, id(node) not in late
+            found += [(f"{origin}.{alias.name}", early) for alias in node.names]
+        elif not isinstance(node, ast.expr) or isinstance(node, ast.Lambda):
+            is_late = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            children = ast.iter_child_nodes(node)
+            waiting += [(child, early and not is_late) for child in children]
+    return found
 
 
-def violations(source, module, is_package=False):
-    """What an import in `source` breaks, in words."""
+@cache
+def imports_of(path):
+    """`imports` of a file of the package."""
+    source = path.read_text(encoding="utf-8")
+    return imports(source, module_name(path), path.name == "__init__.py")
+
+
+def violations(imported, module):
+    """What imports of a module break, in words."""
     found = []
     own = module.split(".")[1] if "." in module else ""
-    for name, early in imports(ast.parse(source), module, is_package):
+    for name, early in imported:
         parts = name.split(".")
         if parts[0] == "numba" and "compiled" not in module.split("."):
             found.append(f"{module} imports numba")
@@ -111,12 +111,14 @@ def modules():
     return sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", modules(), ids=module_name)
-def test_imports_go_down(path):
-    module = module_name(path)
-    assert module == "pgmult" or module.split(".")[1] in FLOOR, f"{module} has no floor"
-    source = path.read_text(encoding="utf-8")
-    assert violations(source, module, path.name == "__init__.py") == []
+def test_imports_go_down():
+    found = []
+    for path in modules():
+        module = module_name(path)
+        if module != "pgmult" and module.split(".")[1] not in FLOOR:
+            found.append(f"{module} has no floor")
+        found += violations(imports_of(path), module)
+    assert found == []
 
 
 def test_no_circle_of_imports():
@@ -125,10 +127,9 @@ def test_no_circle_of_imports():
     above = {}
     for path in modules():
         module = module_name(path)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         found = {
             target
-            for name, early in imports(tree, module, path.name == "__init__.py")
+            for name, early in imports_of(path)
             for target in (name, name.rpartition(".")[0])
             if early and target in names and target not in (module, "pgmult")
         }
@@ -165,7 +166,8 @@ def test_no_circle_of_imports():
     ],
 )
 def test_the_rules_have_teeth(source, module, what):
-    assert any(what in found for found in violations(source, module))
+    imported = imports(source, module, is_package=False)
+    assert any(what in found for found in violations(imported, module))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_the_rules_have_teeth(source, module, what):
     ],
 )
 def test_the_rules_allow_what_is_right(source, module):
-    assert violations(source, module) == []
+    assert violations(imports(source, module, is_package=False), module) == []
 
 
 def modules_after(statement):

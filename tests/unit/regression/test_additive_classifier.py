@@ -38,9 +38,8 @@ def test_scikit_learns_own_checks():
     assert Counter(r["status"] for r in results)["passed"] >= 45
 
 
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_groups_that_do_not_differ_are_found_not_to():
-    settings = {"groups": 2, "draws": 200, "chains": 2, "random_state": 0}
+    settings = FEW | {"groups": 2}
     alike = AdditiveClassifier(**settings).fit(*schools(0.0)).posterior_.stack("sds")[:, 0]
     apart = AdditiveClassifier(**settings).fit(*schools(0.8)).posterior_.stack("sds")[:, 0]
     assert alike.shape[1] == 3
