@@ -40,12 +40,11 @@ A sweep has three exact moves:
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.stats import invwishart
 
 from pgmult.choice.compiled.people import (
@@ -70,6 +69,7 @@ _GRAIN = 16  # people
 _ROUNDS = 15  # of the search for an approximation
 _PILOTS = (30, 50)  # sweeps
 _FIRST_SD = 0.5
+_NEAR = 1e-7  # a mode
 _LEAST_VAR = 1e-3  # of the approximation's population
 _MOST_MEASURED = 2000  # people from whom the metric of joint paths is found
 _PARTS = 4  # of a joint path
@@ -149,7 +149,7 @@ class MixedLogit(Checked):
         else:
             cov = np.zeros((0, 0))
         noise = rng.standard_normal((data.num_people, d))
-        return units.outside(mean, cov, b, mean + noise @ _root(cov).T)
+        return units.outside(MixedLogitState(mean, cov, b, mean + noise @ _root(cov).T))
 
     def simulate(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -160,12 +160,10 @@ class MixedLogit(Checked):
     def init(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
         """Near the approximation of the posterior."""
         found = _found(data, self)
-        d = len(found.mean)
-        q = found.pack(found.mean, found.coefficients, found.root)
-        q = q + solve_triangular(found.metric.T, rng.standard_normal(len(q)))
-        mean, b, root = found.unpack(q)
-        tastes = mean + rng.standard_normal((data.num_people, d)) @ root.T
-        return found.units.outside(mean, root @ root.T, b, tastes)
+        q = found.pack(found.at.mean, found.at.coefficients, _root(found.at.cov))
+        mean, b, root = found.unpack(q + found.turn @ rng.standard_normal(len(q)))
+        tastes = mean + rng.standard_normal(found.at.tastes.shape) @ root.T
+        return found.units.outside(MixedLogitState(mean, root @ root.T, b, tastes))
 
     def step(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -173,59 +171,43 @@ class MixedLogit(Checked):
         """One sweep: tastes, the population given tastes, both together."""
         found = _found(data, self)
         with one_blas_thread():
-            moved = self.sweep(rng, found, *found.units.inside(state))
-        return found.units.outside(*moved)
+            return found.units.outside(self.sweep(rng, found, found.units.inside(state)))
 
     def sweep(
-        self,
-        rng: np.random.Generator,
-        found: "_Found",
-        mean: FloatArray,
-        cov: FloatArray,
-        b: FloatArray,
-        tastes: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        self, rng: np.random.Generator, found: "_Found", at: MixedLogitState
+    ) -> MixedLogitState:
         """The moves of `step`, of scaled attributes."""
-        if len(mean):
-            tastes = self._swing(rng, found, mean, cov, b, tastes)
-            mean = self._mean(rng, cov, tastes)
-            cov = self._cov(rng, found.diagonal, cov, tastes - mean)
-        return self._together(rng, found, mean, cov, b, tastes)
+        if len(at.mean):
+            at = replace(at, tastes=self._swing(rng, found, at))
+            at = replace(at, mean=self._mean(rng, at))
+            at = replace(at, cov=self._cov(rng, found.diagonal, at))
+        return self._together(rng, found, at)
 
-    def _swing(
-        self,
-        rng: np.random.Generator,
-        found: "_Found",
-        mean: FloatArray,
-        cov: FloatArray,
-        b: FloatArray,
-        tastes: FloatArray,
-    ) -> FloatArray:
-        num, d = tastes.shape
+    def _swing(self, rng: np.random.Generator, found: "_Found", at: MixedLogitState) -> FloatArray:
+        num, d = at.tastes.shape
         length = 0.5 * math.pi / self.kicks * rng.uniform(0.8, 1.2, size=num)
         noise = rng.standard_normal((num, d)), length, rng.standard_exponential(num)
-        tastes = np.array(tastes, order="C")
-        law = mean, np.linalg.inv(cov)
+        tastes = np.array(at.tastes, order="C")
+        law = at.mean, np.linalg.inv(at.cov)
         over_rows(
-            swing_rows, num, found.choices, found.base(b), law, found.sites, noise, self.kicks,
-            tastes, grain=_GRAIN,
+            swing_rows, num, found.choices, found.base(at.coefficients), law, found.sites, noise,
+            self.kicks, tastes, grain=_GRAIN,
         )  # fmt: skip
         return tastes
 
-    def _mean(self, rng: np.random.Generator, cov: FloatArray, tastes: FloatArray) -> FloatArray:
-        precision = np.linalg.inv(cov)
-        total = len(tastes) * precision + np.eye(len(cov)) / self.mean_scale**2
-        factor = cho_factor(total, lower=True)
-        noise = solve_triangular(factor[0].T, rng.standard_normal(len(cov)))
-        return np.asarray(cho_solve(factor, precision @ tastes.sum(axis=0)) + noise)
+    def _mean(self, rng: np.random.Generator, at: MixedLogitState) -> FloatArray:
+        precision = np.linalg.inv(at.cov)
+        total = len(at.tastes) * precision + np.eye(len(at.cov)) / self.mean_scale**2
+        inverse = np.linalg.inv(np.linalg.cholesky(total))
+        whitened = inverse @ (precision @ at.tastes.sum(axis=0))
+        return np.asarray(inverse.T @ (whitened + rng.standard_normal(len(at.cov))))
 
-    def _cov(
-        self, rng: np.random.Generator, diagonal: bool, cov: FloatArray, away: FloatArray
-    ) -> FloatArray:
+    def _cov(self, rng: np.random.Generator, diagonal: bool, at: MixedLogitState) -> FloatArray:
         """Given tastes less their mean; the scales of the prior are drawn first, given `cov`."""
+        away = at.tastes - at.mean
         num, d = away.shape
         shape = 0.5 * (_DOF + (1 if diagonal else d))
-        rate = _DOF * np.diagonal(np.linalg.inv(cov)) + self.sd_scale**-2
+        rate = _DOF * np.diagonal(np.linalg.inv(at.cov)) + self.sd_scale**-2
         scales = rate / rng.standard_gamma(shape, size=d)
         if diagonal:
             squares = 0.5 * np.sum(away**2, axis=0) + _DOF / scales
@@ -234,34 +216,30 @@ class MixedLogit(Checked):
         return _inverse_wishart(rng, _DOF + d - 1.0 + num, scale)
 
     def _together(
-        self,
-        rng: np.random.Generator,
-        found: "_Found",
-        mean: FloatArray,
-        cov: FloatArray,
-        b: FloatArray,
-        tastes: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        self, rng: np.random.Generator, found: "_Found", at: MixedLogitState
+    ) -> MixedLogitState:
         """A Hamiltonian path of the population with standardised tastes held fixed."""
-        root = _root(cov)
-        fixed = solve_triangular(root, (tastes - mean).T, lower=True).T if len(mean) else tastes
-        q = start = found.pack(mean, b, root)
+        root = _root(at.cov)
+        fixed = at.tastes
+        if len(at.mean):
+            fixed = (at.tastes - at.mean) @ np.linalg.inv(root).T
+        q = found.pack(at.mean, at.coefficients, root)
         step = 0.5 * math.pi / _PARTS * rng.uniform(0.8, 1.2)
         momentum = rng.standard_normal(len(q))
         value, slope = self.log_density_together(found, q, fixed)
         energy = value - 0.5 * float(momentum @ momentum)
         for _ in range(_PARTS):
             momentum = momentum + 0.5 * step * slope
-            q = q + step * solve_triangular(found.metric.T, momentum)
+            q = q + step * (found.turn @ momentum)
             value, slope = self.log_density_together(found, q, fixed)
             momentum = momentum + 0.5 * step * slope
             if not np.isfinite(value):
-                return mean, cov, b, tastes
+                return at
         gain = value - 0.5 * float(momentum @ momentum) - energy
         if not gain > -rng.standard_exponential():
-            q = start
+            return at
         mean, b, root = found.unpack(q)
-        return mean, root @ root.T, b, mean + fixed @ root.T
+        return MixedLogitState(mean, root @ root.T, b, mean + fixed @ root.T)
 
     def log_density_together(
         self, found: "_Found", q: FloatArray, fixed: FloatArray
@@ -283,7 +261,7 @@ class MixedLogit(Checked):
             slope = np.concatenate(
                 [
                     slopes.sum(axis=0) - mean / self.mean_scale**2,
-                    found.z.T @ residual - b / self.mean_scale**2,
+                    found.z @ residual - b / self.mean_scale**2,
                     found.jacobian(root).T @ (slopes.T @ fixed)[found.where] + of_root[found.where],
                 ]
             )
@@ -291,13 +269,13 @@ class MixedLogit(Checked):
             value = float(values.sum()) + prior - 0.5 * squares
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return -math.inf, np.zeros_like(q)
-        return value, np.asarray(solve_triangular(found.metric, slope, lower=True))
+        return value, slope @ found.turn
 
     def log_likelihood(self, state: MixedLogitState, data: ChoiceRows) -> float:
         """Log probability of the choices."""
         found = _found(data, self)
-        _, _, b, tastes = found.units.inside(state)
-        return float(found.slopes(b, np.ascontiguousarray(tastes))[0].sum())
+        at = found.units.inside(state)
+        return float(found.slopes(at.coefficients, np.ascontiguousarray(at.tastes))[0].sum())
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:
         """Of the alternatives of all occasions, ``(num_rows,)``."""
@@ -322,24 +300,20 @@ class _Units(NamedTuple):
             np.where(known, 1.0, scale), np.where(known, np.log(scale), 0.0), data.scale[data.fixed]
         )
 
-    def inside(
-        self, state: MixedLogitState
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        return (
+    def inside(self, state: MixedLogitState) -> MixedLogitState:
+        return MixedLogitState(
             self.factor * state.mean + self.shift,
             self.factor[:, None] * state.cov * self.factor,
             self.of_fixed * state.coefficients,
             self.factor * state.tastes + self.shift,
         )
 
-    def outside(
-        self, mean: FloatArray, cov: FloatArray, b: FloatArray, tastes: FloatArray
-    ) -> MixedLogitState:
+    def outside(self, at: MixedLogitState) -> MixedLogitState:
         return MixedLogitState(
-            (mean - self.shift) / self.factor,
-            cov / self.factor[:, None] / self.factor,
-            b / self.of_fixed,
-            (tastes - self.shift) / self.factor,
+            (at.mean - self.shift) / self.factor,
+            at.cov / self.factor[:, None] / self.factor,
+            at.coefficients / self.of_fixed,
+            (at.tastes - self.shift) / self.factor,
         )
 
 
@@ -348,21 +322,28 @@ class _Found:
     """Scaled data, and what is found before the chain starts: a function of the data alone."""
 
     units: _Units
-    choices: Choices
-    z: FloatArray  # of all rows and fixed attributes
+    all: Choices  # people's attributes, then fixed ones
     offset: FloatArray
     diagonal: bool
     where: tuple[IntArray, IntArray]  # entries of the root that move
-    place: IntArray  # of its diagonal among them
-    mean: FloatArray
-    coefficients: FloatArray
-    root: FloatArray
+    at: MixedLogitState  # about the mean of the posterior
     sites: Sites
-    metric: FloatArray  # lower root of the precision of (mean, b, root)
+    turn: FloatArray  # upper root of the covariance of (mean, b, root)
+
+    @property
+    def choices(self) -> Choices:
+        """Attributes for which people differ."""
+        d = len(self.at.mean)
+        return self.all._replace(x=self.all.x[:d], signs=self.all.signs[:d])
+
+    @property
+    def z(self) -> FloatArray:
+        """The others."""
+        return self.all.x[len(self.at.mean) :]
 
     def base(self, b: FloatArray) -> FloatArray:
         """Utilities without people's tastes."""
-        return np.asarray(self.offset + self.z @ b)
+        return self.offset + b @ self.z if len(b) else self.offset
 
     def slopes(
         self, b: FloatArray, tastes: FloatArray
@@ -383,7 +364,7 @@ class _Found:
         return np.concatenate([mean, b, _turned(root)[self.where]])
 
     def unpack(self, q: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        d, f = len(self.mean), len(self.coefficients)
+        d, f = len(self.at.mean), len(self.at.coefficients)
         root = np.zeros((d, d))
         root[self.where] = q[d + f :]
         own = np.diagonal(root).copy()
@@ -396,7 +377,7 @@ class _Found:
         rows, columns = self.where
         own, unit = np.diagonal(root), root[rows, columns] / np.diagonal(root)[rows]
         out = np.diag(np.where(rows == columns, 1.0, own[rows]))
-        out[np.arange(len(rows)), self.place[rows]] = unit
+        out[np.arange(len(rows)), np.flatnonzero(rows == columns)[rows]] = unit
         return out
 
 
@@ -427,7 +408,7 @@ def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[
     if not d:
         return 0.0, root
     power = _DOF + (1 if diagonal else d)
-    inverse = solve_triangular(root / own[:, None], np.eye(d), lower=True)
+    inverse = np.linalg.inv(root / own[:, None])
     precision = inverse.T @ inverse
     inside = _DOF * np.diagonal(precision) + (own / sd_scale) ** 2
     slope = power * (precision * (_DOF / inside)) @ inverse.T
@@ -439,103 +420,126 @@ def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[
 def _found(data: ChoiceRows, model: MixedLogit) -> _Found:
     """A few rounds of people's modes, then of the population given them (EM by Laplace)."""
     with one_blas_thread():
-        return _approximate(data, model)
+        found = _approximate(data, model)
+        return _piloted(found, model) if len(data.random) else found
+
+
+def _laid_out(data: ChoiceRows) -> tuple[Choices, FloatArray]:
+    """Scaled attributes as kernels read them, people's first; and offsets."""
+    of_row, sizes = data.occasion_of_row, np.diff(data.occasions)
+    most = np.lexsort((-data.taken, of_row))[data.occasions[:-1]]  # taken most: without a row
+    person = np.repeat(np.arange(data.num_people), np.diff(data.people))
+    order = np.lexsort((sizes, person))
+    alike = (np.diff(person[order]) == 0) & (np.diff(sizes[order]) == 0)
+    occasions = np.flatnonzero(np.concatenate([[True], ~alike, [True]]))
+    starts, place = occasions[:-1], np.argsort(order)
+    row = np.flatnonzero(np.arange(data.num_rows) != most[of_row])
+    here = of_row[row]
+    slot = row - data.occasions[here] - (row > most[here])
+    block = np.searchsorted(starts, place[here], side="right")
+    row = row[np.lexsort((place[here], slot, block))]
+    columns = np.concatenate([data.random, data.fixed])
+    x = data.x[:, columns] / data.scale[columns]
+    offset = np.zeros(data.num_rows) if data.design.offset is None else data.design.offset
+    other = most[of_row[row]]
+    choices = Choices(
+        np.ascontiguousarray((x[row] - x[other]).T), np.append(data.signs, 0.0 * data.fixed),
+        data.taken[row], np.add.reduceat(data.taken, data.occasions[:-1])[order],
+        np.append(0, np.cumsum(np.diff(occasions) * (sizes[order[starts]] - 1))), occasions,
+        np.searchsorted(person[order[starts]], np.arange(data.num_people + 1)),
+    )  # fmt: skip
+    return choices, offset[row] - offset[other]
 
 
 def _approximate(data: ChoiceRows, model: MixedLogit) -> _Found:
-    d, f, num = len(data.random), len(data.fixed), data.num_people
-    x = data.x / data.scale
-    own, z = x[:, data.random], np.ascontiguousarray(x[:, data.fixed])
-    counts = np.add.reduceat(data.taken, data.occasions[:-1])[data.occasion_of_row]
-
-    def read(columns: FloatArray, signs: FloatArray, people: IntArray) -> Choices:
-        return Choices(
-            np.ascontiguousarray(columns.T), signs, data.taken, counts, data.occasions, people
-        )
-
-    offset = np.zeros(data.num_rows) if data.design.offset is None else data.design.offset
-    choices = read(own, data.signs, data.people)
-    everybody = np.array([0, len(data.occasions) - 1])
-    pooled = read(np.hstack([own, z]), np.append(data.signs, np.zeros(f)), everybody)
-    at = np.zeros((1, d + f))
-    prior = np.eye(d + f) / model.mean_scale**2
-    _climbed(pooled, offset, np.zeros(d + f), prior, 25, at)
-    mean, b = at[0, :d].copy(), at[0, d:].copy()
-    cov, tastes = _FIRST_SD**2 * np.eye(d), np.tile(mean, (num, 1))
+    d, num = len(data.random), data.num_people
+    choices, offset = _laid_out(data)
+    where = (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d)
+    both = np.zeros((num, len(data.names)))
+    _climb_alike(choices, offset, both, 0, model, 25)
+    tastes, b = both[:, :d].copy(), both[0, d:].copy()
+    at = MixedLogitState(tastes[0].copy(), _FIRST_SD**2 * np.eye(d), b, tastes)
     sites = Sites(np.zeros((num, d, d)), np.zeros((num, d)))
-    of_fixed = read(z, np.zeros(f), everybody)
+    found = _Found(_Units.of(data), choices, offset, data.diagonal, where, at, sites, np.eye(0))
     for _ in range(_ROUNDS if d else 0):
-        precision = np.linalg.inv(cov)
-        sites = _climbed(choices, offset + z @ b, mean, np.asarray(precision), 2, tastes)
-        spread = np.linalg.inv(precision + sites.J)
-        mean = tastes.mean(axis=0)
+        law = at.mean, np.linalg.inv(at.cov)
+        base = found.base(at.coefficients)
+        over_rows(climb_rows, num, found.choices, base, law, 2, tastes, sites, grain=_GRAIN)
+        mean, spread = tastes.mean(axis=0), np.linalg.inv(law[1] + sites.J)
         away = tastes - mean
         cov = (away.T @ away + spread.sum(axis=0)) / num
         cov = (np.diag(np.diagonal(cov)) if data.diagonal else cov) + _LEAST_VAR * np.eye(d)
-        if f:
-            coef = data.coefficients_of(tastes)[data.person_of_row]
-            base, at = offset + np.einsum("rk,rk->r", own, coef), b[None].copy()
-            _climbed(of_fixed, base, np.zeros(f), np.eye(f) / model.mean_scale**2, 1, at)
-            b = at[0]
-    where = (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d)
-    place = np.flatnonzero(where[0] == where[1])
-    found = _Found(
-        _Units.of(data), choices, z, offset, data.diagonal, where, place, mean, b, _root(cov),
-        sites, np.eye(d + f + len(where[0])),
-    )  # fmt: skip
-    found = replace(found, metric=_metric(found, pooled, tastes, model))
-    return _piloted(found, data, pooled, tastes, model) if d else found
+        both[:, :d] = tastes
+        if len(b):
+            _climb_alike(choices, offset, both, d, model, 1)
+        at = MixedLogitState(mean, cov, both[0, d:].copy(), tastes)
+    found = replace(found, at=at)
+    return replace(found, turn=_turn(found, model))
 
 
-def _piloted(
-    found: "_Found", data: ChoiceRows, pooled: Choices, tastes: FloatArray, model: MixedLogit
-) -> "_Found":
+def _climb_alike(
+    choices: Choices, offset: FloatArray, both: FloatArray, first: int, model: MixedLogit,
+    steps: int,
+) -> None:  # fmt: skip
+    """Newton steps of the coefficients from the first one on, which all people share."""
+    num, size = both.shape
+
+    def value(at: FloatArray) -> float:
+        values, none = np.empty(num), np.empty(0)
+        slopes = np.empty_like(at)
+        over_rows(slopes_rows, num, choices, offset, at, values, slopes, none, grain=_GRAIN)
+        return float(values.sum() - 0.5 * np.sum((at[0, first:] / model.mean_scale) ** 2))
+
+    sites = Sites(np.empty((num, size, size)), np.empty((num, size)))
+    for _ in range(steps):
+        over_rows(sites_rows, num, choices, offset, both, sites, grain=_GRAIN)
+        slope = (sites.h - np.einsum("nij,nj->ni", sites.J, both)).sum(axis=0)[first:]
+        J = sites.J.sum(axis=0)[first:, first:] + np.eye(size - first) / model.mean_scale**2
+        step = np.zeros(size)
+        step[first:] = np.linalg.solve(J, slope - both[0, first:] / model.mean_scale**2)
+        here = value(both)
+        while np.abs(step).max() > _NEAR:
+            if value(both + step) >= here:
+                both += step
+                break
+            step *= 0.5
+        else:
+            return
+
+
+def _piloted(found: _Found, model: MixedLogit) -> _Found:
     """The approximation by short chains of its own, whose noise is the same for all data.
 
     Modes make the spread of tastes too small, and the metric of joint paths with it.
     """
-    rng = np.random.default_rng(0)
-    mean, cov, b = found.mean, found.root @ found.root.T, found.coefficients
+    rng, at = np.random.default_rng(0), found.at
+    names = tuple(field.name for field in fields(at))
     for length in _PILOTS:
-        sums = [np.zeros_like(each) for each in (mean, cov, b, tastes)]
+        sums = [np.zeros_like(getattr(at, name)) for name in names]
         for _ in range(length):
-            mean, cov, b, tastes = model.sweep(rng, found, mean, cov, b, tastes)
-            for total, each in zip(sums, (mean, cov, b, tastes), strict=True):
-                total += each / length
-        found = replace(found, mean=sums[0], root=_root(sums[1]), coefficients=sums[2])
-        found = replace(found, metric=_metric(found, pooled, sums[3], model))
+            at = model.sweep(rng, found, at)
+            for total, name in zip(sums, names, strict=True):
+                total += getattr(at, name) / length
+        found = replace(found, at=MixedLogitState(*sums))
+        found = replace(found, turn=_turn(found, model))
     return found
 
 
-def _climbed(
-    choices: Choices, base: FloatArray, mean: FloatArray, precision: FloatArray, steps: int,
-    tastes: FloatArray,
-) -> Sites:  # fmt: skip
-    """Tastes climb to their modes; sites there."""
-    num, d = tastes.shape
-    sites = Sites(np.empty((num, d, d)), np.empty((num, d)))
-    over_rows(
-        climb_rows, num, choices, base, mean, precision, steps, tastes, sites, grain=_GRAIN
-    )  # fmt: skip
-    return sites
-
-
-def _metric(found: _Found, pooled: Choices, tastes: FloatArray, model: MixedLogit) -> FloatArray:
-    """The root of the precision of (mean, b, root) given standardised tastes, about.
+def _turn(found: _Found, model: MixedLogit) -> FloatArray:
+    """The upper root of the covariance of (mean, b, root) given standardised tastes, about.
 
     The information of a person is T' H T, with H of tastes and b, and T the derivative of these in
     (mean, b, root), averaged over what is known of the standardised tastes.
     """
+    tastes, root = found.at.tastes, _root(found.at.cov)
     num, d = tastes.shape
-    f = len(found.coefficients)
-    step = max(1, num // _MOST_MEASURED)
-    some = np.arange(0, num, step)
-    all_people = pooled._replace(people=found.choices.people)
-    at = np.hstack([tastes, np.tile(found.coefficients, (num, 1))])
+    f = len(found.at.coefficients)
+    some = np.arange(0, num, max(1, num // _MOST_MEASURED))
+    at = np.hstack([tastes, np.tile(found.at.coefficients, (num, 1))])
     sites = Sites(np.empty((num, d + f, d + f)), np.empty((num, d + f)))
-    over_rows(sites_rows, num, all_people, found.offset, at, sites, grain=_GRAIN)
-    H, inverse = sites.J[some], np.linalg.inv(found.root) if d else found.root
-    first = (tastes[some] - found.mean) @ inverse.T
+    over_rows(sites_rows, num, found.all, found.offset, at, sites, grain=_GRAIN)
+    H, inverse = sites.J[some], np.linalg.inv(root) if d else root
+    first = (tastes[some] - found.at.mean) @ inverse.T
     spread = np.linalg.inv(inverse.T @ inverse + found.sites.J[some])
     second = np.einsum("ni,nj->nij", first, first) + inverse @ spread @ inverse.T
     rows, columns = found.where
@@ -546,9 +550,9 @@ def _metric(found: _Found, pooled: Choices, tastes: FloatArray, model: MixedLogi
     out[: d + f, d + f :], out[d + f :, : d + f] = crossed, crossed.T
     products = np.tensordot(H, second, axes=(0, 0))  # of tastes, tastes, columns, columns
     out[d + f :, d + f :] = products[rows[:, None], rows, columns[:, None], columns]
-    turn = np.eye(size)
-    turn[d + f :, d + f :] = found.jacobian(found.root)
-    out = turn.T @ out @ turn
+    T = np.eye(size)
+    T[d + f :, d + f :] = found.jacobian(root)
+    out = T.T @ out @ T
     prior = np.full(size, model.mean_scale**-2)
     prior[d + f :] = np.where(rows == columns, model.sd_scale**-2, 1.0)
-    return np.linalg.cholesky(out * (num / len(some)) + np.diag(prior))
+    return np.linalg.inv(np.linalg.cholesky(out * (num / len(some)) + np.diag(prior))).T

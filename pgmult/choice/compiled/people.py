@@ -1,8 +1,10 @@
 """Choices of people among alternatives: their likelihood, its derivatives, and swings of tastes.
 
-Rows are alternatives, side by side in occasions, and occasions in people. Utilities are
-``base + x coef`` with ``coef_k = beta_k``, or ``sign_k exp(beta_k)`` for coefficients of one sign.
-A row kernel of `pgmult.compiled.rows` takes one person a row, and draws nothing: noise is given.
+Utilities are ``base + x coef`` with ``coef_k = beta_k``, or ``sign_k exp(beta_k)`` for coefficients
+of one sign, all less those of one alternative of the occasion, which has no row: its utility is 0.
+The rows of occasions with equally many alternatives are one block, alternative after alternative,
+so that loops over occasions have neighbours. A row kernel of `pgmult.compiled.rows` takes one
+person a row, and draws nothing: noise is given.
 """
 
 import math
@@ -26,22 +28,24 @@ class Choices(NamedTuple):
     Attributes
     ----------
     x : array, ``(num_attributes, num_rows)``
+        Less that of the alternative without a row.
     signs : array, ``(num_attributes,)``
         1 or -1 of a coefficient that has this sign, 0 of one that may have either.
     taken : array, ``(num_rows,)``
         How often, or with which weight, an alternative was taken.
-    counts : array, ``(num_rows,)``
-        The sum of `taken` over the row's occasion.
-    occasions : int array, ``(num_occasions + 1,)``
-        Where the rows of each occasion begin.
+    counts : array, ``(num_occasions,)``
+        The same of all alternatives of an occasion.
+    rows, occasions : int arrays, ``(num_blocks + 1,)``
+        Where the rows and the occasions of each block begin.
     people : int array, ``(num_people + 1,)``
-        Where the occasions of each person begin.
+        Where the blocks of each person begin.
     """
 
     x: np.ndarray
     signs: np.ndarray
     taken: np.ndarray
     counts: np.ndarray
+    rows: np.ndarray
     occasions: np.ndarray
     people: np.ndarray
 
@@ -66,57 +70,53 @@ def _coefficients(beta, signs, coef):
 
 
 @jit(reassociate=True)
-def _shares(choices, base, i, coef, log_p, p):
-    """Probabilities of the alternatives of person i, and their logs; from which row to which."""
-    x = choices.x
+def _expected(choices, base, i, coef, p, total):
+    """Log likelihood of person i, and how often rows are expected to be taken; their span."""
     begin, end = choices.people[i], choices.people[i + 1]
-    first, last = choices.occasions[begin], choices.occasions[end]
-    size = last - first
-    for r in range(size):
-        log_p[r] = base[first + r]
+    first, last = choices.rows[begin], choices.rows[end]
+    x, taken, p = choices.x[:, first:last], choices.taken[first:last], p[: last - first]
+    p[:] = base[first:last]
     for k in range(coef.size):
         own, c = x[k], coef[k]
-        for r in range(size):
-            log_p[r] += c * own[first + r]
-    for o in range(begin, end):
-        a, b = choices.occasions[o] - first, choices.occasions[o + 1] - first
-        top = log_p[a]
-        for r in range(a + 1, b):
-            top = max(top, log_p[r])
-        for r in range(a, b):
-            log_p[r] -= top
-    for r in range(size):
-        p[r] = exp_minus(-log_p[r])
-    for o in range(begin, end):
-        a, b = choices.occasions[o] - first, choices.occasions[o + 1] - first
-        total = 0.0
-        for r in range(a, b):
-            total += p[r]
-        log_total, share = math.log(total), 1.0 / total
-        for r in range(a, b):
-            log_p[r] -= log_total
-            p[r] *= share
-    return first, last
+        for r in range(p.size):
+            p[r] += c * own[r]
+    value = 0.0
+    for r in range(p.size):
+        value += taken[r] * p[r]
+        p[r] = exp_minus(-p[r])
+    for block in range(begin, end):
+        counts = choices.counts[choices.occasions[block] : choices.occasions[block + 1]]
+        a, b, n = choices.rows[block] - first, choices.rows[block + 1] - first, counts.size
+        for o in range(n):
+            total[o] = 1.0
+        for r in range(a, b, n):
+            own = p[r : r + n]
+            for o in range(n):
+                total[o] += own[o]
+        for o in range(n):
+            value -= counts[o] * math.log(total[o])
+            total[o] = counts[o] / total[o]
+        for r in range(a, b, n):
+            own = p[r : r + n]
+            for o in range(n):
+                own[o] *= total[o]
+    return value, first, last
 
 
 @jit(reassociate=True)
 def _value_and_slope(choices, base, i, coef, work, slope, residual):
     """Log likelihood of person i; its slope in the coefficients, and in each row's utility."""
-    x, taken, counts = choices.x, choices.taken, choices.counts
-    log_p, p = work
-    first, last = _shares(choices, base, i, coef, log_p, p)
-    value = 0.0
-    for r in range(last - first):
-        if taken[first + r] > 0.0:
-            value += taken[first + r] * log_p[r]
-        p[r] = taken[first + r] - counts[first + r] * p[r]
+    value, first, last = _expected(choices, base, i, coef, *work)
+    x, taken, away = choices.x[:, first:last], choices.taken[first:last], work[0][: last - first]
+    for r in range(away.size):
+        away[r] = taken[r] - away[r]
     for k in range(coef.size):
-        own, total = x[k], 0.0
-        for r in range(last - first):
-            total += own[first + r] * p[r]
-        slope[k] = total
+        own, change = x[k], 0.0
+        for r in range(away.size):
+            change += own[r] * away[r]
+        slope[k] = change
     if residual.size:
-        residual[first:last] = p[: last - first]
+        residual[first:last] = away
     return value
 
 
@@ -128,50 +128,59 @@ def _in_betas(coef, signs, slope):
             slope[k] *= coef[k]
 
 
-@jit
-def _curvature(choices, base, i, coef, work, mean, J):
+@jit(reassociate=True)
+def _curvature(choices, base, i, coef, work, J):
     """The negative second derivative of person i's log likelihood, without that of exp."""
-    x, counts = choices.x, choices.counts
-    log_p, p = work
-    d = coef.size
-    first, _ = _shares(choices, base, i, coef, log_p, p)
+    signs, (p, sums) = choices.signs, work
+    _, first, last = _expected(choices, base, i, coef, p, sums[0])
     J[:] = 0.0
-    for o in range(choices.people[i], choices.people[i + 1]):
-        a, b = choices.occasions[o], choices.occasions[o + 1]
-        for k in range(d):
-            mean[k] = 0.0
-            for r in range(a, b):
-                mean[k] += p[r - first] * x[k, r]
-        for k in range(d):
-            for r in range(a, b):
-                log_p[r - first] = counts[r] * p[r - first] * (x[k, r] - mean[k])
+    for block in range(choices.people[i], choices.people[i + 1]):
+        counts = choices.counts[choices.occasions[block] : choices.occasions[block + 1]]
+        a, b, n = choices.rows[block], choices.rows[block + 1], counts.size
+        for k in range(coef.size):
+            one = sums[k]
+            one[:n] = 0.0
+            for r in range(a, b, n):
+                own, share = choices.x[k, r : r + n], p[r - first : r - first + n]
+                for o in range(n):
+                    one[o] += share[o] * own[o]
             for j in range(k + 1):
-                for r in range(a, b):
-                    J[k, j] += log_p[r - first] * (x[j, r] - mean[j])
-    for k in range(d):
+                other, product = sums[j], 0.0
+                for o in range(n):
+                    product += one[o] * other[o] / max(counts[o], 1e-300)
+                J[k, j] -= product
+    for k in range(coef.size):
+        one = choices.x[k, first:last]
         for j in range(k + 1):
-            if choices.signs[k] != 0.0:
+            other, product = choices.x[j, first:last], 0.0
+            for r in range(one.size):
+                product += p[r] * one[r] * other[r]
+            J[k, j] += product
+            if signs[k] != 0.0:
                 J[k, j] *= coef[k]
-            if choices.signs[j] != 0.0:
+            if signs[j] != 0.0:
                 J[k, j] *= coef[j]
             J[j, k] = J[k, j]
 
 
 @jit
-def _buffers(choices):
-    """Room for the log probabilities and the probabilities of one person's rows."""
-    most = 0
+def _buffers(choices, num_attributes):
+    """Room for the probabilities of one person's rows, and for sums over occasions."""
+    rows = occasions = 0
     for i in range(choices.people.size - 1):
         first, last = choices.people[i], choices.people[i + 1]
-        most = max(most, choices.occasions[last] - choices.occasions[first])
-    return np.empty(most), np.empty(most)
+        rows = max(rows, choices.rows[last] - choices.rows[first])
+        for block in range(first, last):
+            occasions = max(occasions, choices.occasions[block + 1] - choices.occasions[block])
+    return np.empty(rows), np.empty((max(num_attributes, 1), occasions))
 
 
 @jit
 def slopes_rows(worker, start, stop, choices, base, tastes, values, slopes, residual):
     """Log likelihoods of people, their slopes in tastes and in utilities of rows."""
     d = tastes.shape[1]
-    work, coef = _buffers(choices), np.empty(d)
+    p, sums = _buffers(choices, 1)
+    work, coef = (p, sums[0]), np.empty(d)
     for i in range(start, stop):
         _coefficients(tastes[i], choices.signs, coef)
         values[i] = _value_and_slope(choices, base, i, coef, work, slopes[i], residual)
@@ -182,36 +191,37 @@ def slopes_rows(worker, start, stop, choices, base, tastes, values, slopes, resi
 def sites_rows(worker, start, stop, choices, base, tastes, sites):
     """Gaussian likelihoods with the slope and curvature of the true ones at some tastes."""
     d = tastes.shape[1]
-    work, coef, mean = _buffers(choices), np.empty(d), np.empty(d)
-    none = np.empty(0)
+    p, sums = _buffers(choices, d)
+    coef, none = np.empty(d), np.empty(0)
     for i in range(start, stop):
         J, h = sites.J[i], sites.h[i]
         _coefficients(tastes[i], choices.signs, coef)
-        _value_and_slope(choices, base, i, coef, work, h, none)
+        _value_and_slope(choices, base, i, coef, (p, sums[0]), h, none)
         _in_betas(coef, choices.signs, h)
-        _curvature(choices, base, i, coef, work, mean, J)
+        _curvature(choices, base, i, coef, (p, sums), J)
         for k in range(d):
             for j in range(d):
                 h[k] += J[k, j] * tastes[i, j]
 
 
 @jit
-def climb_rows(worker, start, stop, choices, base, mean, precision, steps, tastes, sites):
+def climb_rows(worker, start, stop, choices, base, law, steps, tastes, sites):
     """Newton steps to people's posterior modes from `tastes`, which they replace, and sites there.
 
-    A step is halved while it does not climb.
+    A step is halved while it does not climb. `law` is (mean, precision) of the population.
     """
+    mean, precision = law
     d = tastes.shape[1]
-    work, coef, average = _buffers(choices), np.empty(d), np.empty(d)
+    p, sums = _buffers(choices, d)
+    work, none, coef = (p, sums[0]), np.empty(0), np.empty(d)
     slope, step, there, root = np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
-    none = np.empty(0)
     for i in range(start, stop):
         beta = tastes[i]
         for _ in range(steps):
             _coefficients(beta, choices.signs, coef)
             here = _value_and_slope(choices, base, i, coef, work, slope, none)
             _in_betas(coef, choices.signs, slope)
-            _curvature(choices, base, i, coef, work, average, root)
+            _curvature(choices, base, i, coef, (p, sums), root)
             for k in range(d):
                 pull = 0.0
                 for j in range(d):
@@ -267,7 +277,8 @@ def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tas
     mean, precision = law
     normal, length, exponential = noise
     d = mean.size
-    work = _buffers(choices), np.empty(d), np.empty(0)
+    p, sums = _buffers(choices, 1)
+    work = (p, sums[0]), np.empty(d), np.empty(0)
     root, centre, z, v = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
     slope, kicked, beta = np.empty(d), np.empty(d), np.empty(d)
     for i in range(start, stop):

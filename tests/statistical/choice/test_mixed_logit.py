@@ -48,12 +48,12 @@ def test_sweeps_leave_the_joint_law_as_it_is(case):
     check_geweke(MODEL, data(case), replicates=400, sweeps=3)
 
 
-def accepted(rng, found, mean, cov, b, tastes):
+def accepted(rng, found, at):
     """Tastes at the end of a path of the approximation, whatever the likelihood says."""
-    sites = found.sites
-    root = np.linalg.inv(np.linalg.inv(cov) + sites.J)
-    centre = np.einsum("nij,nj->ni", root, sites.h + np.linalg.inv(cov) @ mean)
-    noise = rng.standard_normal(tastes.shape)
+    sites, precision = found.sites, np.linalg.inv(at.cov)
+    root = np.linalg.inv(precision + sites.J)
+    centre = np.einsum("nij,nj->ni", root, sites.h + precision @ at.mean)
+    noise = rng.standard_normal(at.tastes.shape)
     return centre + np.einsum("nij,nj->ni", np.linalg.cholesky(root), noise)
 
 
