@@ -196,7 +196,8 @@ def predict(
     new : table, data frame or mapping, optional
         The columns of the formula, but for what was taken; the data if left out.
     occasion : str or sequence of str, optional
-        The columns that tell occasions of `new` apart; all rows are one occasion if left out.
+        The columns that tell occasions of `new` apart; those of the data if left out, or all rows
+        of a person are one occasion if `new` has none of them, as they are with ``occasion=[]``.
     by : str, optional
         A column: average shares over all occasions of its labels, ``"alternative"``.
     new_people : bool

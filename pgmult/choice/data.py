@@ -65,6 +65,8 @@ class ChoiceRows:
         Which of them each row is; empty if they have no names.
     source : int64 array, ``(num_rows,)``
         Which row of the table each is.
+    told_by : tuple of str
+        The columns that tell occasions apart, besides people.
     """
 
     design: Design
@@ -80,6 +82,7 @@ class ChoiceRows:
     alternatives: Levels | None
     alternative: IntArray
     source: IntArray
+    told_by: tuple[str, ...]
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -245,7 +248,7 @@ def choices_of(
     return ChoiceRows(
         design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal,
         _scale(x, names, occasions), terms[0].known if terms else None,
-        *_alternatives(columns, alternative, order), order,
+        *_alternatives(columns, alternative, order), order, tuple(_listed(occasion)),
     )  # fmt: skip
 
 
@@ -253,6 +256,14 @@ def rows_like(
     data: ChoiceRows, table: Any, occasion: str | Sequence[str] | None, new_people: bool
 ) -> tuple[ChoiceRows, IntArray]:
     """The same attributes of another table, of which nothing was taken.
+
+    Occasions are told apart as those of `data` are, or all rows are one if `table` has none of
+    these columns.
+
+    Raises
+    ------
+    ValueError
+        If `occasion` is left out, and what is one occasion is not clear.
 
     Returns
     -------
@@ -272,17 +283,39 @@ def rows_like(
             new_levels=new_people, num_rows=num_rows,
         )  # fmt: skip
     terms = _people(design) if len(data.random) else []
-    order, occasions, people, _ = _arranged(columns, () if occasion is None else occasion, terms)
+    if asks := occasion is None:
+        occasion = [name for name in data.told_by if name in columns]
+    order, occasions, people, _ = _arranged(columns, occasion, terms)
     design = design.take(order)
     codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
     named = None if data.alternatives is None else data.alternatives.columns[0]
     alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
+    if asks:
+        _refuse_unclear(data, occasion, occasions, alternative)
     found = replace(
         data, design=design, taken=np.zeros(num_rows), occasions=occasions, people=people,
         x=np.ascontiguousarray(design.matrix[:, design.names != "Intercept"]), source=order,
         alternatives=alternatives, alternative=alternative,
     )  # fmt: skip
     return found, np.maximum(codes, -1)
+
+
+def _refuse_unclear(
+    data: ChoiceRows, known: Sequence[str], occasions: IntArray, alternative: IntArray
+) -> None:
+    """Where some columns that tell occasions apart lack, or one has the same alternative twice."""
+    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
+    missing = [name for name in data.told_by if name not in known]
+    if known and missing:
+        why = f"it has {' and '.join(known)} without {' and '.join(missing)}"
+    elif len(alternative) > len(np.unique([of_row, alternative], axis=1)[0]):
+        why = "an alternative stands twice in one"
+    else:
+        return
+    raise ValueError(
+        f"occasion must name the columns that tell occasions of new apart: {why} (occasion=[] takes"
+        " all rows of a person for one)"
+    )
 
 
 def _people(design: Design) -> list[GroupTerm]:

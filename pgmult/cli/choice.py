@@ -68,7 +68,7 @@ _PREDICT = (
     table_option("new", "with the columns of the formula"),
     option(
         "--occasion", nargs="+", metavar="COLUMN",
-        help="tell occasions apart; default: all rows are one",
+        help="tell occasions apart; default: as in the run",
     ),
     option(
         "--new-levels", to="new_people", action="store_true", help="people may be new, or nobody"

@@ -116,50 +116,49 @@ def test_bad_tables_and_formulas_are_refused_in_a_sentence(case):
 
 def test_slopes_and_curvatures_are_derivatives():
     rng = np.random.default_rng(3)
-    sizes = np.array([3, 2, 4, 2])
+    sizes, person = np.array([3, 2, 4, 2, 2]), np.array([0, 0, 0, 1, 1])
     starts = np.append(0, np.cumsum(sizes))
-    taken = rng.integers(0, 3, size=starts[-1]) + 0.5
-    counts = np.repeat(np.add.reduceat(taken, starts[:-1]), sizes)
-    x = rng.normal(size=(3, starts[-1]))
+    first, num = starts[:-1], starts[-1]
+    taken = rng.integers(0, 3, size=num) + 0.5
+    totals, of_row = np.add.reduceat(taken, first), np.repeat(np.arange(5), sizes)
     signs = np.array([0.0, -1.0, 1.0])
-    choices = Choices(x, signs, taken, counts, starts, np.array([0, 3, 4]))
-    base, tastes = rng.normal(size=starts[-1]), 0.5 * rng.normal(size=(2, 3))
+    x, base, tastes = rng.normal(size=(3, num)), rng.normal(size=num), rng.normal(size=(2, 3))
+    x, base = x - x[:, first][:, of_row], base - base[first][of_row]
+    # first alternatives have no row; occasions of a person by size, then alternative by alternative
+    rows = np.array([4, 1, 2, 6, 7, 8, 10, 12])
+    choices = Choices(
+        x[:, rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
+        np.array([0, 1, 3, 6, 8]), np.array([0, 1, 2, 3, 5]), np.array([0, 3, 4]),
+    )  # fmt: skip
 
     def value(base, tastes):
-        out = np.empty(2), np.empty((2, 3)), np.empty(len(base))
+        out = np.empty(2), np.empty((2, 3)), np.empty(len(rows))
         slopes_rows(0, 0, 2, choices, base, tastes, *out)
         return out
 
-    values, slopes, residual = value(base, tastes)
+    values, slopes, residual = value(base[rows], tastes)
     coef = np.where(signs == 0.0, tastes, signs * np.exp(tastes))
-    u = base + np.einsum("kr,rk->r", x, coef[np.repeat([0, 0, 0, 1], sizes)])
-    log_p = u - np.log(np.add.reduceat(np.exp(u), starts[:-1]))[np.repeat(np.arange(4), sizes)]
-    np.testing.assert_allclose(values, np.add.reduceat(taken * log_p, [0, starts[3]]))
+    u = base + np.einsum("kr,rk->r", x, coef[person[of_row]])
+    log_p = u - np.log(np.add.reduceat(np.exp(u), first))[of_row]
+    np.testing.assert_allclose(values, np.bincount(person[of_row], taken * log_p))
+    np.testing.assert_allclose(residual, (taken - totals[of_row] * np.exp(log_p))[rows])
     step = 1e-6
     for k in range(3):
         ahead, behind = tastes.copy(), tastes.copy()
         ahead[:, k] += step
         behind[:, k] -= step
-        found = (value(base, ahead)[0] - value(base, behind)[0]) / (2 * step)
+        found = (value(base[rows], ahead)[0] - value(base[rows], behind)[0]) / (2 * step)
         np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
-    for r in range(len(base)):
-        there = base.copy()
-        there[r] += step
-        found = (value(there, tastes)[0].sum() - values.sum()) / step
-        np.testing.assert_allclose(residual[r], found, atol=1e-5)
     sites = Sites(np.empty((2, 3, 3)), np.empty((2, 3)))
-    plain = choices._replace(signs=np.zeros(3))
-    sites_rows(0, 0, 2, plain, base, tastes, sites)
+    choices = choices._replace(signs=np.zeros(3))
+    sites_rows(0, 0, 2, choices, base[rows], tastes, sites)
+    here = value(base[rows], tastes)[1]
     for k in range(3):
         ahead = tastes.copy()
         ahead[:, k] += step
-        out = np.empty(2), np.empty((2, 3)), np.empty(len(base))
-        slopes_rows(0, 0, 2, plain, base, ahead, *out)
-        here = np.empty(2), np.empty((2, 3)), np.empty(len(base))
-        slopes_rows(0, 0, 2, plain, base, tastes, *here)
-        np.testing.assert_allclose(-(out[1] - here[1]) / step, sites.J[:, :, k], atol=1e-4)
-        expected = here[1] + np.einsum("nij,nj->ni", sites.J, tastes)
-        np.testing.assert_allclose(sites.h, expected)
+        there = value(base[rows], ahead)[1]
+        np.testing.assert_allclose((here - there) / step, sites.J[:, :, k], atol=1e-4)
+    np.testing.assert_allclose(sites.h, here + np.einsum("nij,nj->ni", sites.J, tastes))
 
 
 @pytest.mark.parametrize("formula", [FORMULA, FORMULA.replace("|", "||"), "taken ~ price + mode"])
@@ -167,9 +166,9 @@ def test_the_slope_of_joint_paths_is_a_derivative(formula):
     rows = data(formula, occasion=["who", "trip"])
     model = MixedLogit(mean_scale=1.0, sd_scale=0.5)
     found, rng = _found(rows, model), np.random.default_rng(0)
-    q = found.pack(found.mean, found.coefficients, found.root) + 0.1
+    q = found.pack(found.at.mean, found.at.coefficients, np.linalg.cholesky(found.at.cov)) + 0.1
     fixed = rng.normal(size=(rows.num_people, len(rows.random)))
-    slope = found.metric @ model.log_density_together(found, q, fixed)[1]
+    slope = model.log_density_together(found, q, fixed)[1] @ np.linalg.inv(found.turn)
     ends = [
         [model.log_density_together(found, q + h * e, fixed)[0] for h in (1e-5, -1e-5)]
         for e in np.eye(len(q))
@@ -239,6 +238,22 @@ def test_known_people_choose_by_their_own_tastes_and_others_by_the_population(ru
     market = run.predict(fewer, occasion="trip", by="mode", new_people=True)
     np.testing.assert_allclose(market.draws.sum(axis=1), 1.0)
     assert rows.num_rows == 2 * SIZE
+
+
+def test_occasions_of_a_market_are_those_of_the_data_or_asked_for(run):
+    some = {name: np.asarray(column)[: 2 * SIZE] for name, column in TABLE.items()}
+    told = run.predict(some, occasion="trip")
+    np.testing.assert_array_equal(run.predict(some).draws, told.draws)
+    market = {name: column for name, column in some.items() if name != "trip"}
+    with pytest.raises(ValueError, match="an alternative stands twice in one"):
+        run.predict(market, by="mode")
+    together = run.predict(market, occasion=[])
+    np.testing.assert_allclose(together.draws.sum(axis=1), 1.0)
+    one = {name: column[:SIZE] for name, column in market.items()}
+    np.testing.assert_allclose(run.predict(one).draws, told.draws[:, :SIZE])
+    nobody = data("taken ~ price", occasion=["who", "trip"], alternative=None)
+    with pytest.raises(ValueError, match="it has who without trip"):
+        rows_like(nobody, market, None, False)
 
 
 def test_an_elasticity_is_a_derivative(run):
