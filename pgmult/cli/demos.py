@@ -42,4 +42,11 @@ DEMOS = (
         "    --every day --state-dim 4 --out run",
         draws=400, tune=300,
     ),
+    Demo(
+        "regression", "a survey of twenty states, simulated: the truth is known",
+        "Your own survey, a row a respondent:\n"
+        '  pgmult regression fit survey.csv "vote ~ sex + s(age) + (1 | state)" --out run\n'
+        "  pgmult regression poststratify run census.csv --by state --weight people",
+        draws=300, tune=100,
+    ),
 )  # fmt: skip

@@ -191,13 +191,12 @@ class Comparison(Tabled):
         return self.figure().plot(axes)
 
     def section(self) -> Section:
-        """For a report."""
+        """For a report, whose verdict holds the `sentences`."""
         table = self.table()
         return Section(
             "Does it beat the obvious?",
             f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
             " difference below twice its error is called level.",
-            sentences=self.sentences,
             head=table.head,
             rows=table.rows,
             figures=[self.figure()],

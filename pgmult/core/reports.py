@@ -290,13 +290,12 @@ def page(
 
 
 def check_section(found: PredictiveChecks) -> Section:
-    """A posterior-predictive check as a section."""
+    """A posterior-predictive check as a section; its verdict stands in that of the report."""
     table = found.table()
     return Section(
         "Does the model make such data?",
         "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how"
         " often those are as large or larger. Near 0 or 1 the model lacks something.",
-        sentences=[found.verdict],
         head=table.head,
         rows=table.rows,
     )

@@ -385,7 +385,7 @@ class TestSequences:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["fields", "sequences"])
+@pytest.mark.parametrize("family", ["fields", "sequences", "regression"])
 def test_demonstrations_hold_the_truth(capsys, family, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, errors = run(
