@@ -1,6 +1,7 @@
 from pgmult.choice.answers import check as check
 from pgmult.choice.answers import compare as compare
 from pgmult.choice.answers import correlations as correlations
+from pgmult.choice.answers import effects as effects
 from pgmult.choice.answers import elasticities as elasticities
 from pgmult.choice.answers import predict as predict
 from pgmult.choice.answers import tastes as tastes

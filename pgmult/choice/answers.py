@@ -4,20 +4,32 @@ Everything is draws: coefficients in the units of the attributes, ratios draw by
 of the alternatives of any table for people who are known and for people who are not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
-from pgmult.core.arguments import as_flag, as_kind, as_seed, brief
+from pgmult.core.arguments import (
+    as_choice,
+    as_flag,
+    as_kind,
+    as_list,
+    as_mapping,
+    as_seed,
+    brief,
+    under_name,
+)
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
+from pgmult.core.labels import Levels
 from pgmult.core.scores import Score, leave_one_out
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
@@ -216,9 +228,8 @@ def predict(
     probs = _drawn_probs(run, data, codes, used, rng)
     if by is not None:
         known, of_row = data.labels(by)
-        shares = np.stack([probs[:, of_row == j].sum(axis=1) for j in range(len(known))], axis=1)
         return Estimand(
-            shares / data.num_occasions, (by,), {by: known.names},
+            _shares(data, probs, known, of_row), (by,), {by: known.names},
             caption=f"Shares over {data.num_occasions:,} occasions.", probability=probability,
         )  # fmt: skip
     out = np.empty_like(probs)
@@ -226,6 +237,88 @@ def predict(
     return Estimand(
         out, ("row",), {"row": np.arange(data.num_rows)},
         caption="Probabilities of alternatives.", probability=probability,
+    )  # fmt: skip
+
+
+def _shares(data: ChoiceRows, probs: FloatArray, known: Levels, of_row: IntArray) -> FloatArray:
+    """Of labels, over all occasions, ``(num_draws, num_levels)``."""
+    sums = [probs[:, of_row == j].sum(axis=1) for j in range(len(known))]
+    return np.stack(sums, axis=1) / data.num_occasions
+
+
+def effects(
+    run: Posterior,
+    column: str,
+    values: Sequence[Any] | None = None,
+    *,
+    at: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    max_draws: int = 200,
+    probability: float = 0.9,
+    random_seed: int = 0,
+) -> Estimand:
+    """Shares of alternatives if a column had certain values, all else as it was.
+
+    ``run.effects("price", [2, 3], at={"mode": "bus"}).difference("price", 3, 2)`` is what happens
+    to the shares if the bus costs 3 instead of 2.
+
+    Parameters
+    ----------
+    run : Posterior
+    column : str
+        One of the formula.
+    values : sequence, optional
+        Labels or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
+    at : mapping from column to a label, or to several, optional
+        The rows in which the column is set: an attribute that is the same in all alternatives
+        changes nothing, but for what it multiplies.
+    by : str, optional
+        Whose labels' shares are told: that of alternatives if left out.
+    max_draws : int
+    probability : float
+    random_seed : int
+
+    Returns
+    -------
+    Estimand
+        Axes `column` and `by`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column or label, or no row has it.
+    """
+    data, given = data_of_run(run), table_of(data_of_run(run).design)
+    if by is None and data.alternatives is not None:
+        by = data.alternatives.columns[0]
+    known, of_row = data.labels(by)
+    own = np.asarray(given[as_choice(column, "column", [name for name in given if name != by])])
+    held = np.ones(data.num_rows, dtype=np.bool_)
+    for name, wanted in as_mapping(at, "at").items():
+        levels, codes = data.labels(name, "at")
+        with under_name("at", of=f"column {name!r}"):
+            held &= np.isin(codes, levels.find([np.atleast_1d(wanted)]))
+    if not held.any():
+        raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
+    if values is not None:
+        asked = as_list(values, "values", "values")
+    elif own.dtype.kind == "f":
+        asked = np.unique(np.quantile(own[held], [0.1, 0.5, 0.9], method="nearest")).tolist()
+    else:
+        asked = np.unique(own[held]).tolist()
+    used, people = as_positive_int(max_draws, "max_draws"), np.arange(data.num_people)
+    draws = []
+    for value in asked:
+        with under_name("values", of=f"column {column!r}"):
+            design = data.design.like(
+                given | {column: np.where(held, value, own)}, num_rows=data.num_rows
+            )
+        there = replace(data, design=design, x=design.matrix[:, design.names != "Intercept"])
+        probs = _drawn_probs(run, there, people, used, np.random.default_rng(as_seed(random_seed)))
+        draws.append(_shares(data, probs, known, of_row))
+    return Estimand(
+        np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
+        caption=f"Shares over all occasions, if {column} were so.", probability=probability,
     )  # fmt: skip
 
 

