@@ -32,6 +32,7 @@ _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
 _MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors
 _REMEMBERED = 4  # laws: of the chains that may run side by side
+_SMALL = 1e-5  # step of the differences that tell slopes of a term's own density
 _DRAWS = 40  # that tell these variances where that is too many
 
 
@@ -123,6 +124,9 @@ class Family(Protocol):
 
     def absorb(self, J: FloatArray, h: FloatArray) -> Any:
         """What a potential on the rows says of the weights, whatever the hyperparameters."""
+
+    def slopes(self, x: FloatArray, seen: Any) -> FloatArray | None:
+        """Of the log prior and the log evidence in hyperparameters; None where they are dear."""
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Predictors of the rows."""
@@ -264,6 +268,33 @@ class Additive:
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
         )
 
+    def slopes(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> FloatArray | None:
+        """Of the log prior and the log evidence in hyperparameters; None of a sparse factor.
+
+        By Fisher's identity they are those of E log p(x, w), w from the law at x: second moments of
+        each term's weights tell them. Of a standard deviation at 0, mirrored there, it is 0.
+        """
+        law = self.at(x, seen)
+        factor = law.factor.inner if isinstance(law.factor, _Reordered) else law.factor
+        if not isinstance(factor, ArrowFactor):
+            return None
+        blocks, others = factor.inverse_blocks()
+        out, done = np.empty(len(x)), blocks.shape[0] * blocks.shape[1]
+        own = list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
+        for i, (term, at, weights) in enumerate(own):
+            w = law.mean[weights]
+            if i == self._first:
+                each = w.reshape(blocks.shape[:2])
+                moments = blocks + each[:, :, None] * each[:, None]
+            else:
+                start = weights.start
+                if self._first is not None and start > self.weights[self._first].start:
+                    start -= done
+                moments = others[start : start + term.size, start : start + term.size]
+                moments = moments + w[:, None] * w
+            out[at] = _expected_slopes(term, x[at], moments)
+        return out
+
     def variances(self, law: Conditioned, rng: np.random.Generator) -> FloatArray:
         """Of the predictors: exactly where that is affordable, else from draws."""
         rows, size = self.design.shape
@@ -366,6 +397,27 @@ def _diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
         return np.einsum("ii->i", matrix)
     num, d, _ = like.shape
     return np.einsum("gigj->gij", matrix.reshape(num, d, num, d))
+
+
+def _expected_slopes(term: Term, x: FloatArray, moments: FloatArray) -> FloatArray:
+    """Of E log p(x, w) in a term's hyperparameters, given E w w' or its diagonal blocks."""
+
+    def expected(x: FloatArray) -> float:
+        x = np.where(np.arange(len(x)) < term.num_sds, np.abs(x), x)
+        precision, seen = term.precision(x), moments
+        if sparse.issparse(precision):
+            entries = precision.tocoo()
+            product = entries.data @ seen[entries.row, entries.col]
+        else:
+            if seen.ndim == 2:
+                seen = _diagonal_blocks(seen, precision)
+            elif precision.ndim == 1:
+                seen = np.einsum("gii->gi", seen)
+            product = np.vdot(precision, seen)
+        return term.log_prior(x) + 0.5 * (term.log_det(x) - float(product))
+
+    steps = _SMALL * np.eye(len(x))
+    return np.array([expected(x + s) - expected(x - s) for s in steps]) / (2.0 * _SMALL)
 
 
 def _as_sparse(precision: Any) -> Any:

@@ -141,7 +141,13 @@ def _mode(family: Family, seen: Any, start: FloatArray) -> Leaning:
     def reflected(x: FloatArray) -> FloatArray:
         return np.where(sds, np.maximum(np.abs(x), 1e-6), x)
 
-    found = laplace(lambda x: collapsed(family, seen, reflected(x)), start)
+    def slopes(x: FloatArray) -> FloatArray:
+        return family.slopes(reflected(x), seen) * np.where(sds & (x < 0.0), -1.0, 1.0)
+
+    is_known = family.slopes(start, seen) is not None
+    found = laplace(
+        lambda x: collapsed(family, seen, reflected(x)), start, slopes if is_known else None
+    )
     return replace(found, mean=reflected(found.mean))
 
 

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse.linalg import splu
 
 from pgmult.core.typing import FloatArray, IntArray
@@ -113,6 +113,20 @@ class ArrowFactor:
         arrow.forward_columns(self.inverse, self.across, out)
         out[first:] = solve_triangular(self.inner, out[first:], lower=True, check_finite=False)
         return out
+
+    def inverse_blocks(self) -> tuple[FloatArray, FloatArray]:
+        """The precision's inverse at the blocks, ``(num_blocks, d, d)``, and at the others."""
+        upper, _ = dpotri(self.inner.T)
+        others = np.triu(upper) + np.triu(upper, 1).T
+        num, d, _ = self.lower.shape
+        indptr, columns, values = self.across
+        owner = np.repeat(np.arange(num), np.diff(indptr))
+        places = np.repeat(owner * d, d) + np.tile(np.arange(d), len(owner)), np.repeat(columns, d)
+        across = sparse.csr_array((values.ravel(), places), shape=(num * d, len(others)))
+        beside = (across @ others).reshape(num, d, len(others))[owner, :, columns]
+        inner = np.zeros((num, d, d)) + np.eye(d)
+        np.add.at(inner, owner, values[:, :, None] * beside[:, None])
+        return np.einsum("gji,gjk,gkl->gil", self.inverse, inner, self.inverse), others
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""

@@ -98,16 +98,22 @@ def _moments(lean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return _ROOT * b, sd, (3.0 * a * a * b * _ROOT_E + b**3 * _ROOT_3) / sd**3
 
 
-def laplace(log_density: Callable[[FloatArray], float], start: FloatArray) -> Leaning:
+def laplace(
+    log_density: Callable[[FloatArray], float],
+    start: FloatArray,
+    slopes: Callable[[FloatArray], FloatArray] | None = None,
+) -> Leaning:
     """The Gaussian with the mode of a density and the inverse of its curvature there.
 
-    Takes about 30 evaluations for three coordinates.
+    Takes about 30 evaluations for three coordinates, and their square without slopes.
 
     Parameters
     ----------
     log_density : callable
         Of logarithms of parameters: their natural scale is about 1.
     start : array, ``(num_coordinates,)``
+    slopes : callable, optional
+        First derivatives of the log density.
     """
     at_start = log_density(start)  # of 10^6 where counts are large
 
@@ -115,10 +121,10 @@ def laplace(log_density: Callable[[FloatArray], float], start: FloatArray) -> Le
         return at_start - log_density(x)
 
     found = minimize(
-        loss, start, method="L-BFGS-B", bounds=[(x - _REACH, x + _REACH) for x in start],
+        loss, start, jac=slopes and (lambda x: -slopes(x)), method="L-BFGS-B", bounds=[(x - _REACH, x + _REACH) for x in start],
         options={"ftol": 1e-5, "eps": 1e-4},
     )  # fmt: skip
-    values, vectors = np.linalg.eigh(_curvature(loss, found.x))
+    values, vectors = np.linalg.eigh(_curvature(loss, found.x, slopes))
     cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
     return Leaning(found.x, np.linalg.cholesky(cov), np.zeros(len(start)))
 
@@ -176,9 +182,16 @@ def _student_points(count: int, size: int) -> FloatArray:
     return np.asarray(scale * ndtri(cube[:, :-1]))
 
 
-def _curvature(loss: Callable[[FloatArray], float], point: FloatArray) -> FloatArray:
+def _curvature(
+    loss: Callable[[FloatArray], float],
+    point: FloatArray,
+    slopes: Callable[[FloatArray], FloatArray] | None,
+) -> FloatArray:
     """Second derivatives by differences."""
     steps = _STEP * np.eye(len(point))
+    if slopes is not None:
+        found = np.array([slopes(point - step) - slopes(point + step) for step in steps])
+        return 0.25 * (found + found.T) / _STEP
     here = loss(point)
     ahead = np.array([loss(point + step) for step in steps])
     behind = np.array([loss(point - step) for step in steps])

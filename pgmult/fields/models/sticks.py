@@ -176,6 +176,9 @@ class Sticks:
         """Hyperparameters from which a search begins; none where they are fixed."""
         return self._model.law.log_params if self._model.samples_theta else np.empty(0)
 
+    def slopes(self, x: FloatArray, seen: DiagonalPotential) -> None:
+        """Not told."""
+
     def is_sd(self) -> BoolArray:
         """No hyperparameter is a coordinate that must be positive."""
         return np.zeros(len(self.start()), dtype=np.bool_)

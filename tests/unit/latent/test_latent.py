@@ -6,7 +6,7 @@ from scipy import linalg, sparse, stats
 
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import _matching, approximate, rough
+from pgmult.latent.approximation import _matching, approximate, collapsed, rough
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, carry, interweave, leap, swing, turn
@@ -174,6 +174,23 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         if form != "sparse":
             var = np.einsum("np,pq,nq->n", A, np.linalg.inv(P), A)
             np.testing.assert_allclose(family.variances(law, rng), var, rtol=1e-7)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
+@pytest.mark.parametrize("shape", ["arrow", "dense", "others"])
+def test_slopes_of_the_density_of_hyperparameters(order, shape, rng, monkeypatch):
+    monkeypatch.setattr(additive, "_MANY_LEVELS", 10**6 if shape == "dense" else 20)
+    family = a_family(order)
+    if shape == "others":  # an arrow whose others have sparse precisions and copies
+        more = [TERMS["walk"], TERMS["copies of areas"], TERMS["copies of levels"]]
+        design = rng.standard_normal((NUM, sum(term.size for term in more)))
+        whole = np.hstack([design, family.design.toarray()])
+        family = Additive((*more, *family.terms), whole, family.offset)
+    seen = family.absorb(rng.gamma(1.0, size=NUM), rng.standard_normal(NUM))
+    x = np.where(family.is_sd(), 0.1, 0.0) + np.abs(family.sample(rng)[0]) / 4.0
+    steps = 1e-5 * np.eye(len(x))
+    expected = [collapsed(family, seen, x + s) - collapsed(family, seen, x - s) for s in steps]
+    np.testing.assert_allclose(family.slopes(x, seen), np.array(expected) / 2e-5, atol=1e-5)
 
 
 class TestLeaning:
