@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -16,16 +17,19 @@ def once_a_data_set(
     """Cache what `function` returns for a data set, as long as the data set exists.
 
     Of each data set the last answer is remembered, and given again while the other arguments, such
-    as a model, are the same objects. The answer must not hold on to the data set.
+    as a model, are the same objects. The answer must not hold on to the data set. Chains that ask
+    at the same time wait for the one that finds it.
     """
+    lock = RLock()
     known: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Answer]] = WeakKeyDictionary()
 
     @wraps(function)
     def ask(data: Data, /, *others: Others.args, **named: Others.kwargs) -> Answer:
-        found = known.get(data)
         given = (*others, *named.values())
-        if found is None or any(a is not b for a, b in zip(found[0], given, strict=True)):
-            found = known[data] = given, function(data, *others, **named)
+        with lock:
+            found = known.get(data)
+            if found is None or any(a is not b for a, b in zip(found[0], given, strict=True)):
+                found = known[data] = given, function(data, *others, **named)
         return found[1]
 
     return ask

@@ -26,6 +26,7 @@ def _half_line() -> tuple[FloatArray, FloatArray]:
 
 
 _NARROW_RULE, _WIDE_RULE = _trapezoid(), _half_line()
+_POINT_RULE = np.zeros(1), np.ones(1)  # of normals without variance
 
 
 def logistic_expectations(
@@ -46,7 +47,7 @@ def logistic_expectations(
     is_wide = scale > _WIDE
     m, s = mean[~is_wide], scale[~is_wide]
     sums = np.zeros((3, m.size))
-    for node, weight in zip(*_NARROW_RULE, strict=True):
+    for node, weight in zip(*(_NARROW_RULE if s.any() else _POINT_RULE), strict=True):
         psi = m + node * s
         tail = np.exp(-np.abs(psi))
         share = np.where(psi > 0.0, 1.0, tail) / (1.0 + tail)

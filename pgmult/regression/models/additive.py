@@ -261,9 +261,9 @@ class AdditiveRegression(Checked):
         if self.effects == "softmax":
             return 0.0
         found = []
-        for order in (data.order, data.order[::-1].copy()):
-            rng, other = np.random.default_rng(0), replace(data, order=order)
-            draws = [self.probs(self.init(rng, other), other) for _ in range(_SHIFT_DRAWS)]
+        for each in (data, replace(data, order=data.order[::-1].copy())):
+            rng = np.random.default_rng(0)
+            draws = [self.probs(self.init(rng, each), each) for _ in range(_SHIFT_DRAWS)]
             found.append((np.mean(draws, axis=0), np.var(draws, axis=0)))
         (mean, var), (other_mean, other_var) = found
         squares = (mean - other_mean) ** 2 / (0.5 * (var + other_var) + 1e-12)
