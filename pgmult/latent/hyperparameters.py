@@ -122,7 +122,8 @@ def laplace(
         return at_start - log_density(x)
 
     found = minimize(
-        loss, start, jac=slopes and (lambda x: -slopes(x)), method="L-BFGS-B", bounds=[(x - _REACH, x + _REACH) for x in start],
+        loss, start, jac=slopes and (lambda x: -slopes(x)), method="L-BFGS-B",
+        bounds=[(x - _REACH, x + _REACH) for x in start],
         options={"ftol": 1e-5, "eps": 1e-4},
     )  # fmt: skip
     values, vectors = np.linalg.eigh(_curvature(loss, found.x, slopes))
