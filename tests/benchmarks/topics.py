@@ -16,7 +16,10 @@ takes the articles of NIPS instead, `--corpus docstrings` those of numpy and sci
 
 import argparse
 import os
+import re
+import subprocess
 import time
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +29,7 @@ import scipy.sparse
 import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import associated_press, demo_corpus
+from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
@@ -58,7 +61,24 @@ def nips11():
         return pgmult.topics.as_corpus(entries.tocsr(), file["vocab"])
 
 
-CORPORA = {"ap": associated_press, "docstrings": demo_corpus, "nips11": nips11}
+def descriptions():
+    """What this machine's apt says of packages in a line each; those of a maintainer are a text."""
+    told = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, text=True, check=True)
+    fields = [dict(re.findall(r"^(Maintainer|Description): (.*)$", entry, flags=re.M))
+              for entry in told.stdout.split("\n\n")]  # fmt: skip
+    texts = defaultdict(set)
+    for field in fields:
+        if len(field) == 2:
+            texts[field["Maintainer"]].add(field["Description"])
+    return pgmult.datasets.corpus_from_texts(
+        [" ".join(sorted(lines)) for lines in texts.values()], min_documents=5
+    )
+
+
+CORPORA = {
+    "ap": associated_press, "docstrings": demo_corpus, "nips11": nips11,
+    "messages": state_of_the_union, "descriptions": descriptions,
+}  # fmt: skip
 
 
 def split_of(corpus, observed, seed=0):
