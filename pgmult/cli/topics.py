@@ -58,6 +58,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         " (default), or all at one, to read one mode",
     )  # fmt: skip
     _add_corpus(fit.add_argument_group("corpus"))
+    fit.add_argument(
+        "--keywords", metavar="FILE",
+        help="what some topics are about, a line each: a name, a colon and words (economy: tax,"
+        " jobs); with or without covariates",
+    )  # fmt: skip
     _add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
 
 
@@ -103,7 +108,7 @@ def _add_covariates(group: Any) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.topics.data.structured import StructuredCorpus
+    from pgmult.topics.data.structured import StructuredCorpus, with_covariates
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 
@@ -111,8 +116,12 @@ def _job(options: argparse.Namespace) -> Job:
     if not options.json:
         _print_corpus(corpus, said)
     kind: Any = CorrelatedTopics
+    keywords = None if options.keywords is None else _read_keywords(options.keywords)
+    if keywords and not isinstance(corpus, StructuredCorpus):
+        corpus = with_covariates(corpus, {}, "~ 1")
     if isinstance(corpus, StructuredCorpus):
-        kind = partial(StructuralTopics, random_effects=options.random_effects or "shared")
+        effects = options.random_effects or "shared"
+        kind = partial(StructuralTopics, random_effects=effects, keywords=keywords)
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
     model = kind(options.topics)
@@ -125,6 +134,21 @@ def _job(options: argparse.Namespace) -> Job:
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
     return Job(model, corpus, (*model.default_keep, *(["theta"] if keep_theta else [])), notes)
+
+
+def _read_keywords(path: str) -> dict[str, list[str]]:
+    """Words of topics by name, out of a file with a line for each."""
+    found: dict[str, list[str]] = {}
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        name, _, told = (part.strip() for part in line.partition(":"))
+        words = [word.strip() for word in (told.split(",") if "," in told else told.split())]
+        if not name or not words or name in found:
+            why = "another name than before" if name in found else "a name, a colon and words"
+            raise ValueError(f"{path}, line {number}: must be {why}, got {line.strip()!r}")
+        found[name] = words
+    return found
 
 
 def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
 from pgmult.core.comparison import Comparison
+from pgmult.core.estimands import Estimand
 from pgmult.core.reports import run_in_words
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -31,7 +32,14 @@ from pgmult.topics.summaries.correlations import (
 )
 from pgmult.topics.summaries.documents import TopDocument, representative_documents
 from pgmult.topics.summaries.stability import TopicStability, topic_stability
-from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, topic_labels, word_scores
+from pgmult.topics.summaries.words import (
+    SCORES,
+    TopWord,
+    WordScores,
+    keywords,
+    topic_labels,
+    word_scores,
+)
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
@@ -84,6 +92,8 @@ class Contents:
         What covariates do, where the model has any and the posterior finds its data.
     comparison : Comparison or None
         With LDA and word frequencies.
+    keywords : Estimand or None
+        How strongly keywords were taken up, where topics were given some.
     """
 
     verdict: list[str]
@@ -106,6 +116,7 @@ class Contents:
     findings: list[str]
     structure: Structure | None
     comparison: Comparison | None
+    keywords: Estimand | None
 
 
 def contents_of(
@@ -164,6 +175,11 @@ def contents_of(
         )
     most_probable = probability.top(COHERENCE_WORDS)
     labels = topic_labels(most_probable, NAME_WORDS)
+    seeded = None
+    if "keyword_shares" in posterior and "topic_shares" in posterior:
+        seeded = keywords(posterior)
+        given = {k: f"{name}: " for k, name in enumerate(seeded.labels["topic"])}
+        labels = [given.get(k, "") + label for k, label in zip(order, labels, strict=True)]
     names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
@@ -198,6 +214,7 @@ def contents_of(
         findings=_findings(posterior, stability),
         structure=structure,
         comparison=comparison,
+        keywords=seeded,
     )
 
 

@@ -31,6 +31,8 @@ _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 def sections_of(found: Contents) -> list[Section]:
     """All that a report tells, in order."""
     sections = [_topics(found)]
+    if found.keywords is not None:
+        sections.append(Section("Topics with keywords", table=found.keywords.table()))
     if found.comparison is not None:
         sections.append(found.comparison.section())
     if found.structure is not None:

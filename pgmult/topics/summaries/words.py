@@ -25,10 +25,44 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_choice, as_list, as_share, as_strings, brief
+from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
+from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import Draws, as_draws, names_along
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
+
+
+def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
+    """How strongly keywords were taken up: of topics that were given some (`StructuralTopics`).
+
+    A topic's tokens come from its keywords with a probability that is learned, its *strength*: near
+    0 the texts do not use them together, and near 1 the topic says nothing else. Such a topic has
+    its number, and its name, in every chain.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With ``keyword_shares`` and ``topic_shares``.
+    probability : float in (0, 1)
+        Of the intervals.
+
+    Returns
+    -------
+    Estimand
+        By ``topic`` and ``share``: "strength", and "of all words".
+    """
+    as_draws(posterior, "keyword_shares", "topic_shares")
+    strength, shares = (
+        np.asarray(posterior.stack(name), dtype=np.float64)
+        for name in ("keyword_shares", "topic_shares")
+    )
+    names = names_along(posterior, "keyword_topic", strength.shape[1])
+    return Estimand(
+        np.stack([strength, shares[:, : len(names)]], axis=2), ("topic", "share"),
+        {"topic": names, "share": ["strength", "of all words"]}, probability=probability,
+        caption="Topics with keywords: how much of a topic comes as its keywords, and its share.",
+    )  # fmt: skip
 
 
 def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:

@@ -143,6 +143,41 @@ class TestFit:
         assert not (tmp_path / "run").exists()
 
 
+class TestKeywords:
+    def test_topics_that_are_named_beforehand(self, capsys, folder, tmp_path):
+        """With no covariates, too: their names, strength and shares are told."""
+        (tmp_path / "words.txt").write_text("water: ship, harbour\n\nsoil: plough wheat\n")
+        options = [option for option in FIT if not option.startswith("~")]
+        options = [option for option in options if option not in ("--prevalence", "--content")]
+        output = said(
+            capsys, "topics", "fit", folder / "speeches.csv", *options, "--keywords",
+            tmp_path / "words.txt", "--out", tmp_path / "run",
+        )  # fmt: skip
+        posterior = pgmult.load(tmp_path / "run")
+        assert posterior.model.keywords == (
+            ("water", ("ship", "harbour")),
+            ("soil", ("plough", "wheat")),
+        )
+        assert list(posterior.coords["keyword_topic"]) == ["water", "soil"]
+        assert "how much of a topic comes as its keywords" in output
+        found = posterior.keywords()
+        np.testing.assert_allclose(
+            found.mean[0], [posterior["keyword_shares"][..., 0].mean(),
+                            posterior["topic_shares"][..., 0].mean()],
+        )  # fmt: skip
+        assert posterior.report().found.names[0].split(" ", 1)[1].startswith(("water: ", "soil: "))
+
+    @pytest.mark.parametrize("text", ["ship sail", "sea:", ": ship", "sea: ship\nsea: sail"])
+    def test_files_that_name_no_topics(self, capsys, folder, tmp_path, text):
+        (tmp_path / "words.txt").write_text(text)
+        said_so = refused(
+            capsys, "topics", "fit", folder / "speeches.csv", *FIT, "--keywords",
+            tmp_path / "words.txt", "--out", tmp_path / "run",
+        )  # fmt: skip
+        assert "words.txt, line" in said_so
+        assert "must be a" in said_so
+
+
 class TestQuestions:
     def test_effects(self, capsys, run, tmp_path):
         output = said(capsys, "topics", "effects", run, "party", "--difference", "N", "S")
