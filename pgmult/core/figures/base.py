@@ -194,8 +194,7 @@ def clean(axes: Axes) -> None:
 
 def captioned(axes: Axes, caption: str, title: str = "", labels: Sequence[str] = ()) -> None:
     """A title, and what the figure shows in small letters, above it; beside labels to the left."""
-    figure = axes.get_figure(root=True)
-    inches = 6.0 if figure is None else figure.get_figwidth()
+    inches = axes.figure.figure.get_figwidth()  # that of the whole figure, not of a part of it
     place = axes.get_subplotspec()
     if place is not None:
         inches /= place.get_gridspec().ncols
