@@ -340,7 +340,8 @@ def _arranged(
     names = [*(terms[0].variables if terms else ()), *_listed(occasion)]
     labels = {name: _column(columns, name, "occasion") for name in names}
     of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
-    case = Levels.of(labels)[1] if labels else np.zeros(num_rows, dtype=np.int64)
+    told = {name: labels[name] for name in _listed(occasion)}
+    case = Levels.of(told)[1] if told else np.zeros(num_rows, dtype=np.int64)
     order = np.lexsort((case, of_row))
     case, who = case[order], of_row[order]
     starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))

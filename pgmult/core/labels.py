@@ -33,6 +33,7 @@ from pgmult.core.typing import IntArray
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
+_PLAIN = "biufU"  # kinds of arrays whose equal cells have the same label
 _FEW, _NEAREST = 6, 3  # labels named in an error
 _MOST_COMPARED = 20_000  # labels that a wrong one is compared with
 _FEWEST_DIGITS, _ALL_DIGITS = 6, 17
@@ -93,22 +94,53 @@ def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:
     TypeError
         If a cell can be no label.
     """
-    if isinstance(column, np.ndarray) and column.dtype.kind != "M":
-        column = column.tolist()
-    cells = list(column)
+    texts, codes = _texts(column, name)
+    return texts if codes is None else texts[codes]
+
+
+def _texts(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray | None]:
+    """Labels of different cells and which of them each row has; of all rows where that is None."""
+    cells, codes = column, None
+    if isinstance(column, np.ndarray) and column.dtype.kind in _PLAIN and column.ndim == 1:
+        cells, codes = np.unique(column, return_inverse=True)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind != "M":
+        cells = cells.tolist()
+
+    def where(place: int) -> str:
+        return f"row {place if codes is None else int(np.argmax(codes == place))}"
+
     labels = []
-    for row, cell in enumerate(cells):
+    for place, cell in enumerate(cells):
         if is_missing(cell):
             raise ValueError(
-                f"column {name!r} must have a value in every row, got none at row {row}"
+                f"column {name!r} must have a value in every row, got none at {where(place)}"
             )
         try:
             labels.append(label_of(cell))
         except TypeError as error:
-            raise TypeError(f"column {name!r}, row {row}: {error}") from None
+            raise TypeError(f"column {name!r}, {where(place)}: {error}") from None
         if "\0" in labels[-1]:
-            raise ValueError(f"column {name!r}, row {row}: a label must not hold the character 0")
-    return np.array(labels, dtype=np.str_)
+            raise ValueError(
+                f"column {name!r}, {where(place)}: a label must not hold the character 0"
+            )
+    return np.array(labels, dtype=np.str_), codes
+
+
+def _coded(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray]:
+    """Different labels in their order, and each row's number among them."""
+    texts, codes = _texts(column, name)
+    known = sorted(set(texts.tolist()))
+    place = {text: i for i, text in enumerate(known)}
+    own = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+    return np.array(known, dtype=np.str_), own if codes is None else own[codes]
+
+
+def _combined(parts: Sequence[IntArray]) -> IntArray:
+    """One number for each combination of numbers that occurs."""
+    codes = parts[0]
+    for part in parts[1:]:
+        codes = np.unique(codes * (part.max(initial=0) + 1) + part, return_inverse=True)[1]
+    return codes
 
 
 def is_missing(cell: Any) -> bool:
@@ -150,17 +182,18 @@ def find_labels(
     ValueError
         If a cell is missing or no known label, with the nearest ones.
     """
-    texts = labels_of(given, name)
+    texts, codes = _coded(given, name)
     place = {str(label): i for i, label in enumerate(known)}
     by_value: dict[str, int] | None = None
-    for text in dict.fromkeys(texts.tolist()):
-        if text in place:
+    first = np.unique(codes, return_index=True)[1]
+    for i in np.argsort(first):
+        if (text := str(texts[i])) in place:
             continue
         if by_value is None:
             by_value = _by_value(known)
         found = by_value.get(plain_label(text), -1)
         if found < 0 and not new_levels:
-            row = int(np.argmax(texts == text))
+            row = first[i]
             near = [] if len(known) <= _FEW else _nearest(text, known)
             hints = [f"nearest: {', '.join(map(repr, near))}"] if near else []
             hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
@@ -171,7 +204,7 @@ def find_labels(
                 + (f" ({'; '.join(hints)})" if hints else "")
             )
         place[text] = found
-    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)[codes]
 
 
 def plain_label(text: str) -> str:
@@ -240,9 +273,14 @@ class Levels:
     @classmethod
     def of(cls, columns: dict[str, Any]) -> "tuple[Levels, IntArray]":
         """The levels of columns by name, sorted, and each row's number among them."""
-        rows = np.column_stack([labels_of(cells, name) for name, cells in columns.items()])
-        labels, codes = _distinct(rows)
-        return cls(tuple(columns), labels), codes
+        parts = [_coded(cells, name) for name, cells in columns.items()]
+        each = _combined([codes for _, codes in parts])
+        first = np.unique(each, return_index=True)[1]
+        labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
+        rows = labels.tolist()
+        in_order = sorted(range(len(rows)), key=lambda i: (":".join(rows[i]), rows[i]))
+        order = np.array(in_order, dtype=np.int64)
+        return cls(tuple(columns), labels[order]), np.argsort(order)[each]
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -263,12 +301,12 @@ class Levels:
         parts = []
         for j, (name, cells) in enumerate(zip(self.columns, columns, strict=True)):
             known, own = np.unique(self.labels[:, j], return_inverse=True)
-            parts.append((own, find_labels(known, cells, name, new_levels=new_levels)))
-        place = {
-            row: i for i, row in enumerate(zip(*(own.tolist() for own, _ in parts), strict=True))
-        }
-        asked = list(zip(*(found.tolist() for _, found in parts), strict=True))
-        codes = np.array([place.get(row, -1) for row in asked], dtype=np.int64)
+            found = find_labels(known, cells, name, new_levels=new_levels)
+            parts.append(np.concatenate([own, found]) + 1)
+        each = _combined(parts)
+        place = np.full(each.max(initial=0) + 1, -1, dtype=np.int64)
+        place[each[: len(self)]] = np.arange(len(self))
+        codes = place[each[len(self) :]]
         if not new_levels and (codes < 0).any():
             row = int(np.argmin(codes))
             got = joined_labels([label_of(list(cells)[row]) for cells in columns])
@@ -278,14 +316,6 @@ class Levels:
                 f" got {got} at row {row}{hint}"
             )
         return codes
-
-
-def _distinct(rows: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
-    """Different rows in the order of their joined texts, and each row's number."""
-    order = sorted(set(map(tuple, rows.tolist())), key=lambda row: (":".join(row), row))
-    place = {row: i for i, row in enumerate(order)}
-    codes = np.array([place[tuple(row)] for row in rows.tolist()], dtype=np.int64)
-    return np.array(order, dtype=np.str_).reshape(len(order), rows.shape[1]), codes
 
 
 def value_texts(values: Sequence[Any]) -> list[str]:
