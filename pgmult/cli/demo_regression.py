@@ -15,6 +15,7 @@ from pgmult.cli.shared import running
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Cell, Interval, Report, Section, run_in_words
+from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray
 from pgmult.datasets.tables import read
 from pgmult.regression.models.additive import AdditiveRegression
@@ -105,15 +106,17 @@ def _beside_the_truth(
         ]
         for i in place
     ]  # fmt: skip
+    heads = ("adults", "of the answers", "truth")
     figure = Forest(
         labels=[f"{_STATES[i]}, {asked[i]} asked" for i in place],
         mean=points[0], lower=points[1], upper=points[2], line=None, name="state",
         legend={0: "adults, by the model", 1: "of the answers", 2: "the truth"},
+        cells=[Column("", [str(row[k + 2]) for row in rows], head) for k, head in enumerate(heads)],
+        told=[", ".join(map(str, row[2:])) for row in rows],
     )  # fmt: skip
     return verdict, Section(
         f"Shares of '{first}' among all adults, by state",
         "The answers weighted as the census has it; means and"
         f" {100.0 * shares.probability:.0f} % intervals.",
-        head=("state", "asked", "adults", "of the answers", "truth"), rows=rows,
-        figures=[figure], shown=8,
+        head=("state", "asked", *heads), rows=rows, figures=[figure], is_drawn=True, shown=8,
     )  # fmt: skip

@@ -9,7 +9,6 @@ import numpy as np
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
-from pgmult.core.figures.base import round_ticks
 from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels, value_texts
 from pgmult.core.reports import Cell, Interval, Report, Section, check_section
@@ -256,17 +255,11 @@ def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section
         labels=texts[kept], mean=mean[kept].T, lower=lower[kept].T, upper=upper[kept].T,
         legend=dict(enumerate(categories)), line=0.0 if found.is_difference else None, name=axis,
         cells=cells, told=[", ".join(map(str, row)) for row in told],
-        ticks=None if found.is_difference else _share_ticks(lower[kept], upper[kept]),
     )  # fmt: skip
     return Section(
         title, note, head=(axis, *categories), rows=rows, figures=[figure], is_drawn=beside,
         shown=8,
     )  # fmt: skip
-
-
-def _share_ticks(lower: Any, upper: Any) -> list[tuple[float, str]]:
-    low, high = float(np.min(lower)), float(np.max(upper))
-    return [(x, f"{x:g}") for x in round_ticks(low, high, 4)] if high > low else []
 
 
 def _variances(shares: Estimand) -> Section:

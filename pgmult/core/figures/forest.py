@@ -26,7 +26,7 @@ from pgmult.core.typing import FloatArray, IntArray
 GREY = -1
 """The colour of what rests on too little to be read."""
 
-_WIDTH, _ROW, _EDGE = 230, 18, 6  # of a drawing in a row of a page, in its pixels
+_WIDTH, _ROW, _EDGE, _LETTER = 230, 18, 6, 7  # of a drawing in a row of a page, in its pixels
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -91,8 +91,13 @@ class Forest(Figure):
         low, high = self._span()
         ticks = self.ticks
         if ticks is None:
-            ticks = [(x, f"{x:+g}" if x else "0") for x in round_ticks(low, high, 4)]
-        axis = [tag("text", text, x=self._x(at), y=13, text_anchor="middle") for at, text in ticks]
+            form = "g" if self.line is None else "+g"
+            ticks = [(x, f"{x:{form}}" if x else "0") for x in round_ticks(low, high, 4)]
+        axis = []
+        for at, text in ticks:
+            room = _LETTER * len(text) / 2  # so that the last one is not cut
+            x = min(max(self._x(at), room), _WIDTH - room)
+            axis.append(tag("text", text, x=x, y=13, text_anchor="middle"))
         drawn = tag("svg", axis, class_="row", width=_WIDTH, height=_ROW, aria_hidden="true")
         heads = [tag("th", c.head) if c.head.strip() else tag("td") for c in self.cells]
         head = tag("thead", tag("tr", tag("th", self.name), tag("td", drawn), heads))
