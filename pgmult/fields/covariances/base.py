@@ -1,7 +1,7 @@
 """What every covariance function has, and its sums and products."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -13,6 +13,8 @@ from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
 from pgmult.fields.inputs import as_inputs
+
+_STEP = 1e-5  # of log parameters: differences are then right to ten digits
 
 
 class Covariance(Checked, ABC):
@@ -33,8 +35,11 @@ class Covariance(Checked, ABC):
 
     def gradients(self, X: ArrayLike) -> FloatArray:
         """Derivatives of ``cov(X)`` in the free log parameters, ``(num_params, n, n)``."""
-        X = as_inputs(X)
-        return np.asarray(list(self._gradients(X))).reshape(-1, len(X), len(X))
+        X, theta = as_inputs(X), self.log_params
+        ends = [[self._moved_to(theta + s * h)._cov(X, X) for s in (1.0, -1.0)]
+                for h in _STEP * np.eye(len(theta))]  # fmt: skip
+        up, down = np.reshape(ends, (len(theta), 2, len(X), len(X))).swapaxes(0, 1)
+        return np.asarray((up - down) / (2.0 * _STEP))
 
     @property
     @abstractmethod
@@ -46,9 +51,6 @@ class Covariance(Checked, ABC):
 
     @abstractmethod
     def _diagonal(self, X: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]: ...
 
     # ---------------------------------------------------------------- as a function of parameters
 
@@ -90,10 +92,6 @@ class Covariance(Checked, ABC):
     @abstractmethod
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
-
-    @abstractmethod
-    def log_prior_gradient(self) -> FloatArray:
-        """Derivatives of `log_prior` in the free log parameters, ``(num_params,)``."""
 
     @abstractmethod
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
@@ -236,14 +234,6 @@ class Family(Covariance):
             )
         )
 
-    def log_prior_gradient(self) -> FloatArray:
-        """Derivatives of `log_prior`, ``(num_params,)``."""
-        parts = [
-            np.atleast_1d(self._prior(name).gradient(np.log(getattr(self, name))))
-            for name in self._free
-        ]
-        return np.concatenate([np.empty(0), *parts])
-
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
         parts = [
@@ -336,10 +326,6 @@ class _Combination(Covariance):
         """Log prior density of the free log parameters."""
         return sum(part.log_prior() for part in self.parts)
 
-    def log_prior_gradient(self) -> FloatArray:
-        """Derivatives of `log_prior`, ``(num_params,)``."""
-        return np.concatenate([part.log_prior_gradient() for part in self.parts])
-
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
         return np.concatenate([part.sample_log_params(rng) for part in self.parts])
@@ -361,10 +347,6 @@ class Sum(_Combination):
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.asarray(np.sum([part._diagonal(X) for part in self.parts], axis=0))
 
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        for part in self.parts:
-            yield from part._gradients(X)
-
 
 class Product(_Combination):
     """The product of covariances: ``a * b``; a number is a variance."""
@@ -377,13 +359,6 @@ class Product(_Combination):
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.asarray(np.prod([part._diagonal(X) for part in self.parts], axis=0))
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        covs = [part._cov(X, X) for part in self.parts]
-        for i, part in enumerate(self.parts):
-            others = np.prod([cov for j, cov in enumerate(covs) if j != i], axis=0)
-            for gradient in part._gradients(X):
-                yield gradient * others
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,10 +378,6 @@ class Constant(Family):
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.full(len(X), self.var)
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        if self._free:
-            yield self._cov(X, X)
 
 
 def as_covariance(value: Any, name: str = "covariance") -> Covariance:

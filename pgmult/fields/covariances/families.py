@@ -17,7 +17,7 @@ relevance determination. ``priors`` maps a parameter's name to its prior and ``f
 parameters that are not free; like ``active`` they are given by name.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -39,41 +39,17 @@ class Stationary(ColumnFamily):
         """The correlation at r^2."""
         raise NotImplementedError
 
-    def slope(self, r2: FloatArray) -> FloatArray:
-        """The derivative of `profile`, finite at 0."""
-        raise NotImplementedError
-
-    def shape_gradients(self, r2: FloatArray) -> Iterable[FloatArray]:
-        """Derivatives in the logarithms of the free parameters other than the length scale."""
-        return ()
-
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         r2 = np.zeros((len(X), len(Y)))
-        for squares in self._squares(X, Y):
-            r2 += squares
+        X, Y = self._select(X), self._select(Y)
+        scales = np.broadcast_to(np.asarray(self.length_scale), X.shape[1])
+        for x, y, scale in zip(X.T, Y.T, scales, strict=True):  # no cancellation between columns
+            r2 += np.square((x[:, None] - y) / scale)
         return self.profile(r2)
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         self._select(X)
         return np.ones(len(X))
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        squares = list(self._squares(X, X))
-        r2 = np.sum(squares, axis=0)
-        if "length_scale" in self._free:
-            slope = -2.0 * self.slope(r2)
-            if np.ndim(self.length_scale):
-                yield from (slope * square for square in squares)
-            else:
-                yield slope * r2
-        yield from self.shape_gradients(r2)
-
-    def _squares(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
-        """Scaled squared differences, column by column: no cancellation between them."""
-        X, Y = self._select(X), self._select(Y)
-        scales = np.broadcast_to(np.asarray(self.length_scale), X.shape[1])
-        for x, y, scale in zip(X.T, Y.T, scales, strict=True):
-            yield np.square((x[:, None] - y) / scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +62,6 @@ class SquaredExponential(Stationary):
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
         return np.exp(-0.5 * r2)
-
-    def slope(self, r2: FloatArray) -> FloatArray:
-        """The derivative of `profile`."""
-        return np.asarray(-0.5 * np.exp(-0.5 * r2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +87,6 @@ class Matern(Stationary):
             return np.asarray(decay)
         return np.asarray((1.0 + r + (r * r / 3.0 if self.nu == 2.5 else 0.0)) * decay)
 
-    def slope(self, r2: FloatArray) -> FloatArray:
-        """The derivative of `profile`; at the cusp of nu = 0.5 a large finite number."""
-        r = np.sqrt(2.0 * self.nu * r2)
-        decay = np.exp(-r)
-        if self.nu == 0.5:
-            return np.asarray(-0.5 * decay / np.maximum(r, 1e-150))
-        return np.asarray(-1.5 * decay if self.nu == 1.5 else -5.0 / 6.0 * (1.0 + r) * decay)
-
 
 @dataclass(frozen=True, eq=False)
 class RationalQuadratic(Stationary):
@@ -135,16 +99,6 @@ class RationalQuadratic(Stationary):
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
         return np.exp(-self.alpha * np.log1p(r2 / (2.0 * self.alpha)))
-
-    def slope(self, r2: FloatArray) -> FloatArray:
-        """The derivative of `profile`."""
-        return np.asarray(-0.5 * np.exp(-(self.alpha + 1.0) * np.log1p(r2 / (2.0 * self.alpha))))
-
-    def shape_gradients(self, r2: FloatArray) -> Iterable[FloatArray]:
-        """The derivative in log alpha, if alpha is free."""
-        if "alpha" in self._free:
-            share = r2 / (2.0 * self.alpha)
-            yield self.alpha * self.profile(r2) * (share / (1.0 + share) - np.log1p(share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,24 +118,12 @@ class Periodic(ColumnFamily):
             )
         return column[:, 0]
 
-    def _angles(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.asarray(
-            np.pi * (self._one_column(X)[:, None] - self._one_column(Y)) / self.period
-        )
-
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.exp(-2.0 * np.square(np.sin(self._angles(X, Y)) / self.length_scale))
+        angles = np.pi * (self._one_column(X)[:, None] - self._one_column(Y)) / self.period
+        return np.exp(-2.0 * np.square(np.sin(angles) / self.length_scale))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.ones(len(self._one_column(X)))
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        angles = self._angles(X, X)
-        cov = self._cov(X, X)
-        if "period" in self._free:
-            yield 2.0 * cov * angles * np.sin(2.0 * angles) / self.length_scale**2
-        if "length_scale" in self._free:
-            yield 4.0 * cov * np.square(np.sin(angles) / self.length_scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,22 +134,14 @@ class Linear(ColumnFamily):
     centre: float = 0.0
     _parameters = ("var",)
 
-    def _products(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         X, Y = self._select(X) - self.centre, self._select(Y) - self.centre
         variances = np.broadcast_to(np.asarray(self.var), X.shape[1])
-        for x, y, var in zip(X.T, Y.T, variances, strict=True):
-            yield var * (x[:, None] * y)
-
-    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.asarray(np.sum(list(self._products(X, Y)), axis=0))
+        products = [v * (x[:, None] * y) for x, y, v in zip(X.T, Y.T, variances, strict=True)]
+        return np.asarray(np.sum(products, axis=0))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.asarray(np.sum(np.square(self._select(X) - self.centre) * self.var, axis=1))
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        if self._free:
-            products = list(self._products(X, X))
-            yield from products if np.ndim(self.var) else [np.sum(products, axis=0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +164,3 @@ class White(ColumnFamily):
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.full(len(self._select(X)), self.var)
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        if self._free:
-            yield self._cov(X, X)

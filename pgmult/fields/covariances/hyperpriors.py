@@ -19,9 +19,6 @@ class Hyperprior(Protocol):
     def log_density(self, log_x: FloatArray) -> FloatArray:
         """Normalised log density of log x (not of x), elementwise."""
 
-    def gradient(self, log_x: FloatArray) -> FloatArray:
-        """Its derivative."""
-
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of log x."""
 
@@ -46,10 +43,6 @@ class LogNormal(Checked):
         z = (log_x - math.log(self.median)) / self.log_scale
         return np.asarray(-0.5 * (z * z + _LOG_2PI) - math.log(self.log_scale))
 
-    def gradient(self, log_x: FloatArray) -> FloatArray:
-        """Derivative of `log_density`."""
-        return np.asarray((math.log(self.median) - log_x) / self.log_scale**2)
-
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of log x."""
         return math.log(self.median) + self.log_scale * rng.standard_normal(shape)
@@ -71,11 +64,6 @@ class HalfNormal(Checked):
         """Normalised log density of log x, elementwise."""
         z = np.exp(log_x) / self.scale
         return np.asarray(math.log(2.0 / self.scale) - 0.5 * (z * z + _LOG_2PI) + log_x)
-
-    def gradient(self, log_x: FloatArray) -> FloatArray:
-        """Derivative of `log_density`."""
-        z = np.exp(log_x) / self.scale
-        return np.asarray(1.0 - z * z)
 
     def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of log x."""

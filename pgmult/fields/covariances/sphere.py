@@ -7,7 +7,6 @@ So `GreatCircle` *is* the exponential covariance, and every other isotropic fami
 definite; the two distances differ by 1 % at 2,500 km on the Earth.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -72,25 +71,17 @@ class GreatCircle(Family):
         """Latitude and longitude."""
         return self.latitude, self.longitude
 
-    def _distances(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """The haversine formula, accurate for close points; in length scales."""
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """By the haversine formula, accurate for close points."""
         columns = (self.latitude, self.longitude)
         (a, b), (c, d) = (_degrees("GreatCircle", columns, points) for points in (X, Y))
         haversine = np.square(np.sin(0.5 * (a[:, None] - c)))
         haversine += np.cos(a)[:, None] * np.cos(c) * np.square(np.sin(0.5 * (b[:, None] - d)))
         angle = 2.0 * np.arcsin(np.sqrt(np.minimum(haversine, 1.0)))
-        return np.asarray(self.radius * angle / self.length_scale)
-
-    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.exp(-self._distances(X, Y))
+        return np.exp(-(self.radius * angle / self.length_scale))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.ones(len(X))
-
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        if self._free:
-            distances = self._distances(X, X)
-            yield distances * np.exp(-distances)
 
 
 def _as_isotropic(value: Any, name: str) -> Stationary:
@@ -148,9 +139,6 @@ class Chordal(Covariance):
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.ones(len(X))
 
-    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
-        return self.covariance._gradients(self._in_space(X))
-
     @property
     def log_params(self) -> FloatArray:
         """Logarithms of the free parameters, ``(num_params,)``."""
@@ -167,10 +155,6 @@ class Chordal(Covariance):
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
         return self.covariance.log_prior()
-
-    def log_prior_gradient(self) -> FloatArray:
-        """Derivatives of `log_prior`, ``(num_params,)``."""
-        return self.covariance.log_prior_gradient()
 
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
