@@ -22,13 +22,6 @@ class PoissonLogNormal:
         return -np.exp(theta)[:, :, None] * np.eye(theta.shape[1]) - self.precision
 
 
-class WithTrace(PoissonLogNormal):
-    """The same, and its gradient of the trace by hand."""
-
-    def trace_gradient(self, theta, cov, rows):
-        return -np.exp(theta) * np.diagonal(cov, axis1=1, axis2=2)
-
-
 class TwoHumps:
     """Log of a mixture of two normal densities, a row each: two modes and a saddle between them."""
 

@@ -20,8 +20,7 @@ class RowObjectives(Protocol):
     """f_r(theta_r) for independent rows r, twice differentiable.
 
     Every method takes thetas, ``(num, n)``, and which rows they are of, an int64 array ``(num,)``.
-    A value may be -inf or nan where f is not defined. For the delta method an object may be
-    `HasTraceGradient`, too; otherwise that gradient is found numerically.
+    A value may be -inf or nan where f is not defined.
     """
 
     def value(self, theta: FloatArray, rows: IntArray) -> FloatArray:
@@ -32,14 +31,6 @@ class RowObjectives(Protocol):
 
     def hessian(self, theta: FloatArray, rows: IntArray) -> FloatArray:
         """``(num, n, n)``."""
-
-
-@runtime_checkable
-class HasTraceGradient(Protocol):
-    """Objectives that know how their curvature changes."""
-
-    def trace_gradient(self, theta: FloatArray, cov: FloatArray, rows: IntArray) -> FloatArray:
-        """The gradient of Tr(Hess f_r(theta_r) cov_r) with respect to theta_r, ``(num, n)``."""
 
 
 def _some_rows(num_rows: int) -> IntArray:
@@ -133,7 +124,7 @@ def _refuse_unless_equal(
     )
 
 
-def numerical_trace_gradient(
+def trace_gradient(
     objectives: RowObjectives, theta: FloatArray, cov: FloatArray, rows: IntArray
 ) -> FloatArray:
     """The gradient of Tr(Hess f(theta) cov) by differences of gradients, ``(num, n)``.
@@ -152,38 +143,3 @@ def numerical_trace_gradient(
         far = far + objectives.gradient(theta - 2.0 * step, rows)
         total += 16.0 * near - far - 30.0 * centre
     return total / (12.0 * _REACH**2)
-
-
-def trace_gradient_of(
-    objectives: RowObjectives, theta: FloatArray, cov: FloatArray, rows: IntArray
-) -> FloatArray:
-    """The gradient of Tr(Hess f(theta) cov), as the objectives know it or numerically."""
-    if isinstance(objectives, HasTraceGradient):
-        return objectives.trace_gradient(theta, cov, rows)
-    return numerical_trace_gradient(objectives, theta, cov, rows)
-
-
-def check_trace_gradient(
-    objectives: RowObjectives, theta: FloatArray, name: str = "objectives"
-) -> None:
-    """Refuse a ``trace_gradient`` that is not that of the trace, at a few rows."""
-    if not isinstance(objectives, HasTraceGradient):
-        return
-    rows = _some_rows(len(theta))
-    here = theta[rows]
-    sd = np.maximum(_bends(objectives.hessian(here, rows)), 1e-3 * np.abs(here))
-    cov = np.eye(theta.shape[1]) * (sd**2)[:, :, None]
-    answer = np.asarray(objectives.trace_gradient(here, cov, rows))
-    if answer.shape != here.shape:
-        raise ValueError(
-            f"{name}.trace_gradient must return an array of shape {here.shape} for {len(rows)} rows"
-            f" of {theta.shape[1]} numbers, got {answer.shape}"
-        )
-    with np.errstate(all="ignore"):  # beyond the domain of f
-        wide, narrow = (
-            numerical_trace_gradient(objectives, here, size * cov, rows) / size
-            for size in (1.0, 0.01)
-        )
-        rounding = 1e-8 * np.abs(objectives.gradient(here, rows)).max(axis=1, keepdims=True)
-        doubt = 10.0 * np.abs(wide - narrow) + rounding
-    _refuse_unless_equal(answer, narrow, doubt, rows, f"{name}.trace_gradient", "Tr(hessian cov)")

@@ -79,12 +79,7 @@ from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.ascent import Climb
-from pgmult.variational.derivatives import (
-    RowObjectives,
-    check_derivatives,
-    check_trace_gradient,
-    trace_gradient_of,
-)
+from pgmult.variational.derivatives import RowObjectives, check_derivatives, trace_gradient
 
 _GRAIN = 16  # systems that a thread takes at least
 _LEAST_CURVATURE = 1e-8  # of an eigenvalue, relative to the largest
@@ -192,7 +187,6 @@ def fit_delta(
     Parameters
     ----------
     objectives : RowObjectives
-        Its ``trace_gradient``, if it has one, is used.
     start : array, ``(num_rows, n)``
         Where Newton's method starts towards the modes; f must be finite there.
     diagonal : bool
@@ -209,14 +203,12 @@ def fit_delta(
     Raises
     ------
     ValueError
-        As `pgmult.variational.fit_laplace`; and if ``trace_gradient`` is not what finite
-        differences say.
+        As `pgmult.variational.fit_laplace`.
     """
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     as_flag(diagonal, "diagonal")
     theta = _as_start(objectives, start)
-    check_trace_gradient(objectives, theta)
     return delta_ascent(
         objectives, theta, diagonal=diagonal, tolerance=tolerance, max_iterations=max_iterations
     )
@@ -285,7 +277,7 @@ def delta_ascent(
 
     def steps(active: IntArray) -> "_Steps":
         here = climb.theta[active]
-        of_trace = trace_gradient_of(objectives, here, cov[active], active)
+        of_trace = trace_gradient(objectives, here, cov[active], active)
         gradient = objectives.gradient(here, active) + 0.5 * of_trace
         step = np.einsum("rij,rj->ri", inverse[active], gradient)
         length = np.sqrt(np.maximum(np.einsum("ri,ri->r", step, gradient), 0.0))

@@ -36,15 +36,6 @@ class DocumentEta:
         spread = pi[:, :, None] * np.eye(len(self.mu)) - pi[:, :, None] * pi[:, None, :]
         return -self.totals[rows, None, None] * spread - self.precision
 
-    def trace_gradient(self, eta, cov, rows):
-        pi = softmax(eta, axis=1)
-        variances = np.diagonal(cov, axis1=1, axis2=2)
-        products = np.einsum("rij,rj->ri", cov, pi)
-        mean_variance = (pi * variances).sum(axis=1, keepdims=True)
-        quadratic = (pi * products).sum(axis=1, keepdims=True)
-        inner = -variances + mean_variance + 2.0 * products - 2.0 * quadratic
-        return self.totals[rows, None] * pi * inner
-
 
 @dataclass(frozen=True)
 class CorrelatedDocuments:

@@ -70,7 +70,7 @@ def bound_level(counts, fit, mean, var):
 # ------------------------------------------------------------------------- derivatives
 
 
-def test_gradient_hessian_and_trace_gradient_are_those_of_finite_differences(given):
+def test_gradient_and_hessian_are_those_of_finite_differences(given):
     counts, fit = given
     rng = np.random.default_rng(1)
     totals = counts.sum(axis=1).astype(float)
@@ -78,24 +78,13 @@ def test_gradient_hessian_and_trace_gradient_are_those_of_finite_differences(giv
     taken = totals[:, None] * rng.dirichlet(np.ones(3), size=len(counts))
     f = DocumentEta(taken, totals, fit.mu, np.linalg.inv(fit.Sigma))
     eta = rng.normal(size=(len(counts), 3))
-    roots = rng.normal(size=(len(counts), 3, 3))
-    cov = np.einsum("rij,rkj->rik", roots, roots)
-    diagonal = cov * np.eye(3)
     step = 1e-5
-
-    def trace(at, cov):
-        return np.einsum("rij,rji->r", f.hessian(at, rows), cov)
-
     for k in range(3):
         up, down = eta + step * np.eye(3)[k], eta - step * np.eye(3)[k]
         slope = (f.value(up, rows) - f.value(down, rows)) / (2 * step)
         np.testing.assert_allclose(f.gradient(eta, rows)[:, k], slope, rtol=1e-5, atol=1e-5)
         curve = (f.gradient(up, rows) - f.gradient(down, rows)) / (2 * step)
         np.testing.assert_allclose(f.hessian(eta, rows)[:, k], curve, rtol=1e-6, atol=1e-6)
-        for c in (cov, diagonal):
-            slope = (trace(up, c) - trace(down, c)) / (2 * step)
-            here = f.trace_gradient(eta, c, rows)[:, k]
-            np.testing.assert_allclose(here, slope, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)

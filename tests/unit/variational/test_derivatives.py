@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from gaussian_targets import PoissonLogNormal, TwoHumps, WithTrace
+from gaussian_targets import PoissonLogNormal, TwoHumps
 
-from pgmult.variational.derivatives import check_derivatives, check_trace_gradient
+from pgmult.variational.derivatives import check_derivatives
 from pgmult.variational.laplace import fit_delta, fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.random.default_rng(0).poisson(4.0, size=(30, 3))
-RIGHT = WithTrace(COUNTS, [0.3, -0.5, 1.0], COV)
+RIGHT = PoissonLogNormal(COUNTS, [0.3, -0.5, 1.0], COV)
 START = np.random.default_rng(1).normal(size=(30, 3))
 
 
@@ -86,23 +86,6 @@ def test_what_is_wrong_is_named(name, fit):
         fit(objectives, START)
 
 
-TRACE_MUTANTS = {
-    "half": (lambda t, *_: 0.5 * t, "entry 0 of row 0"),
-    "sign": (lambda t, *_: -t, "entry 0 of row 0"),
-    "no covariance": (lambda t, theta, cov, rows: -np.exp(theta), None),
-    "shape": (lambda t, *_: t[0], r"must return an array of shape \(8, 3\) .* got \(3,\)"),
-}
-
-
-@pytest.mark.parametrize("name", TRACE_MUTANTS)
-def test_a_trace_gradient_is_looked_at_by_the_method_that_uses_it(name):
-    change, match = TRACE_MUTANTS[name]
-    objectives = Changed("trace_gradient", change)
-    fit_laplace(objectives, START)
-    with pytest.raises(ValueError, match=f"objectives.trace_gradient .*{match or ''}"):
-        fit_delta(objectives, START)
-
-
 def test_the_sentence_says_value_and_expected():
     with pytest.raises(
         ValueError,
@@ -122,7 +105,6 @@ def test_right_ones_pass_whatever_their_scale_and_wherever_they_start(scale, far
             return lambda *arguments: scale * getattr(RIGHT, name)(*arguments) + shift
 
     check_derivatives(Scaled(), START + far)
-    check_trace_gradient(Scaled(), START + far)
     check_derivatives(TwoHumps(), np.array([[0.0], [min(far, 40.0)]]))
 
 
@@ -174,9 +156,6 @@ def test_nodes_are_named(monkeypatch):
 
     wrong = Changed("gradient", off((0,), 1.0))
     with pytest.raises(ValueError, match=r"objectives of 'eta'.gradient must be the derivative"):
-        fit_nonconjugate(OneNode(wrong), {"eta": START}, None)
-    wrong = Changed("trace_gradient", off((0,), 1.0))
-    with pytest.raises(ValueError, match=r"objectives of 'eta'.trace_gradient must be"):
         fit_nonconjugate(OneNode(wrong), {"eta": START}, None)
     assert fit_nonconjugate(OneNode(RIGHT), {"eta": START}, None).converged
 
