@@ -200,9 +200,7 @@ def effects(
     chosen = _values_of(data, column) if values is None else as_list(values, "values", "values")
     if column in (at := as_mapping(at, "at")):
         raise ValueError(f"at must not set {column!r}, whose values are asked for")
-    means = Means.of(
-        run, population, by, weight, False, max_draws, random_seed, "population"
-    )  # fmt: skip
+    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
     caption = f"Probabilities of categories if all had this {column}{_told(at)}."
     words = f"column {column!r}"
     with under_name("values", of=f"at[{column!r}]"), under_name(f"values of {words}", of=words):
@@ -253,9 +251,7 @@ def comparisons(
         If the formula does not name the column, or a label is not known.
     """
     at = as_mapping(at, "at")
-    means = Means.of(
-        run, population, by, weight, False, max_draws, random_seed, "population"
-    )  # fmt: skip
+    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
     told = f"Differences of probabilities, all else as it is{_told(at)}."
     pairs = pairs_of(means.data, column, values, step)
     return compared(means, pairs, at, told, None, probability)
@@ -298,9 +294,7 @@ def contrasts(
     """
     at = as_mapping(at, "at")
     data_of_run(run, of_categories=True)
-    means = Means.of(
-        run, population, by, weight, False, max_draws, random_seed, "population"
-    )  # fmt: skip
+    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
     names = means.data.categories
     base = int(means.data.counts.sum(axis=0).argmax())
     if reference is not None:

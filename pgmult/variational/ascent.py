@@ -70,6 +70,23 @@ class Fit(Protocol):
     def num_iterations(self) -> int: ...  # noqa: D102
 
 
+class HasHistory:
+    """The answers of a `pgmult.variational.Fit` that follow from its history."""
+
+    __slots__ = ()
+    history: FloatArray
+
+    @property
+    def objective(self) -> float:
+        """The last of the history; nan where there is none."""
+        return float(self.history[-1]) if len(self.history) else float("nan")
+
+    @property
+    def num_iterations(self) -> int:
+        """Length of the history."""
+        return len(self.history)
+
+
 def slack(level: FloatArray | float) -> FloatArray:
     """How far rounding errors may lower an objective that never falls."""
     return np.asarray(_SLACK * (1.0 + np.abs(level)))

@@ -73,7 +73,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.compiled.newton import invert_rows, solve_rows
+from pgmult.compiled.linalg import invert_rows, solve_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray

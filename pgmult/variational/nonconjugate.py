@@ -26,6 +26,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_real, brief
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.variational.ascent import HasHistory
 from pgmult.variational.derivatives import RowObjectives, check_derivatives
 from pgmult.variational.laplace import GaussianRows, delta_ascent, expand, newton_ascent
 
@@ -62,7 +63,7 @@ class NonconjugateModel(Protocol[Rest]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NonconjugateFit(Generic[Rest]):
+class NonconjugateFit(HasHistory, Generic[Rest]):
     """The result of coordinate ascent: a `pgmult.variational.Fit`.
 
     Attributes
@@ -86,16 +87,6 @@ class NonconjugateFit(Generic[Rest]):
     converged: bool
 
     is_bound: ClassVar[bool] = False
-
-    @property
-    def objective(self) -> float:
-        """The approximate bound at the result."""
-        return float(self.history[-1])
-
-    @property
-    def num_iterations(self) -> int:
-        """Rounds over all nodes."""
-        return len(self.history)
 
 
 def fit_nonconjugate(

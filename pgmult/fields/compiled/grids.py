@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store
 from pgmult.compiled.streams import normal, open_stream
+from pgmult.compiled.vectors import dot
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -146,14 +147,6 @@ def apply_axes(x, matrices, places, sizes, new_sizes, first, second):
 
 
 @jit(reassociate=True)
-def _inner(x, y):
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * y[i]
-    return total
-
-
-@jit(reassociate=True)
 def _weighted(x, weights):
     total = 0.0
     for i in range(x.shape[0]):
@@ -216,7 +209,7 @@ def solve_columns(worker, start, stop, key, is_draw, J, h, plan, tolerance, max_
             there = apply_axes(field, transposes, transpose_places, sizes, ranks, first, second)
             for i in range(size):
                 image[i] = direction[i] + there[i]
-            step = energy / _inner(direction, image)
+            step = energy / dot(direction, image)
             for i in range(size):
                 z[i] += step * direction[i]
                 residual[i] -= step * image[i]

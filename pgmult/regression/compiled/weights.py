@@ -19,6 +19,7 @@ from pgmult.compiled.linalg import cholesky, solve_lower_transpose
 from pgmult.compiled.polya_gamma import draw
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 from pgmult.compiled.streams import normal, open_stream
+from pgmult.compiled.vectors import dot
 
 OVERRELAXATION = -0.5
 _NOISE = math.sqrt(1.0 - OVERRELAXATION**2)
@@ -65,14 +66,6 @@ def add_gram(panels, gram, size, stride, num_rows):
                     panels, i * PANEL + half, j * PANEL, gram, place + half * stride, stride,
                     num_rows,
                 )  # fmt: skip
-
-
-@jit(reassociate=True)
-def _dot(x, w):
-    total = 0.0
-    for d in range(x.shape[0]):
-        total += x[d] * w[d]
-    return total
 
 
 @jit
@@ -140,7 +133,7 @@ def sample_weights(worker, start, stop, rows, prior, key, weights, chosen, out):
             num_rows = min(ROWS, offsets[g + 1] - first)
             for r in range(num_rows):
                 n = first + r
-                omega, state = draw(trials[n], known[n] + _dot(x[n], weights[g]), state)
+                omega, state = draw(trials[n], known[n] + dot(x[n], weights[g]), state)
                 kappa = successes[n] - 0.5 * trials[n] - omega * known[n]
                 scale = math.sqrt(omega)
                 pack_row(flat, n * size, size, kappa, scale, panels, r * WIDTH, pull)
@@ -148,11 +141,11 @@ def sample_weights(worker, start, stop, rows, prior, key, weights, chosen, out):
         for i in range(size):
             for j in range(i + 1):
                 root[i, j] = precision[i, j] + gram[i * stride + j]
-            h[i] = pull[i] + _dot(precision[i], mean[m])
+            h[i] = pull[i] + dot(precision[i], mean[m])
         if cholesky(root) != 0:
             return 1 + g
         for i in range(size):
-            h[i] = (h[i] - _dot(root[i, :i], h[:i])) / root[i, i]
+            h[i] = (h[i] - dot(root[i, :i], h[:i])) / root[i, i]
         for i in range(size):
             noise, state = normal(state)
             h[i] = (1.0 - OVERRELAXATION) * h[i] + _NOISE * noise

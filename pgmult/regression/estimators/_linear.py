@@ -190,20 +190,14 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
             return sparse.hstack([X, sparse.csr_array(np.ones((X.shape[0], 1)))], format="csr")
         return np.column_stack([X, np.ones(len(X))])
 
-    def _turned(self, x: Any, mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Moments of the weights of standardised columns, for those of the design `x`."""
+    def _turned(
+        self, x: Any, mean: FloatArray, cov: FloatArray, *, back: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Moments of the weights of standardised columns for those of the design `x`, or back."""
         if not sparse.issparse(x) or not self.scale_inputs:
             return mean, cov
         turn = self._units.uncentred()
-        return mean @ turn, turn.T @ cov @ turn
-
-    def _turned_back(
-        self, x: Any, mean: FloatArray, cov: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Moments of the weights of standardised columns, from those of the design `x`."""
-        if not sparse.issparse(x) or not self.scale_inputs:
-            return mean, cov
-        turn = np.linalg.inv(self._units.uncentred())
+        turn = np.linalg.inv(turn) if back else turn
         return mean @ turn, turn.T @ cov @ turn
 
     def _row_weights(self, X: Any, sample_weight: Any) -> FloatArray:

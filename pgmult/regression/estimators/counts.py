@@ -121,7 +121,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
         if not sampled:
             fit = fit_count_regression(data, prior, method=self.method, **settings)
             self.posterior_ = None
-            self._set_weights(*self._turned_back(x, fit.mean, fit.cov))
+            self._set_weights(*self._turned(x, fit.mean, fit.cov, back=True))
             self.dispersion_ = 1.0 / fit.size
             self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
             self._warn_unless(fit.converged)

@@ -190,7 +190,7 @@ class LogisticClassifier(LinearClassifier, FixedPrior):
             return self
         self.posterior_ = None
         means, covs = (np.concatenate([getattr(f, part) for f in results]) for part in _MOMENTS)
-        self._set_weights(*self._turned_back(x, means, covs))
+        self._set_weights(*self._turned(x, means, covs, back=True))
         self.log_evidence_ = np.array([fit.objective for fit in results])
         self.n_iter_ = max(fit.num_iterations for fit in results)
         self._warn_unless(all(fit.converged for fit in results))

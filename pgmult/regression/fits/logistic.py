@@ -37,6 +37,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import Moments, MvNormal
 from pgmult.regression.data import LabelledRows
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
+from pgmult.variational.ascent import HasHistory
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import logistic_site
@@ -74,7 +75,7 @@ def fit_logistic_regression(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupedFit:
+class GroupedFit(HasHistory):
     """The result of MAP-EM: a `pgmult.variational.Fit`.
 
     Attributes
@@ -105,19 +106,9 @@ class GroupedFit:
         return self.weights.method
 
     @property
-    def objective(self) -> float:
-        """The log evidence and log prior density at the result."""
-        return float(self.history[-1])
-
-    @property
     def is_bound(self) -> bool:
         """Whether the log evidence is bounded from below."""
         return self.weights.is_bound
-
-    @property
-    def num_iterations(self) -> int:
-        """E-steps."""
-        return len(self.history)
 
 
 def fit_grouped_logistic_regression(

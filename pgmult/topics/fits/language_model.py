@@ -53,9 +53,9 @@ from pgmult.core.arguments import as_choice, as_flag, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.fits.mean_field import HasHistory, as_words
+from pgmult.topics.fits.mean_field import as_words
 from pgmult.topics.scores.completion import CompletionScore
-from pgmult.variational.ascent import Climb, has_settled
+from pgmult.variational.ascent import Climb, HasHistory, has_settled
 
 _METHODS = ("laplace", "delta", "collapsed")
 _LONGEST_STEP = 3.0  # of a log parameter

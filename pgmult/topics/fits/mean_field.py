@@ -11,7 +11,7 @@ from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
 from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.variational.ascent import has_settled
+from pgmult.variational.ascent import HasHistory, has_settled
 
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
@@ -36,23 +36,6 @@ def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple
     while len(history) < most and not has_settled(history, tolerance):
         history.append(next(values))
     return np.array(history), has_settled(history, tolerance)
-
-
-class HasHistory:
-    """The answers of a `pgmult.variational.Fit` that follow from its history."""
-
-    __slots__ = ()
-    history: FloatArray
-
-    @property
-    def objective(self) -> float:
-        """The last of the history; nan where there is none."""
-        return float(self.history[-1]) if len(self.history) else float("nan")
-
-    @property
-    def num_iterations(self) -> int:
-        """Length of the history."""
-        return len(self.history)
 
 
 class MeanFieldFit(HasHistory, ABC, Generic[Documents]):
