@@ -20,14 +20,33 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 from pgmult.datasets import read
-from pgmult.datasets.messages import STATE_OF_THE_UNION, pack_counts
+from pgmult.datasets.messages import MORE, STATE_OF_THE_UNION
 
 FIRST, WORDS_A_PIECE, VOCABULARY = 1946, 200, 2500
 NOT_SAID = re.compile(
     r"\[[^\]]{,120}\]|^The President\.|^(Audience member|Members of the audience).*", re.MULTILINE
 )
+
+
+def pack_counts(counts):
+    """Small counts as arrays of bytes."""
+    by_word = scipy.sparse.csc_array(counts)
+    by_word.sort_indices()
+    if by_word.data.max() > np.iinfo(np.uint8).max:
+        raise ValueError(f"counts must be below 256, got {by_word.data.max()}")
+    gaps = np.diff(by_word.indices, prepend=0)
+    sizes = np.diff(by_word.indptr)
+    firsts = by_word.indptr[:-1][sizes > 0]
+    gaps[firsts] = by_word.indices[firsts]
+    spelled = b"".join(bytes([MORE] * (gap // MORE) + [gap % MORE]) for gap in gaps.tolist())
+    return {
+        "documents_with": sizes.astype(np.uint16),
+        "gaps": np.frombuffer(spelled, dtype=np.uint8),
+        "times": by_word.data.astype(np.uint8),
+    }
 
 
 def messages(folder):

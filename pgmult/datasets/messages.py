@@ -17,7 +17,7 @@ from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
 
 STATE_OF_THE_UNION = Path(__file__).with_name("state_of_the_union.npz")
-_MORE = 255
+MORE = 255
 
 
 def state_of_the_union() -> Corpus:
@@ -56,28 +56,10 @@ def state_of_the_union() -> Corpus:
     return replace(corpus, table=DocumentTable.of(columns))
 
 
-def pack_counts(counts: "scipy.sparse.csr_array") -> dict[str, NDArray[Any]]:
-    """Small counts as arrays of bytes."""
-    by_word = scipy.sparse.csc_array(counts)
-    by_word.sort_indices()
-    if by_word.data.max() > np.iinfo(np.uint8).max:
-        raise ValueError(f"counts must be below 256, got {by_word.data.max()}")
-    gaps = np.diff(by_word.indices, prepend=0)
-    sizes = np.diff(by_word.indptr)
-    firsts = by_word.indptr[:-1][sizes > 0]
-    gaps[firsts] = by_word.indices[firsts]
-    spelled = b"".join(bytes([_MORE] * (gap // _MORE) + [gap % _MORE]) for gap in gaps.tolist())
-    return {
-        "documents_with": sizes.astype(np.uint16),
-        "gaps": np.frombuffer(spelled, dtype=np.uint8),
-        "times": by_word.data.astype(np.uint8),
-    }
-
-
 def unpack_counts(stored: dict[str, NDArray[Any]], num_documents: int) -> Any:
-    """The counts that `pack_counts` packed, documents by words."""
+    """Counts that are stored as arrays of bytes, documents by words."""
     sizes, spelled = stored["documents_with"].astype(np.int64), stored["gaps"].astype(np.int64)
-    ends = np.flatnonzero(spelled != _MORE)
+    ends = np.flatnonzero(spelled != MORE)
     running = np.cumsum(spelled)[ends]
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     before = np.concatenate([[0], running])[indptr[:-1]]  # gaps start anew with every word

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +14,6 @@ from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
 from pgmult.fields.inputs import as_inputs
-
-_STEP = 1e-5  # of log parameters: differences are then right to ten digits
 
 
 class Covariance(Checked, ABC):
@@ -32,14 +31,6 @@ class Covariance(Checked, ABC):
     def diagonal(self, X: ArrayLike) -> FloatArray:
         """Variances at the rows of X, ``(n,)``."""
         return self._diagonal(as_inputs(X))
-
-    def gradients(self, X: ArrayLike) -> FloatArray:
-        """Derivatives of ``cov(X)`` in the free log parameters, ``(num_params, n, n)``."""
-        X, theta = as_inputs(X), self.log_params
-        ends = [[self._moved_to(theta + s * h)._cov(X, X) for s in (1.0, -1.0)]
-                for h in _STEP * np.eye(len(theta))]  # fmt: skip
-        up, down = np.reshape(ends, (len(theta), 2, len(X), len(X))).swapaxes(0, 1)
-        return np.asarray((up - down) / (2.0 * _STEP))
 
     @property
     @abstractmethod
@@ -378,6 +369,38 @@ class Constant(Family):
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.full(len(X), self.var)
+
+
+# --------------------------------------------------------------------------- columns and factors
+
+
+def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
+    """The columns of inputs, of `num_columns`, that a covariance looks at."""
+    if isinstance(covariance, Sum | Product):
+        return frozenset().union(*(columns_of(part, num_columns) for part in covariance.parts))
+    if isinstance(covariance, Constant):
+        return frozenset()
+    return frozenset(range(num_columns) if covariance.active is None else covariance.active)
+
+
+def product_terms(
+    covariance: Covariance, column: int, num_columns: int
+) -> list[tuple[Covariance, ...]]:
+    """The covariance as a sum of products, multiplied out as far as `column` is concerned.
+
+    Every factor of a product looks at `column` and is no sum or product itself, or does not look
+    at it at all.
+    """
+    if column not in columns_of(covariance, num_columns):
+        return [(covariance,)]
+    if isinstance(covariance, Sum):
+        return [
+            term for part in covariance.parts for term in product_terms(part, column, num_columns)
+        ]
+    if isinstance(covariance, Product):
+        terms = (product_terms(part, column, num_columns) for part in covariance.parts)
+        return [sum(factors, ()) for factors in product(*terms)]
+    return [(covariance,)]
 
 
 def as_covariance(value: Any, name: str = "covariance") -> Covariance:

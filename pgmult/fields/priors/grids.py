@@ -41,6 +41,7 @@ from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import Found, Plan, padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance, Product
+from pgmult.fields.covariances.base import columns_of
 from pgmult.fields.inputs import find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
@@ -53,7 +54,6 @@ from pgmult.fields.priors.field import (
     features_at,
 )
 from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
-from pgmult.fields.priors.separable import columns_of
 
 _TINY = 1e-15  # of an axis' largest variance: what is below is rounding
 _ALIKE = math.log(4.0)  # of sums of J along an axis, in logarithms

@@ -43,6 +43,7 @@ from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.innovations import carry_columns, innovations
 from pgmult.fields.compiled.space_time import Chain
 from pgmult.fields.covariances import Covariance, Matern, White
+from pgmult.fields.covariances.base import columns_of, product_terms
 from pgmult.fields.inputs import find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
@@ -57,7 +58,6 @@ from pgmult.fields.priors.field import (
     check_columns,
     features_at,
 )
-from pgmult.fields.priors.separable import columns_of, product_terms
 
 _DIRECTIONS = 128  # variances worked out in one pass of the filter
 _TINY = 1e-15  # of the largest variance of places: what is below is rounding

@@ -84,9 +84,6 @@ class GroupedFit(HasHistory):
         Of each group, given mu and Sigma.
     mu : array, ``(num_covariates,)``
     Sigma : array, ``(num_covariates, num_covariates)``
-    mu_cov : array, ``(num_covariates, num_covariates)``
-        Posterior covariance of mu given Sigma, weights integrated out: the inverse of the curvature
-        that Newton's step has.
     history : array, ``(num_iterations,)``
         The log evidence given mu and Sigma, approximated or bounded as the site says, plus their
         log prior density up to a constant; before each M-step.
@@ -96,7 +93,6 @@ class GroupedFit(HasHistory):
     weights: SiteFit
     mu: FloatArray
     Sigma: FloatArray
-    mu_cov: FloatArray
     history: FloatArray
     converged: bool
 
@@ -176,14 +172,12 @@ def fit_grouped_logistic_regression(
             moved = (weights.mean - previous) / sds
             change = float(np.sqrt(np.mean(moved**2, axis=1)).max())
         previous = weights.mean
+        if change <= tolerance or len(history) == max_iterations:
+            return GroupedFit(weights, mu, Sigma, np.array(history), change <= tolerance)
         pulled = weights.cov @ precision
         curvature = precision_of_mean + precision @ (
             data.num_groups * np.eye(size) - pulled.sum(axis=0)
         )
-        if change <= tolerance or len(history) == max_iterations:
-            curvature = 0.5 * (curvature + curvature.T)
-            mu_cov = np.linalg.inv(curvature)
-            return GroupedFit(weights, mu, Sigma, mu_cov, np.array(history), change <= tolerance)
         gradient = precision @ (weights.mean - mu).sum(axis=0) - precision_of_mean @ gap
         shift = np.linalg.solve(curvature, gradient)
         mu = mu + shift

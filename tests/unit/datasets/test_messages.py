@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from make_state_of_the_union import pack_counts
 
 from pgmult.datasets import state_of_the_union
-from pgmult.datasets.messages import STATE_OF_THE_UNION, pack_counts, unpack_counts
+from pgmult.datasets.messages import STATE_OF_THE_UNION, unpack_counts
 
 
 def test_packed_counts_come_back():
