@@ -3,7 +3,6 @@ from pgmult.fields.checks import check as check
 from pgmult.fields.checks import compare as compare
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
-from pgmult.fields.effects import effects as effects
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
 from pgmult.fields.models.baselines import RawGP as RawGP
 from pgmult.fields.models.baselines import Static as Static
@@ -11,6 +10,7 @@ from pgmult.fields.models.logistic_normal_gp import LogisticNormalGP as Logistic
 from pgmult.fields.models.multinomial_gp import MultinomialGP as MultinomialGP
 from pgmult.fields.models.multinomial_gp import empirical_bayes as empirical_bayes
 from pgmult.fields.predictions import FieldPredictions as FieldPredictions
+from pgmult.fields.predictions import effects as effects
 from pgmult.fields.predictions import predict as predict
 from pgmult.fields.priors.dense import GaussianProcess as GaussianProcess
 from pgmult.fields.priors.grids import GridProcess as GridProcess

@@ -194,20 +194,9 @@ class _Grid:
         lower, upper = found.interval()
         names = np.arange(pi.shape[2]) if data.categories is None else data.categories
         return cls(
-            data,
-            axis,
-            x,
-            told,
-            place,
-            places,
-            pi,
-            found.mean,
-            lower,
-            upper,
-            [str(n) for n in names],
-            found.probability,
-            truth,
-        )
+            data, axis, x, told, place, places, pi, found.mean, lower, upper,
+            [str(n) for n in names], found.probability, truth,
+        )  # fmt: skip
 
     @property
     def percent(self) -> str:
