@@ -32,6 +32,10 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument("--weight", metavar="COLUMN", help="respondents that a row stands for")
     fit.add_argument(
+        "--family", choices=["categories", "poisson", "negative_binomial"],
+        help="of what the outcome is: numbers of events are one of the last two",
+    )  # fmt: skip
+    fit.add_argument(
         "--order", nargs="+", metavar="CATEGORY", help="of sticks; default: the most frequent first"
     )
     fit.add_argument(
@@ -65,7 +69,8 @@ def _job(options: argparse.Namespace) -> Job:
     table = read_table(options.table, options)
     table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
-        options.formula, weights=options.weight, order=options.order, additive=True,
+        options.formula, weights=options.weight, order=options.order, family=options.family,
+        additive=True,
         maps=dict(_map(told, options) for told in options.map),
     )  # fmt: skip
     model = AdditiveRegression(method=options.method, effects=options.effects)
@@ -75,10 +80,8 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "model": options.formula,
     }
-    said = (
-        f"{options.table}: {data.counts.sum():,} respondents in {data.num_rows:,} cells,"
-        f" {data.num_categories} categories"
-    )
+    said = f"{options.table}: {data.respondents.sum():,.0f} respondents in {data.num_rows:,} cells"
+    said += "" if data.is_events else f", {data.num_categories} categories"
     said = "\n".join(filter(None, (said, left_out)))
     return Job(model, data, model.default_keep, notes, said=said)
 

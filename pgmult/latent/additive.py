@@ -394,9 +394,9 @@ def _added(gram: FloatArray, own: Any, x: FloatArray) -> FloatArray:
 def _diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
     """A view of a matrix's diagonal, or of as many blocks around it as another array has."""
     if like.ndim == 1:
-        return np.einsum("ii->i", matrix)
+        return np.asarray(np.einsum("ii->i", matrix))
     num, d, _ = like.shape
-    return np.einsum("gigj->gij", matrix.reshape(num, d, num, d))
+    return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
 
 
 def _expected_slopes(term: Term, x: FloatArray, moments: FloatArray) -> FloatArray:

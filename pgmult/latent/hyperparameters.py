@@ -192,7 +192,7 @@ def _curvature(
     steps = _STEP * np.eye(len(point))
     if slopes is not None:
         found = np.array([slopes(point - step) - slopes(point + step) for step in steps])
-        return 0.25 * (found + found.T) / _STEP
+        return np.asarray(0.25 * (found + found.T) / _STEP)
     here = loss(point)
     ahead = np.array([loss(point + step) for step in steps])
     behind = np.array([loss(point - step) for step in steps])

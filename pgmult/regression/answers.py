@@ -101,10 +101,10 @@ def predict(
         draws = np.array(list(means.each({})))
         return Estimand(
             draws, ("row", "category"), {"category": means.data.categories},
-            caption="Probabilities of categories.", probability=probability,
+            caption=f"{means.data.quantity}.", probability=probability,
         )  # fmt: skip
     at = as_mapping(at, "at")
-    told = f"Probabilities of categories, averaged over the rows{_told(at)}."
+    told = f"{means.data.quantity}, averaged over the rows{_told(at)}."
     return means.at(at, told, probability)
 
 
@@ -151,7 +151,7 @@ def poststratify(
     means = Means.of(run, census, by, weight, new_levels, max_draws, random_seed, "census")
     of = f"by {' and '.join(means.by)}" if means.by else "of the population"
     draws = means.over([{}])[:, 0].reshape(means.num_draws, *means.shape)
-    return means.estimand(draws, (), {}, f"Shares of categories {of}.", probability)
+    return means.estimand(draws, (), {}, f"{means.data.quantity} {of}.", probability)
 
 
 def effects(
@@ -201,7 +201,7 @@ def effects(
     if column in (at := as_mapping(at, "at")):
         raise ValueError(f"at must not set {column!r}, whose values are asked for")
     means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    caption = f"Probabilities of categories if all had this {column}{_told(at)}."
+    caption = f"{data.quantity} if all had this {column}{_told(at)}."
     words = f"column {column!r}"
     with under_name("values", of=f"at[{column!r}]"), under_name(f"values of {words}", of=words):
         return means.at({column: chosen, **at}, caption, probability)
@@ -252,7 +252,7 @@ def comparisons(
     """
     at = as_mapping(at, "at")
     means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    told = f"Differences of probabilities, all else as it is{_told(at)}."
+    told = f"{means.data.quantity}: differences, all else as it is{_told(at)}."
     pairs = pairs_of(means.data, column, values, step)
     return compared(means, pairs, at, told, None, probability)
 
@@ -362,7 +362,8 @@ def groups(
     order = np.argsort(mean[:, int(np.ptp(mean, axis=0).argmax())], kind="stable")[::-1]
     return Estimand(
         draws[:, order], (name, "category"), {name: levels[order], "category": means.categories},
-        caption=f"Differences of probabilities from the mean level of {name}, all else as it is.",
+        caption=f"{means.data.quantity}: differences from the mean level of {name}, all else as it"
+        " is.",
         probability=probability, is_difference=True,
     )  # fmt: skip
 

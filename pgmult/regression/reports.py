@@ -65,7 +65,7 @@ def report(
     """
     place = None if page is None else as_path(page, "page")
     count = as_positive_int(max_draws, "max_draws")
-    data_of_run(run, of_categories=True)
+    data_of_run(run)
     means = Means.of(run, None, None, None, False, count, 0)
     data, design = means.data, means.data.design
     count = min(count, max(20, int(_CELLS / data.counts.size)))
@@ -75,18 +75,22 @@ def report(
     beside = compare(run, max_draws=count) if asked is True else asked
     beats = [beside] if isinstance(beside, Comparison) else []
     some = means.spread(_RESPONDENTS)
-    apart, shares = _differences_of(some), variance_shares(run, max_draws=min(count, 200))
+    apart = _differences_of(some)
+    shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
+    kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
     checked = check(run, max_draws=min(count, 200))
     sections = [found.section() for found in beats]
     if apart is not None:
-        sections.append(_shown(apart, "What each column does", "All else as it is", "+.2f"))
+        sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
     by_group = [_by_group(means, term) for term in design.terms if isinstance(term, GroupTerm)]
     for found in by_group:
-        sections.append(_shown(found, f"Shares by {found.axes[0]}", "Means over the respondents"))
+        title = f"{kind} by {found.axes[0]}"
+        sections.append(_shown(found, title, "Means over the respondents", form))
     for column in design.columns.names.tolist():
         found = _effect(some, column)
-        sections.append(_shown(found, f"If all had the same {column}", "All else as it is"))
-    sections += [_variances(shares), *_sds(run, data), check_section(checked)]
+        sections.append(_shown(found, f"If all had the same {column}", "All else as it is", form))
+    sections += [] if shares is None else [_variances(shares)]
+    sections += [*_sds(run, data), check_section(checked)]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
     told = [chains, *details, *_nearness(run, data)]
@@ -94,17 +98,18 @@ def report(
     verdict = [
         _in_short(data),
         *(sentence for found in beats for sentence in found.sentences),
-        *_what_matters(apart),
+        *_what_matters(apart, data.is_events),
         *(_extremes(found) for found in by_group),
-        _explained(shares),
+        *([] if shares is None else [_explained(shares)]),
         checked.verdict,
         *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
-    known = {
-        "formula": str(design.formula),
-        "order of categories": ", ".join(data.categories[data.order].tolist()),
-    }
+    known = {"formula": str(design.formula)}
+    if data.is_events:
+        known["outcome"] = data.family.replace("_", " ")
+    else:
+        known["order of categories"] = ", ".join(data.categories[data.order].tolist())
     found_report = Report(name, verdict, sections, known | dict(as_mapping(facts, "facts")))
     return found_report.save(place)
 
@@ -132,6 +137,14 @@ def _order(run: Posterior, data: AdditiveRows) -> list[str]:
 
 
 def _in_short(data: AdditiveRows) -> str:
+    if data.is_events:
+        y, times = data.counts[:, 0], data.respondents
+        mean = np.average(y, weights=times)
+        ratio = np.average((y - mean) ** 2, weights=times) / mean if mean else np.nan
+        return (
+            f"{times.sum():,.0f} rows, {times @ y:,.0f} {data.categories[0]}: {mean:.4g} a row, the"
+            f" variance {ratio:.3g} times the mean, {np.average(y == 0, weights=times):.0%} zeros."
+        )
     number = int(data.counts.sum())
     shares = data.counts.sum(axis=0) / number
     told = ", ".join(
@@ -144,7 +157,7 @@ def _differences_of(means: Means) -> Estimand | None:
     """What each column of the formula does; None where there are only groupings."""
     if not means.data.design.columns.names.size:
         return None
-    told = "Differences of probabilities, all else as it is."
+    told = f"{means.data.quantity}: differences, all else as it is."
     return compared(means, pairs_of(means.data, None, None, None), {}, told, None, 0.9)
 
 
@@ -168,7 +181,7 @@ def _by_group(means: Means, term: GroupTerm) -> Estimand:
     return own.estimand(own.over([{}])[:, 0], (), {}, "", 0.9)
 
 
-def _what_matters(found: Estimand | None) -> list[str]:
+def _what_matters(found: Estimand | None, is_events: bool) -> list[str]:
     """The largest difference that a column makes, of those whose interval excludes 0."""
     if found is None:
         return []
@@ -180,13 +193,17 @@ def _what_matters(found: Estimand | None) -> list[str]:
     labels: Any = found.labels["comparison"]
     column, words = labels["column"][row], labels["comparison"][row]
     category = np.asarray(found.labels["category"])[k]
-    mean, low, high = (100.0 * x[row, k] for x in (found.mean, lower, upper))
-    gap = Interval(mean, low, high, ".0f")
+    unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
+    mean, low, high = (unit * x[row, k] for x in (found.mean, lower, upper))
+    gap = Interval(mean, low, high, form)
     if mean < 0.0:
-        gap = Interval(-mean, -high, -low, ".0f")
+        gap = Interval(-mean, -high, -low, form)
+    told = f"percentage points {'rarer' if mean < 0.0 else 'more frequent'}"
+    if is_events:
+        told = "less" if mean < 0.0 else "more"
     return [
         f"All else as it is, {column} makes the largest difference: {words}, {category} is {gap}"
-        f" percentage points {'rarer' if mean < 0.0 else 'more frequent'}."
+        f" {told}."
     ]
 
 
@@ -289,11 +306,18 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
         for k, category in enumerate(run.coords["stick"].tolist())
         for t, name in enumerate(names)
     ]
+    if data.family == "negative_binomial":
+        sizes = run.model.sizes(run.stack("hyperparameters"), data)
+        lower, middle, upper = np.quantile(sizes, [0.05, 0.5, 0.95]).tolist()
+        told = Interval(middle, lower, upper, ".3g")
+        rows.append((str(data.categories[0]), "size: the variance is mean + mean^2 / size", told))
+    scale = "log means" if data.is_events else (
+        "log odds of each category among those after it in the order"
+    )  # fmt: skip
     return [
         Section(
             "Standard deviations of groups and curves",
-            "On the scale of log odds of each category among those after it in the order [90 %"
-            " interval].",
+            f"On the scale of {scale} [90 % interval].",
             head=("category", "term", "sd"), rows=rows,
         )
     ]  # fmt: skip

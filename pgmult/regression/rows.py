@@ -261,6 +261,7 @@ def _additive(
         return AdditiveRows(
             counts[first], design.take(first), np.zeros(1, dtype=np.int64),
             np.asarray(categories), family, each,
+            entries=np.column_stack([cells, times])[times > 0],
         )  # fmt: skip
     counts = counts * times[:, None]
     if order is None:
@@ -317,8 +318,8 @@ def _counts(
     return known.names.tolist(), (codes[:, None] == np.arange(len(known))).astype(np.int64)
 
 
-def outcomes_of(formula: str, table: Any, categories: Sequence[str] | NDArray[np.str_]) -> IntArray:
-    """Counts of given classes in the rows of a table, ``(num_rows, num_classes)``.
+def outcomes_of(data: AdditiveRows, table: Any) -> IntArray:
+    """Counts of the data's classes in the rows of a table, ``(num_rows, num_classes)``; or events.
 
     Raises
     ------
@@ -330,8 +331,9 @@ def outcomes_of(formula: str, table: Any, categories: Sequence[str] | NDArray[np
         raise ValueError("held_out must have columns, got none")
     num_rows = len(next(iter(columns.values())).values)
     with under_name("held_out: the left-hand side", of="the left-hand side"):
-        found, counts = _counts(parse(formula), columns, num_rows)
-    places = find_labels(categories, found, "held_out", what="outcomes of")
-    out = np.zeros((num_rows, len(categories)), dtype=np.int64)
+        read = _events if data.is_events else _counts
+        found, counts = read(parse(str(data.design.formula)), columns, num_rows)
+    places = find_labels(data.categories, found, "held_out", what="outcomes of")
+    out = np.zeros((num_rows, data.num_categories), dtype=np.int64)
     out[:, places] = counts
     return out

@@ -6,7 +6,8 @@ compares counts in parts of the data with counts that the model makes there: a m
 leave something out makes too little difference between the parts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -22,14 +23,15 @@ from pgmult.core.labels import Levels
 from pgmult.core.reports import Report, Section
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table, Tabled
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
-from pgmult.formulas.design import table_of
-from pgmult.regression.answers import Means, data_of_run
-from pgmult.regression.models.additive import AdditiveRows
+from pgmult.formulas.design import Design, table_of
+from pgmult.regression.answers import Means, chosen, data_of_run
+from pgmult.regression.models.additive import AdditiveRows, rough_size
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
+from pgmult.variational.sites import CountSite
 
 _BINS = 4  # of numbers
 _MOST_COLUMNS = 8  # whose pairs are looked at, too
@@ -45,8 +47,8 @@ class LeaveOneOut(Tabled):
 
     Attributes
     ----------
-    cells, categories : int arrays, ``(num_kinds,)``
-        Respondents of one cell and category are told alike.
+    cells, outcomes : int arrays, ``(num_kinds,)``
+        Respondents of one cell and category, or number of events, are told alike.
     counts : int array, ``(num_kinds,)``
         How many they are.
     log_p : array, ``(num_kinds,)``
@@ -60,7 +62,7 @@ class LeaveOneOut(Tabled):
     """
 
     cells: IntArray
-    categories: IntArray
+    outcomes: IntArray
     counts: IntArray
     log_p: FloatArray
     fitted: FloatArray
@@ -132,25 +134,54 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     LeaveOneOut
         Of single respondents, not of cells: the log score of Vehtari, Gelman and Gabry (2017).
     """
-    data_of_run(run, of_categories=True)
+    data_of_run(run)
     used = as_positive_int(max_draws, "max_draws")
     used = max(used - used % run.num_chains, 1)
     means = Means.of(run, None, None, None, False, used, 0)
-    return left_out(run, means.data, means.each({}))
-
-
-def left_out(run: Posterior, data: AdditiveRows, draws: Iterator[FloatArray]) -> LeaveOneOut:
-    """The same of probabilities of the cells in each draw."""
-    cells, categories = np.nonzero(data.counts)
-    log_p = np.array([np.log(np.maximum(probs[cells, categories], 1e-300)) for probs in draws])
+    kinds = _Kinds.of(means.data, means.data.counts, means.data.respondents)
+    log_p = _log_probabilities(means, kinds)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
-    found = leave_one_out(log_p.reshape(chains, -1, len(cells)))
+    found = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
+    return LeaveOneOut(*kinds, found.log_p, _mean_of_logs(log_p), found.k, found.by_chain)
+
+
+class _Kinds(NamedTuple):
+    """Respondents of one cell and outcome, who are told alike, and how many they are."""
+
+    cells: IntArray
+    outcomes: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, data: AdditiveRows, counts: IntArray, times: FloatArray) -> "_Kinds":
+        """Of counts of categories; or of events, one number for so many respondents a row."""
+        if data.is_events:
+            return cls(np.arange(len(counts)), counts[:, 0], times.astype(np.int64))
+        cells, categories = np.nonzero(counts)
+        return cls(cells, categories, counts[cells, categories])
+
+
+def _log_probabilities(means: Means, kinds: _Kinds) -> FloatArray:
+    """Of each kind's outcome in each draw."""
+    cells, outcomes, _ = kinds
+    if not means.data.is_events:
+        found = [np.maximum(probs[cells, outcomes], 1e-300) for probs in means.each({})]
+        return np.log(found)
+    y = outcomes.astype(np.float64)
+    draws = zip(_sizes(means), means.each({}), strict=True)
+    return np.array([CountSite(y, size).value(np.log(rates[cells, 0])) for size, rates in draws])
+
+
+def _sizes(means: Means) -> list[float]:
+    """Of negative binomial counts in each draw, or infinite."""
+    hyper = chosen(means.run.stack("hyperparameters"), means.max_draws)
+    return list(means.run.model.sizes(hyper, means.data).tolist())
+
+
+def _mean_of_logs(log_p: FloatArray) -> FloatArray:
+    """Logs of mean probabilities over draws."""
     top = log_p.max(axis=0)
-    fitted = top + np.log(np.mean(np.exp(log_p - top), axis=0))
-    return LeaveOneOut(
-        cells, categories, data.counts[cells, categories], found.log_p, fitted, found.k,
-        found.by_chain,
-    )  # fmt: skip
+    return np.asarray(top + np.log(np.mean(np.exp(log_p - top), axis=0)))
 
 
 def compare(
@@ -183,7 +214,7 @@ def compare(
     ValueError
         If a column is missing, or the runs are of other respondents.
     """
-    first = data_of_run(run, of_categories=True)
+    first = data_of_run(run)
     called = as_strings(names, "names")
     if len(called) != 2:
         raise ValueError(f"names must be two, got {len(called)}")
@@ -202,14 +233,17 @@ def compare(
     if held_out is not None:
         return _two(called, [_scored(one, held_out, max_draws) for one, _ in both], _HELD_OUT)
     kinds = [_kinds_in_turn(data) for _, data in both]
-    ours, theirs = (kind % first.num_categories for kind in kinds)
+    ours, theirs = (
+        data.counts[kind, 0] if data.is_events else kind % data.num_categories
+        for (_, data), kind in zip(both, kinds, strict=True)
+    )
     if not np.array_equal(ours, theirs):
         raise ValueError("other must be a run of the same rows as run (or give rows held out)")
     scores = []
     for (one, data), kind in zip(both, kinds, strict=True):
         found = loo(one, max_draws=max_draws)
-        place = np.full(data.counts.size, -1)
-        place[found.cells * data.num_categories + found.categories] = np.arange(len(found.counts))
+        place, num = np.full(data.counts.size, -1), data.num_categories
+        place[found.cells * num + found.outcomes % num] = np.arange(len(found.counts))
         scores.append(found.score(place[kind]))
     return _two(called, scores, _HOW)
 
@@ -223,11 +257,14 @@ def _two(names: Sequence[str], scores: Sequence[Score], how: str) -> Report:
     return Report(" and ".join(names), [f"{told[0].upper()}{told[1:]}"], [section])
 
 
-_ADVICE = {"overall shares": "report the shares of all respondents"}
+_ADVICE = {
+    "overall shares": "report the shares of all respondents",
+    "the overall mean": "report the mean of all respondents",
+}
 
 
 def _kinds_in_turn(data: AdditiveRows) -> IntArray:
-    """Cell and category of each respondent, as one number, in the order of the table."""
+    """Cell and category of each respondent, as one number, in the order of the table; or cell."""
     if data.entries is None:
         raise ValueError("run must be of rows of a table, by formula (or give rows held out)")
     return np.repeat(data.entries[:, 0], data.entries[:, 1])
@@ -237,44 +274,80 @@ def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
     """Log probabilities of respondents, of the run itself or held out."""
     if held_out is None:
         return loo(run, max_draws=max_draws).score()
-    data = data_of_run(run, of_categories=True)
-    counts = outcomes_of(str(data.design.formula), held_out, data.categories)
+    data = data_of_run(run)
+    counts = outcomes_of(data, held_out)
     means = Means.of(run, held_out, None, None, True, max_draws, 0, "held_out")
-    mean = means.mean()
-    rows, categories = np.nonzero(counts)
-    each = np.repeat(np.arange(len(rows)), counts[rows, categories])
-    log_p = np.log(np.maximum(mean[rows, categories], 1e-300))
+    kinds = _Kinds.of(data, counts, np.ones(len(counts)))
+    return _score(_mean_of_logs(_log_probabilities(means, kinds)), kinds.counts)
+
+
+def _score(log_p: FloatArray, counts: IntArray) -> Score:
+    """Of so many respondents of each kind."""
+    each = np.repeat(np.arange(len(counts)), counts)
     return Score(log_p[each], np.ones(len(each), dtype=np.int64))
 
 
 def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
-    """Shares of all respondents, and of those of a label, without the one who is told."""
+    """Shares of all respondents, and of those of a label, without the one who is told; or means."""
     counts, given = data.counts, table_of(data.design)
     names = [name for name, column in given.items() if np.asarray(column).dtype.kind != "f"]
-    codes = {"overall shares": np.zeros(len(counts), dtype=np.int64)}
+    all_of, by = ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
+    codes = {all_of: np.zeros(len(counts), dtype=np.int64)}
     known = {}
     for name in names[:_MOST_RIVALS]:
-        known[name], codes[f"shares by {name}"] = Levels.of({name: given[name]})
-    new, own, seen = counts, codes, 1.0
+        known[name], codes[f"{by} by {name}"] = Levels.of({name: given[name]})
+    new, own, seen, design = counts, codes, 1.0, data.design
+    times = data.respondents
     if held_out is not None:
-        new, seen = outcomes_of(str(data.design.formula), held_out, data.categories), 0.0
-        columns = as_mapping(held_out, None)
-        own = {"overall shares": np.zeros(len(new), dtype=np.int64)}
+        new, seen = outcomes_of(data, held_out), 0.0
+        columns, times = as_mapping(held_out, None), np.ones(len(new))
+        design = data.design.like(columns, new_levels=True)
+        own = {all_of: np.zeros(len(new), dtype=np.int64)}
         for name, levels in known.items():
             cells = cells_of_rows(columns, name, len(new)).values
-            own[f"shares by {name}"] = np.maximum(levels.find([cells], new_levels=True), -1)
-    rows, categories = np.nonzero(new)
-    each = np.repeat(np.arange(len(rows)), new[rows, categories])
+            own[f"{by} by {name}"] = np.maximum(levels.find([cells], new_levels=True), -1)
+    kinds = _Kinds.of(data, new, times)
+    rows, categories, counted = kinds
     found = {}
     for name, code in codes.items():
-        sums = _parts(code) @ counts
         at = own[name][rows]
+        if data.is_events:
+            log_p = _by_means(data, code, kinds, at, _exposures(design), seen)
+            found[name] = _score(log_p, counted)
+            continue
+        sums = _parts(code) @ counts
         sums = np.vstack([sums, np.zeros_like(sums[:1])])  # a label that is new: code -1
         above = sums[at, categories] - seen + _LEAST
         below = sums[at].sum(axis=1) - seen + _LEAST * counts.shape[1]
-        log_p = np.log(above / below)
-        found[name] = Score(log_p[each], np.ones(len(each), dtype=np.int64))
+        found[name] = _score(np.log(above / below), counted)
     return found
+
+
+def _exposures(design: Design) -> FloatArray:
+    """By which mean numbers of events are multiplied: exp(offset)."""
+    return np.ones(len(design.matrix)) if design.offset is None else np.exp(design.offset)
+
+
+def _by_means(
+    data: AdditiveRows, code: IntArray, kinds: _Kinds, at: IntArray, exposed: FloatArray,
+    seen: float,
+) -> FloatArray:  # fmt: skip
+    """Log probabilities of events, their means those of the others of a part and an average one.
+
+    The outcome has the law of the model, its size told by the data.
+    """
+    y, own, times = data.counts[:, 0], _exposures(data.design), data.respondents
+    events, exposure = np.bincount(code, times * y), np.bincount(code, times * own)
+    usual = events.sum() / exposure.sum()
+    size = math.inf
+    if data.family == "negative_binomial":
+        size = rough_size(y.astype(np.float64), own * (events / exposure)[code], times)
+    events, exposure = np.append(events, 0.0), np.append(exposure, 0.0)  # a label that is new
+    more = seen * exposed[kinds.cells]
+    above = events[at] - seen * kinds.outcomes + usual * own.mean()
+    rates = exposed[kinds.cells] * above / (exposure[at] - more + own.mean())
+    site = CountSite(kinds.outcomes.astype(np.float64), size)
+    return site.value(np.log(np.maximum(rates, 1e-300)))
 
 
 def check(
@@ -307,10 +380,11 @@ def check(
     -------
     PredictiveChecks
     """
-    data, seed = data_of_run(run, of_categories=True), as_seed(random_seed)
-    counts, given = data.counts, table_of(data.design)
+    data, seed = data_of_run(run), as_seed(random_seed)
+    counts, given, times = data.counts, table_of(data.design), data.respondents
     if held_out is not None:
-        counts = outcomes_of(str(data.design.formula), held_out, data.categories)
+        counts = outcomes_of(data, held_out)
+        times = np.ones(len(counts))
         with under_name("held_out", of="covariates"):
             columns = as_mapping(held_out, None)
             given = {name: cells_of_rows(columns, name, len(counts)).values for name in given}
@@ -318,19 +392,24 @@ def check(
         run, held_out, None, None, held_out is not None, max_draws, seed, "held_out"
     )  # fmt: skip
     parts = {name: _parts_of(name, values) for name, values in given.items()}
-    splits = [
-        *_of_categories(data.categories, len(counts)),
-        *_of_columns(parts, len(data.categories)),
-    ]
+    rows, totals = np.arange(len(counts)), counts.sum(axis=1)
+    whole: list[_Split | _OfEvents] = list(_of_categories(data.categories, len(counts)))
+    if data.is_events:  # one respondent a row
+        rows, whole = np.repeat(rows, times.astype(np.int64)), list(_of_events(data.categories[0]))
+        counts, totals = counts[rows], np.ones(len(rows), dtype=np.int64)
+        parts = {name: (labels, codes[rows]) for name, (labels, codes) in parts.items()}
+    splits = [*whole, *_of_columns(parts, len(data.categories))]
     if by is not None:
-        splits = list(_shares_by(as_choice(by, "by", parts), *parts[by], data.categories))
+        as_choice(by, "by", parts)
+        each = _means_by if data.is_events else _shares_by
+        splits = list(each(by, *parts[by], data.categories))
     elif held_out is not None:
-        splits += _of_predictions(data.categories, means.mean())
+        splits += _of_predictions(data.categories, means.mean()[rows])
     rng = np.random.default_rng(seed)
-    totals, found = counts.sum(axis=1), []
-    for probs in means.each({}):
-        made = rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
-        expected = totals[:, None] * probs
+    found = []
+    for probs, size in zip(means.each({}), _sizes(means), strict=True):
+        made = data.made(rng, probs[rows], totals, size)
+        expected = totals[:, None] * probs[rows]
         found.append([split.of(counts, made, expected) for split in splits])
     names, advice = [split.name for split in splits], [split.advice for split in splits]
     seen, drawn = np.array(found).transpose(2, 1, 0)
@@ -371,6 +450,48 @@ class _Split(NamedTuple):
         return float(np.sum((seen - mean) ** 2 / scale)), float(np.sum((drawn - mean) ** 2 / scale))
 
 
+class _OfEvents(NamedTuple):
+    """A statistic of numbers of events."""
+
+    name: str
+    statistic: Callable[[IntArray], Any]
+    advice: tuple[str, str]
+
+    def of(self, counts: IntArray, made: IntArray, expected: FloatArray) -> tuple[float, float]:
+        """Of numbers of events, and of those that the model makes."""
+        return float(self.statistic(counts)), float(self.statistic(made))
+
+
+def _of_events(name: str) -> Iterator[_OfEvents]:
+    """Their mean, how they spread, how many are 0 and the largest."""
+    statistics: dict[str, tuple[Callable[[IntArray], Any], str, str]] = {
+        f"mean {name}": (np.mean, "There are more events than the model makes.", "fewer events"),
+        "variance over mean": (
+            lambda y: np.var(y) / max(float(np.mean(y)), 1e-300),
+            'Numbers spread more than the model makes them (family="negative_binomial" lets them).',
+            "less spread",
+        ),
+        "share of 0": (lambda y: np.mean(y == 0), "There are more zeros.", "fewer zeros"),
+        f"largest {name}": (np.max, "The largest number is larger.", "a smaller largest number"),
+    }
+    for told, (statistic, more, fewer) in statistics.items():
+        yield _OfEvents(told, statistic, (more, f"The data have {fewer} than the model makes."))
+
+
+def _means_by(
+    by: str, labels: Sequence[str], codes: IntArray, categories: NDArray[np.str_]
+) -> Iterator[_OfEvents]:
+    """The mean in each part."""
+
+    def mean_of(own: BoolArray) -> Callable[[IntArray], Any]:
+        return lambda y: np.mean(y[own])
+
+    for part, label in enumerate(labels):
+        where = f"mean {categories[0]} where {by} is {label}"
+        advice = f"The {where} is larger than the model has it.", f"The {where} is smaller."
+        yield _OfEvents(where, mean_of(codes == part), advice)
+
+
 def _of_categories(categories: NDArray[np.str_], size: int) -> Iterator[_Split]:
     """The share of each category."""
     for name, one in zip(categories, np.eye(len(categories)), strict=True):
@@ -394,7 +515,7 @@ def _of_columns(
     parts: Mapping[str, tuple[list[str], IntArray]], num_categories: int
 ) -> Iterator[_Split]:
     """Distances in the parts of each column, and of each pair."""
-    names = list(parts)
+    names, what = list(parts), "Shares" if num_categories > 1 else "Means"
     pairs = combinations(names, 2) if len(names) <= _MOST_COLUMNS else ()
     for columns in [*((name,) for name in names), *pairs]:
         codes = np.zeros(1, dtype=np.int64)
@@ -404,8 +525,8 @@ def _of_columns(
         told = " and ".join(columns)
         lets = f" ({':'.join(columns)} or (1 | {':'.join(columns)}) would let them)"
         advice = (
-            f"Shares by {told} differ more than the model has it{lets * (len(columns) > 1)}.",
-            f"Shares by {told} differ less than the model makes them.",
+            f"{what} by {told} differ more than the model has it{lets * (len(columns) > 1)}.",
+            f"{what} by {told} differ less than the model makes them.",
         )
         rows = _parts(np.unique(codes, return_inverse=True)[1])
         yield _Split(f"distance by {told}", rows, np.eye(num_categories), False, advice)
@@ -416,10 +537,10 @@ def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator
     for k, name in enumerate(categories):
         one = np.eye(len(categories))[k]
         advice = (
-            f"Predicted probabilities of {name} are not calibrated.",
-            f"Predicted probabilities of {name} are nearer to shares than chance would have it.",
+            f"Predictions of {name} are not calibrated.",
+            f"Predictions of {name} are nearer to outcomes than chance would have it.",
         )
-        sums = np.column_stack([one, 1.0 - one])
+        sums = np.column_stack([one, 1.0 - one] if len(one) > 1 else [one])
         yield _Split(f"calibration of {name}", _parts(_bins(probs[:, k])), sums, False, advice)
 
 

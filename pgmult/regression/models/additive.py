@@ -152,6 +152,37 @@ class AdditiveRows:
         own = self.counts.sum(axis=1) if self.times is None else self.times
         return np.asarray(own, dtype=np.float64)
 
+    @property
+    def is_events(self) -> bool:
+        """Whether a row is a number of events, rather than counts of categories."""
+        return self.family != "categories"
+
+    @property
+    def quantity(self) -> str:
+        """What predictors stand for, in words."""
+        return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
+
+    def made(
+        self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
+    ) -> IntArray:
+        """Counts of so many respondents of each row, or events in so many rows like it.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        probs : array, ``(num_rows, num_categories)``
+            Or mean numbers of events.
+        totals : int array, ``(num_rows,)``
+        size : float
+            Of a negative binomial; infinite of other outcomes.
+        """
+        if not self.is_events:
+            return np.asarray(rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True)))
+        rates = np.minimum(totals[:, None] * probs, math.exp(_MOST_EVENTS))
+        if not math.isinf(size):
+            rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
+        return rng.poisson(np.minimum(rates, math.exp(_MOST_EVENTS)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdditiveRegressionState:
@@ -231,7 +262,7 @@ class AdditiveRegression(Checked):
 
     def link(self, data: AdditiveRows) -> "StickBreaking | Softmax | Rates":
         """The link from psi to probabilities, its sticks in the order of the data."""
-        if data.family != "categories":
+        if data.is_events:
             return Rates()
         return (Softmax if self.effects == "softmax" else StickBreaking)(data.order)
 
@@ -290,7 +321,7 @@ class AdditiveRegression(Checked):
     ) -> AdditiveRows:
         """New counts of the same totals, with the sticks in the same order."""
         psi = self.predictors(state, data)
-        if data.family == "categories":
+        if not data.is_events:
             totals = data.counts.sum(axis=1)
             if self.effects == "softmax":
                 counts = rng.multinomial(totals, Softmax(data.order).probs(psi))
@@ -301,14 +332,17 @@ class AdditiveRegression(Checked):
         if (times % 1.0).any():
             raise ValueError("events of rows with weights that are not whole cannot be simulated")
         rows = np.repeat(np.arange(len(times)), times.astype(np.int64))
-        rates = np.exp(np.minimum(psi[rows, 0], _MOST_EVENTS))
-        if data.family == "negative_binomial":
-            size = math.exp(state.hyperparameters[0, -1])
-            rates = np.minimum(rng.gamma(size, rates / size), math.exp(_MOST_EVENTS))
+        rates = np.exp(np.minimum(psi[rows], _MOST_EVENTS))
+        ones = np.ones(len(rows), dtype=np.int64)
+        (size,) = self.sizes(state.hyperparameters[None], data).tolist()
+        counts = data.made(rng, rates, ones, size)
         return replace(
-            data, counts=rng.poisson(rates)[:, None], design=data.design.take(rows),
-            times=np.ones(len(rows)),
-        )  # fmt: skip
+            data,
+            counts=counts,
+            design=data.design.take(rows),
+            times=ones.astype(np.float64),
+            entries=None,
+        )
 
     def init(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """A draw from the approximation."""
@@ -366,12 +400,17 @@ class AdditiveRegression(Checked):
         psi = self.predictors(state, data)
         if self.effects == "softmax":
             return float(np.sum(data.counts[:, data.order] * log_softmax(psi, axis=1)))
-        if data.family == "categories":
+        if not data.is_events:
             return float(StickBreaking(data.order).log_likelihood(psi, data.counts).sum())
-        is_sized = data.family == "negative_binomial"
-        size = math.exp(state.hyperparameters[0, -1]) if is_sized else math.inf
+        (size,) = self.sizes(state.hyperparameters[None], data).tolist()
         site = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
         return float(site.value(psi[:, 0]).sum())
+
+    def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
+        """Of negative binomial counts in each of several draws; infinite of other outcomes."""
+        if data.family != "negative_binomial":
+            return np.full(len(hyperparameters), math.inf)
+        return np.exp(hyperparameters[:, 0, -1])
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Of all rows and sticks, ``(num_rows, num_sticks)``; of categories, for "softmax"."""
@@ -391,7 +430,7 @@ class AdditiveRegression(Checked):
         ValueError
             If the rows are events.
         """
-        if data.family != "categories":
+        if data.is_events:
             raise ValueError("rows must be of categories to be told one by one, got events")
         if data.counts.sum() > _MOST_RESPONDENTS:
             return ObservedRows(("cell", "category"), data.counts, {})
@@ -471,7 +510,7 @@ def _joint(data: AdditiveRows, effects: str) -> Joint | None:
     """How sticks see effects that they share."""
     if effects == "sticks":
         return None
-    if data.family != "categories":
+    if data.is_events:
         raise ValueError(f"effects must be 'sticks' for events, got {effects!r}")
     num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
     if effects == "correlated":
@@ -490,7 +529,7 @@ def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
     """Of each stick, or all, the rows that reach it and the approximation of its posterior."""
     with one_blas_thread():
         latent = _everywhere(data, model)
-        if data.family != "categories":
+        if data.is_events:
             return [_events(data, latent.family)]
         if model.effects == "softmax":
             return [_softmax(data, latent)]
@@ -515,13 +554,15 @@ def _events(data: AdditiveRows, family: Additive) -> _Block:
     for _ in range(2):
         at = family.at(found.guess.mean, found.seen).mean
         rates = np.exp(np.minimum(family.predictor(at), _MOST_EVENTS))
-        times = np.asarray(site.weights)
-        # the variance beyond that of a Poisson is rate^2 / size
-        beyond = float(times @ ((site.counts - rates) ** 2 - rates))
-        size = float(times @ rates**2) / max(beyond, 1e-2 * float(times @ rates**2))
-        site = replace(site, size=float(np.clip(size, 0.2, 100.0)))
+        site = replace(site, size=rough_size(site.counts, rates, np.asarray(site.weights)))
         found = approximate(family, site)
     return _Block(family, site, found)
+
+
+def rough_size(counts: FloatArray, rates: FloatArray, times: FloatArray) -> float:
+    """Of negative binomials of known means: their variance beyond a Poisson's is mean^2 / size."""
+    beyond, squares = float(times @ ((counts - rates) ** 2 - rates)), float(times @ rates**2)
+    return float(np.clip(squares / max(beyond, 1e-2 * squares), 0.2, 100.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

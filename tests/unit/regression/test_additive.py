@@ -165,7 +165,7 @@ def test_effects_are_averages_over_respondents(run, data):
 def test_scores_of_respondents_are_below_those_that_were_fitted(run, data):
     found = run.loo()
     assert found.counts.sum() == data.counts.sum()
-    fitted = np.log(run.predict().mean[found.cells, found.categories])
+    fitted = np.log(run.predict().mean[found.cells, found.outcomes])
     np.testing.assert_allclose(found.fitted, fitted)
     assert (found.log_p < fitted).all()
     assert found.num_parameters > 1.0

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy import linalg, sparse, stats
+from scipy import linalg, sparse, special, stats
 from scipy.special import softmax
 
 import pgmult
@@ -24,6 +24,7 @@ from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 from pgmult.regression import AdditiveRegression
 from pgmult.regression.models import additive
 from pgmult.regression.rows import rows_of
+from pgmult.regression.scores import _rivals
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 NUM = 60
@@ -355,6 +356,61 @@ def test_events_have_the_likelihood_of_their_family(monkeypatch):
             law = stats.nbinom(size, size / (size + mean))
         expected = data.respondents @ law.logpmf(data.counts[:, 0])
         assert model.log_likelihood(state, data) == pytest.approx(expected)
+
+
+def law_of_events(mean, size):
+    return stats.poisson(mean) if np.isinf(size).all() else stats.nbinom(size, size / (size + mean))
+
+
+@pytest.mark.parametrize("family", ["poisson", "negative_binomial"])
+def test_scores_and_checks_of_events(family, monkeypatch):
+    monkeypatch.setattr(additive, "approximate", rough)
+    table = TABLE | {"w": np.arange(NUM) % 3}
+    data = rows("n ~ x + (1 | g) + offset(z)", table, weights="w", family=family)
+    settings = {"draws": 10, "tune": 0, "chains": 2, "random_seed": 0, "progressbar": False}
+    run = pgmult.sample(AdditiveRegression(method="approximate"), data, **settings)
+    found, rates = run.loo(), run.predict().draws[:, :, 0]
+    sizes = run.model.sizes(run.stack("hyperparameters"), data)
+    assert bool(np.isinf(sizes).all()) == (family == "poisson")
+    log_p = law_of_events(rates, sizes[:, None]).logpmf(data.counts[:, 0])
+    np.testing.assert_array_equal(found.outcomes, data.counts[:, 0])
+    np.testing.assert_allclose(found.fitted, special.logsumexp(log_p, axis=0) - np.log(len(log_p)))
+    assert found.counts.sum() == np.sum(table["w"])
+    # a table of those respondents that were told: the same rows, held out
+    each = {name: np.repeat(column, table["w"]) for name, column in TABLE.items()}
+    told = run.compare(held_out=each)
+    assert told.levels[0] == pytest.approx(found.counts @ found.fitted / found.counts.sum())
+    assert run.compare().names[:2] == ("this model", "the overall mean")
+    assert "as well as the second: +0.0000" in str(run.compare(run))
+    checked, y = run.check(), np.repeat(data.counts[:, 0], data.respondents.astype(int))
+    assert checked.statistics[:3] == ("mean n", "variance over mean", "share of 0")
+    np.testing.assert_allclose(checked.observed[0, :2], [y.mean(), y.var() / y.mean()])
+    assert (np.quantile(checked.replicated[:, 0], [0, 1]) > 0.0).all()
+    by = run.check(by="g")
+    at = np.repeat(np.asarray(designs.table_of(data.design)["g"]), data.respondents.astype(int))
+    known = {f"mean n where g is {g}": y[at == g].mean() for g in np.unique(at)}
+    assert dict(zip(by.statistics, by.observed[0], strict=True)) == pytest.approx(known)
+    assert "Means by g" in str(run.report())
+
+
+def test_means_of_the_others_are_the_rivals_of_events():
+    table = {"n": [2, 0, 5], "g": ["a", "a", "b"], "z": [0.0, 1.0, 0.5]}
+    data = rows("n ~ 1 + offset(z) + (1 | g)", table, family="poisson")
+    found = _rivals(data, None)
+    exposed = np.exp(table["z"])
+    usual, mean = 7.0 / exposed.sum(), exposed.mean()
+    for name, others in (
+        ("the overall mean", [(1, 2), (0, 2), (0, 1)]),
+        ("means by g", [(1,), (0,), ()]),
+    ):
+        expected = [
+            stats.poisson(
+                exposed[i] * (sum(table["n"][j] for j in own) + usual * mean)
+                / (sum(exposed[j] for j in own) + mean)
+            ).logpmf(table["n"][i])
+            for i, own in enumerate(others)
+        ]  # fmt: skip
+        assert sorted(found[name].by_unit) == pytest.approx(sorted(expected))
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
