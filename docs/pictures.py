@@ -155,26 +155,22 @@ def survey():
 
 
 def stability():
-    """How far words of topics are from chain to chain."""
+    """How probably another chain finds each topic."""
     run = pgmult.sample(
         CorrelatedTopics(12), state_of_the_union(), draws=100, tune=150, chains=4, random_seed=1,
         progressbar=False,
     )  # fmt: skip
-    found = run.stability().table().columns
-    verdicts = ("stable", "varies", "one chain only")
-    order = sorted(range(len(found["topic"])), key=lambda k: verdicts.index(found["verdict"][k]))
+    found = run.stability()
+    again = found.found_again
+    order = np.argsort(-again, kind="stable")
     figure = new_figure(9.0, 3.8)
     axes = figure.subplots()
-    for verdict, colour in zip(verdicts, ("#2a6f97", "#e09f3e", "#bc4b51"), strict=True):
-        own = [(place, k) for place, k in enumerate(order) if found["verdict"][k] == verdict]
-        chains = [found["chains"][k] for _, k in own]
-        axes.barh([place for place, _ in own], chains, color=colour, label=verdict)
-    axes.set_yticks(range(len(order)), [found["words"][k] for k in order], fontsize=9)
+    colours = np.where(again < 0.5, "#bc4b51", np.where(again < 0.9, "#e09f3e", "#2a6f97"))
+    axes.barh(range(len(order)), 100 * again[order], color=colours[order])
+    axes.set_yticks(range(len(order)), [found.names[k] for k in order], fontsize=9)
     axes.invert_yaxis()
-    axes.set_xticks(range(5))
-    axes.set_xlim(0, 5.6)
-    axes.set_xlabel("chains that found the topic, of four")
-    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("probability that one more chain finds the topic, %")
     save(figure, "stability")
 
 

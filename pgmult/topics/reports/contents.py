@@ -268,10 +268,12 @@ def _agreement_in_words(stability: TopicStability) -> str:
     text = f"{stability.headline[0].upper()}{stability.headline[1:]}"
     if len(stability.matches.order) == 1:
         return f"{text}: sample several chains to see which topics are found again."
-    if stability.given_one_mode or stability.matches.by_all.all():
-        return f"{text} ({stability.breakdown})."
+    if stability.given_one_mode:
+        return f"{text}."
+    if stability.matches.by_all.all():
+        return f"{text}; {stability.breakdown}."
     return (
-        f"{text} ({stability.breakdown}). The others belong to modes that chains do not leave: more"
+        f"{text}; {stability.breakdown}. The others belong to modes that chains do not leave: more"
         ' chains tell how often each is found, and starts="shared" reads one mode.'
     )
 
@@ -315,18 +317,19 @@ def _mixing(posterior: Posterior) -> str:
         return f"{posterior.num_draws} draws a chain are too few to rely on: draw more."
     worst, fewest = _within(posterior)["log likelihood"]
     moved = _drift(posterior)
-    if worst > DRIFT_R_HAT and (moved is None or moved > _STILL):
-        much = "" if moved is None else f", by {moved:.3f} nats a word from half to half"
+    if worst > DRIFT_R_HAT and moved is not None and moved > _STILL:
         return (
-            f"A chain's log likelihood is still rising or falling{much}: its topics are still"
-            " forming, and more tuning will change them."
+            f"A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
+            " half: its topics are still forming. Tune until it stops; beyond that longer chains"
+            " find no other topics."
         )
     if worst > SLOW_R_HAT or fewest < 10:
         settled = ""
         if moved is not None:
             settled = (
-                f", though it has settled: its log likelihood moves by {moved:.3f} nats a word from"
-                " half to half, and longer chains would find the same topics"
+                ", though it has settled: its log likelihood rises by no more than"
+                f" {max(moved, 0.0):.3f} nats a word from half to half, and longer chains would"
+                " find the same topics"
             )
         return (
             f"Intervals are rough: a chain is worth as few as {fewest:.0f} independent draws of"
@@ -336,7 +339,7 @@ def _mixing(posterior: Posterior) -> str:
 
 
 def _drift(posterior: Posterior) -> float | None:
-    """How far a chain's log likelihood moves between its halves, nats a word, at most."""
+    """How far a chain's log likelihood rises between its halves, nats a word, at most."""
     try:
         number = posterior.data.num_tokens
     except (AttributeError, ValueError):
@@ -344,7 +347,7 @@ def _drift(posterior: Posterior) -> float | None:
     values = np.asarray(posterior.sample_stats["log_likelihood"])
     half = values.shape[1] // 2
     moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
-    return float(np.abs(moved).max() / max(number, 1))
+    return float(moved.max() / max(number, 1))
 
 
 def _findings(posterior: Posterior, stability: TopicStability) -> list[str]:

@@ -21,10 +21,11 @@ from pgmult.topics.summaries.correlations import TopicCorrelations, strongest_pa
 from pgmult.topics.summaries.documents import TopDocument
 from pgmult.topics.summaries.effects import Effects, sentence_case
 from pgmult.topics.summaries.quotes import Quotes
-from pgmult.topics.summaries.stability import STEADY
+from pgmult.topics.summaries.stability import LIKELY
 from pgmult.topics.summaries.words import SCORES, TopWord
 
 _RATIO_LIMIT = 5.0  # of a logarithm to base 2: beyond it ratios are drawn at the edge
+_FEW_WORDS = 3  # of a topic that another chain is not likely to find
 _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 
 
@@ -64,8 +65,12 @@ def _columns(found: Contents) -> list[Column]:
     if chains > 1:
         columns += [
             Column("chains", found.stability.chains, "chains"),
-            Column("verdict", found.stability.verdicts),
             Column("apart", found.stability.mean_distance, "apart", number(2)),
+        ]
+    if not np.isnan(found.stability.found_again).any():
+        again = found.stability.found_again
+        columns += [
+            Column("again", again, "again, %", [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)])
         ]
     if found.coherence is not None:
         columns.append(Column("npmi", found.coherence, "NPMI", number(2)))
@@ -99,8 +104,10 @@ def _topics_text(found: Contents, table: Table, width: int) -> str:
     starts = ["  ".join(row) + " " for row in zip(*padded, strict=True)]
     lines = [*textwrap.wrap(_legend(found), width), "", f"{starts[0]} words by {found.by}"]
     for k, start in enumerate(starts[1:]):
-        lines += wrapped_pieces(start, [word.word for word in found.words[k]], width)
-        if found.documents:
+        words = [word.word for word in found.words[k]]
+        shown = words if found.stability.is_likely[k] else words[:_FEW_WORDS]
+        lines += wrapped_pieces(start, shown, width)
+        if found.documents and found.stability.is_likely[k]:
             lines.append(f"{' ' * len(start)} in {_share_text(found.documents[k][0])}")
             for document in found.documents[k][1:]:
                 if len(lines[-1]) + 2 + len(_share_text(document)) <= width:
@@ -114,6 +121,8 @@ def _legend(found: Contents) -> str:
         "share: of all words, posterior mean ± sd": found.shares is not None,
         "chains: how many found it; apart: mean distance to theirs, 0 the same, 1 no word in"
         " common": len(found.stability.matches.order) > 1,
+        "again: how probably one more chain finds it, three words where less than"
+        f" {100 * LIKELY:.0f} %": not np.isnan(found.stability.found_again).any(),
         "NPMI: do its words share documents, 0 by chance, 1 always": found.coherence is not None,
         "in: where it is largest, its share there [90 % interval]": bool(found.documents),
     }
@@ -125,9 +134,9 @@ def _topics_note(found: Contents) -> str:
     note = "Largest first: share of all words, posterior mean ± standard deviation"
     if chains > 1:
         note += (
-            f"; how many of the {chains} chains found it, and how far theirs is on average (total"
-            " variation: 0 the same, 1 no word in common); a topic is stable if all chains have it"
-            f" at most {STEADY:g} apart"
+            f"; how many of the {chains} chains found it, how far theirs is on average (total"
+            " variation: 0 the same, 1 no word in common), and how probably one more chain would"
+            f" find it (greyed below {100 * LIKELY:.0f} %)"
         )
     note += (
         "; the words that score highest, ± posterior standard deviation within chain"
@@ -150,10 +159,6 @@ def _topics_html(found: Contents) -> Markup:
     columns = [column for column in _columns(found) if column.head]
     columns.append(Column("exclusivity", found.exclusivity, "exclusivity", number(2)))
     told = [column.cells for column in columns]
-    if len(found.stability.matches.order) > 1:
-        place = [column.name for column in columns].index("chains")
-        pairs = zip(told[place], found.stability.verdicts, strict=True)
-        told[place] = [v if v == "one chain only" else f"{count}, {v}" for count, v in pairs]
     frex = found.rankings["frex"].top(len(found.words[0])) if found.rankings else None
     rows = []
     for k, name in enumerate(found.names):
@@ -172,7 +177,8 @@ def _topics_html(found: Contents) -> Markup:
         number_of = found.topics[k] if frex is None else button
         rows.append(
             tag("tr", tag("th", number_of, scope="row"), cells, tag("td", words, class_="ranked"),
-                None if frex is None else tag("td", exclusive, class_="frex"), data_t=k, title=name)
+                None if frex is None else tag("td", exclusive, class_="frex"), data_t=k, title=name,
+                class_=None if found.stability.is_likely[k] else "faint")
         )  # fmt: skip
     heads = [tag("th", name) for name in ("topic", *(column.head for column in columns))]
     heads.append(tag("th", f"words by {found.by}", id="score"))
@@ -437,9 +443,10 @@ def one_topic(found: Contents, k: int) -> tuple[str, list[Section]]:
     facts = [] if found.shares is None else [f"{100 * found.shares[k]:.1f} % of all words"]
     chains = len(found.stability.matches.order)
     if chains > 1:
-        facts.append(
-            f"{found.stability.verdicts[k]}, {found.stability.chains[k]} of {chains} chains"
-        )
+        facts.append(f"{found.stability.chains[k]} of {chains} chains")
+        again = found.stability.found_again[k]
+        if not np.isnan(again):
+            facts.append(f"found again with probability {again:.2f}")
     if found.coherence is not None:
         facts.append(f"NPMI {found.coherence[k]:.2f}")
     facts.append(f"exclusivity {found.exclusivity[k]:.2f} of {COHERENCE_WORDS}")

@@ -1,11 +1,19 @@
-"""Which topics were found by every chain, and which by one chain only.
+"""Which topics were found by every chain, and how probably another chain would find each.
 
 The posterior of a topic model has many modes, and chains with different starts stay in different
 ones. Most topics of one mode occur in the others as well. Convergence is therefore judged topic by
 topic rather than by the log likelihood. Each topic of the best chain is matched to those of the
-other chains. A topic is *stable* if all chains have it at a total variation distance of at most
-0.3; it *varies* if the distance is up to 0.5, or if some chains do not have it; it is of *one chain
-only* if no other chain has it. More draws do not change this; more chains give more evidence.
+other chains, and counts as found there at a total variation distance of at most 0.5. More draws do
+not change this; more chains give more evidence.
+
+What a reader wants to know is whether *another* run would find the topic. With d its mean distance
+to the counterparts in the C - 1 other chains, none counting as more than 0.7, the probability that
+one more chain has it is::
+
+    logit p = 7.9 - 15.4 d + (6.4 d - 3.0) / (C - 1)
+
+by a regression on runs of several corpora, of which each was told well by those of the others
+(``tests/benchmarks/stability.py``).
 
 Chains that were started from one shared state agree by construction; the headline says so, and only
 drift within that mode can be seen.
@@ -14,8 +22,8 @@ drift within that mode can be seen.
 >>> first = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
 >>> draws = {"topics": np.stack([first, first[::-1]])[:, None]}
 >>> found = topic_stability(draws)
->>> found.headline, found.verdicts
-('2 of 2 topics were found by both chains', ['stable', 'stable'])
+>>> found.headline, found.found_again.round(2).tolist()
+('2 of 2 topics were found by both chains', [0.99, 0.99])
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +31,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from pgmult.core.figures.forest import Forest
 from pgmult.core.tabled import Column, Table, Tabled, percent
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
@@ -39,9 +48,14 @@ from pgmult.topics.draws import (
 )
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
-STEADY = 0.3
-"""Counterparts at most this far apart, in total variation, count as the same topic."""
+LIKELY = 0.5
+"""Topics that another chain finds with less probability are not shown in full."""
 
+_ODDS = np.array([[7.9, -3.0], [-15.4, 6.4]])  # of 1 and d, times 1 and 1 / (C - 1)
+FAR = 0.7
+"""Topics at this distance or beyond have nothing to do with each other."""
+
+_SURE = 0.9
 _WORDS = 4  # that name a topic in the table
 
 
@@ -86,12 +100,22 @@ class TopicStability(Tabled):
         return np.asarray(_others(self.matches).max(axis=0))
 
     @property
-    def verdicts(self) -> list[str]:
-        """For each topic *stable*, *varies* or *one chain only*."""
-        alone = self.chains == 1
-        steady = (self.matches.distance <= STEADY).all(axis=0)
-        words = np.where(alone, "one chain only", np.where(steady, "stable", "varies"))
-        return [str(word) for word in words]
+    def found_again(self) -> FloatArray:
+        """How probably one more chain, from a start of its own, has each topic, ``(topic,)``.
+
+        Calibrated on corpora of several kinds (docs, *What can I trust?*); nan where nothing is
+        known of it, with one chain or one shared start.
+        """
+        if len(self.matches.order) == 1 or self.given_one_mode:
+            return np.full(len(self.names), np.nan)
+        level, slope = _ODDS @ [1.0, 1.0 / (len(self.matches.order) - 1)]
+        near = np.minimum(_others(self.matches), FAR).mean(axis=0)
+        return np.asarray(expit(level + slope * near))
+
+    @property
+    def is_likely(self) -> BoolArray:
+        """Whether more than an accident may be said of each topic, ``(topic,)``."""
+        return ~(self.found_again < LIKELY)
 
     @property
     def headline(self) -> str:
@@ -101,10 +125,14 @@ class TopicStability(Tabled):
 
     @property
     def breakdown(self) -> str:
-        """How many topics have each verdict, such as "11 stable, 5 vary, 4 in one chain only"."""
-        found = self.verdicts
-        names = {"stable": "stable", "varies": "vary", "one chain only": "in one chain only"}
-        return ", ".join(f"{found.count(k)} {words}" for k, words in names.items() if k in found)
+        """How many topics one more chain is expected to find; empty where nothing is known."""
+        again = self.found_again
+        if np.isnan(again).any():
+            return ""
+        return (
+            f"one more chain would find about {again.sum():.0f} of them, {(again >= _SURE).sum()}"
+            f" with a probability of {100 * _SURE:.0f} % or more"
+        )
 
     def take(self, topics: IntArray) -> "TopicStability":
         """The same of some topics, in another order."""
@@ -136,10 +164,11 @@ class TopicStability(Tabled):
             told = [f"{100 * x:.0f} %" for x in self.support[order]]
             columns.append(Column("support", self.support[order], "support", told))
         columns += [
-            Column("verdict", [self.verdicts[k] for k in order], "verdict"),
+            Column("again", self.found_again[order], "found again", _told),
             Column("words", [self.names[k] for k in order], "words"),
         ]
-        head = f"{self.headline} ({self.breakdown}); those of chain {self.matches.reference}:"
+        more = f" ({self.breakdown})" if self.breakdown else ""
+        head = f"{self.headline}{more}; those of chain {self.matches.reference}:"
         return Table(head, columns)
 
     def figure(self, names: Sequence[str] | None = None) -> Forest:
@@ -154,22 +183,23 @@ class TopicStability(Tabled):
             names = [f"{k} {words}" for k, words in enumerate(self.names)]
         order = np.argsort(self.mean_distance, kind="stable")
         others = _others(self.matches)[:, order]
-        verdicts = [self.verdicts[k] for k in order]
-        limit = self.matches.limit
-        colours = np.array([_COLOURS[verdict] for verdict in verdicts])
+        again, limit = self.found_again[order], self.matches.limit
+        kinds = np.where(np.isnan(again), 0, (again < _SURE).astype(int) + (again < LIKELY))
+        colours = np.array(_COLOURS)[kinds]
+        sayings = (f"{100 * _SURE:.0f} % or more", "in between", f"below {100 * LIKELY:.0f} %")
         return Forest(
             labels=[names[k] for k in order], mean=others, lower=others, upper=others,
             colours=np.broadcast_to(colours, others.shape), line=limit, span=(0.0, 1.0),
             legend={
-                colour: f"{verdict} ({verdicts.count(verdict)})"
-                for verdict, colour in _COLOURS.items() if verdict in verdicts
+                _COLOURS[kind]: f"found again: {sayings[kind]} ({(kinds == kind).sum()})"
+                for kind in np.unique(kinds) if not np.isnan(again).any()
             },
             ticks=[(t, f"{t:g}") for t in (0.0, 0.5, 1.0)], name="topic",
             x_label="total variation distance to the other chains",
             caption=f"{self.headline[:1].upper()}{self.headline[1:]}. Each point is another chain's"
             " counterpart of a topic: its total variation distance, 0 the same, 1 no word in"
             f" common. Beyond {limit:g} (the line) there is none.",
-            cells=[Column("", verdicts, " ")],
+            cells=[Column("", [_told(p) for p in again], "again")],
             told=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
             keys=order.tolist(),
         )  # fmt: skip
@@ -179,7 +209,14 @@ class TopicStability(Tabled):
         return self.figure().plot(axes)
 
 
-_COLOURS = {"stable": 0, "varies": 4, "one chain only": 1}
+_COLOURS = (0, 4, 1)
+
+
+def _told(probability: float) -> str:
+    """In percent, never as certain."""
+    if np.isnan(probability):
+        return ""
+    return f"{min(max(100.0 * probability, 1.0), 99.0):.0f} %"
 
 
 def _others(matches: LabelMatches) -> FloatArray:

@@ -92,12 +92,12 @@ def test_unmatched_chains_would_mix_the_topics(rng, data):
 def test_a_topic_that_groups_word_crosswise_is_not_the_same(rng, data):
     """Chains that agree on the words of all, and not on what party R says in which topic."""
     posterior = posterior_of(rng, data)
-    assert topic_stability(posterior).verdicts == ["stable", "stable"]
+    assert (topic_stability(posterior).found_again > 0.9).all()
     posterior["group_topics"][1, :, 1] = posterior["group_topics"][1, :, 1, ::-1].copy()
     mixed = match_topics({"topics": posterior["topics"]})
     assert mixed.by_all.all(), "by the words of all groups there is nothing to see"
     assert (match_topics(posterior).distance[1] > 0.5).all()
-    assert topic_stability(posterior).verdicts == ["one chain only"] * 2
+    assert not topic_stability(posterior).is_likely.any()
     assert not posterior.label_matches()["topic"].by_all.any(), "so that sampling warns of it"
 
 

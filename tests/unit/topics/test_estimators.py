@@ -152,7 +152,7 @@ def test_chains_are_matched_before_they_are_averaged(data):
     np.testing.assert_array_equal(estimator.topic_order_, expected)
     matched = [chain[list(p)] for chain, p in zip(means, expected, strict=True)]
     np.testing.assert_allclose(estimator.components_, np.mean(matched, axis=0), rtol=1e-12)
-    assert estimator.stability_.verdicts == ["stable"] * 3
+    assert (estimator.stability_.found_again > 0.9).all()
     assert estimator.n_iter_ == 240
 
 

@@ -86,7 +86,10 @@ def best_of(posterior):
 def test_the_verdict_comes_first(summary):
     text = summary.text()
     assert text.index("found by both chains") < text.index("largest first")
-    assert summary.verdict[0] == "5 of 5 topics were found by both chains (5 stable)."
+    assert summary.verdict[0] == (
+        "5 of 5 topics were found by both chains; one more chain would find about 5 of them, 5"
+        " with a probability of 90 % or more."
+    )
     assert summary.verdict[1] == (
         "With half of a text seen, ours predict the rest as well as rival"
         " (+0.010 ± 0.020 nats a word, too close to call)."
@@ -103,8 +106,8 @@ def test_text_says_everything(summary):
     first = next(line for line in lines if line.startswith(f"  {summary.found.topics[0]}  "))
     word, share = summary.found.words[0][0], summary.found.shares[0]
     assert f"{100 * share:.1f} ± " in first
-    assert first.split()[7] == word.word
-    assert "no.    share, %  chains  apart   NPMI  words by probability" in text
+    assert first.split()[8] == word.word
+    assert "no.    share, %  chains  apart  again, %   NPMI  words by probability" in text
     assert "ours     -6.0000      -6.200 to -6.100  403 words" in text
     assert re.search(r"rival +-6.0100 +407 words +\+0.0100 ± 0.0200 nats a word, too close", text)
     assert re.search(r"unigram .* \+1.0000 ± 0.0200 nats a word$", text, re.M)
@@ -154,7 +157,7 @@ def test_topics_are_judged(summary):
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
     text = summary.topic(int(summary.found.topics[2])).text()
     assert "exclusivity" in text.splitlines()[0]
-    assert "stable, 2 of 2 chains" in text.splitlines()[0]
+    assert "2 of 2 chains, found again with probability 0.99" in text.splitlines()[0]
     for word in summary.found.words[2]:
         assert re.search(rf"^\S+ +{re.escape(word.word)}$", text, re.M)
     for document in summary.found.documents[2]:
@@ -287,7 +290,7 @@ def test_few_draws_and_missing_variables():
     summary = topic_report(only_topics, title="t")
     assert summary.found.correlations is None
     assert summary.found.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
-    assert summary.found.stability.verdicts == ["one chain only"] * 5
+    assert np.isnan(summary.found.stability.found_again).all()
     assert summary.found.findings == ["1 chain of 2 draws: too few for diagnostics."]
     assert "Topics that go together" not in summary.html()
     parsed(summary.html())
@@ -301,7 +304,9 @@ def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     climbing = topic_report(posterior, title="t")
     assert any("its halves differ" in f for f in climbing.found.findings)
     assert any("too few for intervals" in f for f in climbing.found.findings)
-    assert "its topics are still forming, and more tuning will change them" in climbing.verdict[-1]
+    assert "its topics are still forming. Tune until it stops" in climbing.verdict[-1]
+    posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None, ::-1]
+    assert "tune" not in topic_report(posterior, title="t").verdict[-1].lower(), "it wanders"
     posterior.sample_stats["log_likelihood"] = 1e-6 * np.arange(60.0)[None]
     settled = topic_report(posterior, title="t")
     assert "though it has settled" in settled.verdict[-1]

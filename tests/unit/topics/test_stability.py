@@ -62,16 +62,35 @@ def test_each_topic_of_the_best_chain_is_looked_for_in_the_others():
     found = topic_stability(three_chains())
     assert found.matches.reference == 1
     assert found.chains.tolist() == [3, 3, 2, 1]
-    assert found.verdicts == ["stable", "varies", "varies", "one chain only"]
+    again = found.found_again
+    assert (np.diff(again) < 0).all(), "the nearer the others', the more probably"
+    assert again[0] > 0.95
+    assert again[3] < 0.15
+    assert found.is_likely.tolist() == [True, True, False, False]
     assert found.headline == "2 of 4 topics were found by all 3 chains"
-    assert found.breakdown == "1 stable, 2 vary, 1 in one chain only"
+    assert found.breakdown == (
+        f"one more chain would find about {again.sum():.0f} of them, 2 with a probability of 90 %"
+        " or more"
+    )
+    assert "99 %" in str(found)
     np.testing.assert_allclose(found.mean_distance, [0.0, 0.175, 0.5, 1.0])
     np.testing.assert_allclose(found.worst_distance, [0.0, 0.35, 1.0, 1.0])
     np.testing.assert_allclose(found.shares, [(0.3 + 0.1 + 0.4) / 3, 0.2, (0.1 + 0.3) / 2, 0.4])
     lines = str(found).splitlines()
     assert lines[0].startswith(found.headline)
     assert lines[3].split()[:2] == ["3", "40.0"], "the largest first"
-    assert found.take(np.array([3, 0])).verdicts == ["one chain only", "stable"]
+    np.testing.assert_array_equal(found.take(np.array([3, 0])).found_again, again[[3, 0]])
+
+
+def test_two_chains_say_less_than_many():
+    """What agrees with one other chain alone is less sure, and so is what does not."""
+    posterior = three_chains()
+    draws = {"topics": np.concatenate([posterior["topics"], posterior["topics"][1:]])}
+    few = topic_stability({"topics": draws["topics"][[1, 2]]}, reference=0)
+    many = topic_stability({"topics": draws["topics"][[1, 2, 2, 2]]}, reference=0)
+    np.testing.assert_allclose(few.mean_distance, many.mean_distance)
+    assert few.found_again.min() > many.found_again.min()
+    assert few.found_again.max() <= many.found_again.max()
 
 
 def test_one_chain_is_compared_with_none():
@@ -82,6 +101,8 @@ def test_one_chain_is_compared_with_none():
     found = topic_stability(alone)
     assert "no other says" in found.headline
     assert np.isnan(found.worst_distance).all()
+    assert np.isnan(found.found_again).all()
+    assert found.is_likely.all()
 
 
 def test_a_shared_start_is_told_and_support_is_of_the_chains_own_labels():
@@ -90,6 +111,7 @@ def test_a_shared_start_is_told_and_support_is_of_the_chains_own_labels():
     assert shared.headline.startswith("given one mode, 2 of 4 topics")
     np.testing.assert_allclose(shared.support, facts[0]["support"])
     assert "support" in str(shared)
+    assert np.isnan(shared.found_again).all(), "they agree by construction"
     report = topic_report(three_chains(starts="shared", start_facts=facts), title="t")
     assert report.verdict[0].startswith("Given one mode")
     many = [{"support": [float(c)] * 4} for c in range(3)]

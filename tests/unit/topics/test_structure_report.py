@@ -166,4 +166,4 @@ def test_stability_as_a_figure():
         part.get_offsets()[0, 0] for part in axes.collections if isinstance(part, PathCollection)
     ]
     np.testing.assert_allclose(points, np.sort(found.mean_distance))
-    assert found.figure().legend == {0: "stable (3)"}
+    assert found.figure().legend == {0: "found again: 90 % or more (3)"}
