@@ -154,9 +154,9 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
     num = seen.shape[1]
 
     def stacked(design: Any, seen: FloatArray) -> Any:
-        return (
-            None if design is None else sparse.vstack([sparse.kron(design, m[None]) for m in seen])
-        )
+        if design is None:
+            return None
+        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in seen])
 
     names = [f"{name},{of}" for name in piece.names for of in joint.names]
     if joint.kind == "correlated" and isinstance(prior, Levels):
