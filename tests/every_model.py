@@ -207,6 +207,10 @@ MODELS = {
         ),
     ),
     "LogisticRegression slices": lambda: (regression.LogisticRegression(update="both"), rows(Y2)),
+    "MultinomialLDS overdispersed": lambda: (
+        sequences.MultinomialLDS(state_dim=2, overdispersion=True),
+        steps(),
+    ),
     "MultinomialLDS counts": lambda: (sequences.MultinomialLDS(state_dim=2), steps()),
     "LogisticNormalLDS": lambda: (sequences.LogisticNormalLDS(state_dim=2), symbols()),
     "GaussianLDS": lambda: (

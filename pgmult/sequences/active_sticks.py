@@ -27,6 +27,7 @@ array([1, 1, 3, 0, 2, 1, 3])
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
@@ -38,6 +39,9 @@ from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences
 
 _CERTAIN = np.empty((0, 0, 0))
+_KAPPA = np.empty(0)
+_LAGS = 4  # of steps around one
+_FROM_ALL, _FROM_AROUND = 1.0, 8.0  # successes that a guess adds to counts
 
 
 class ActiveSticks(NamedTuple):
@@ -135,8 +139,9 @@ class ActiveSticks(NamedTuple):
         return out
 
     def potential(
-        self, omega: FloatArray, design: FloatArray, weights: FloatArray, size: int
-    ) -> DensePotential:
+        self, omega: FloatArray, design: FloatArray, weights: FloatArray, size: int,
+        pull: FloatArray = _KAPPA,
+    ) -> DensePotential:  # fmt: skip
         """The potential of the first `size` coordinates of every z_t, given omega.
 
         Parameters
@@ -147,6 +152,8 @@ class ActiveSticks(NamedTuple):
             Its first `size` columns are not looked at.
         weights : array, ``(num_sticks, n)``
         size : int
+        pull : array
+            What stands in the place of kappa, laid out as omega; empty for kappa itself.
 
         Returns
         -------
@@ -156,11 +163,20 @@ class ActiveSticks(NamedTuple):
         rows = loadings_of(weights.shape, size)
         symbols.lay_out(weights, tuple(rows))
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
-        self.accumulate_potentials(omega, design, rows, J, h)
+        self.accumulate_potentials(omega, pull, design, rows, J, h)
         return DensePotential(J, h)
 
-    def statistics(self, omega: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def statistics(
+        self,
+        omega: FloatArray,
+        design: FloatArray,
+        pull: FloatArray = _KAPPA,
+        covs: FloatArray = _CERTAIN,
+    ) -> tuple[FloatArray, FloatArray]:
         """The potential of every row of W, given omega and the z_t.
+
+        `pull` is as in `potential`; `covs` are covariances of the leading coordinates of z_t, of no
+        size where these are known.
 
         Returns
         -------
@@ -169,27 +185,6 @@ class ActiveSticks(NamedTuple):
         linear : array, ``(num_sticks, n)``
             sum_t kappa_tk z_t.
         """
-        squares, by_symbol = self.accumulate_statistics(omega, design, _CERTAIN)
-        reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
-        return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
-
-    def accumulate_potentials(
-        self, omega: FloatArray, design: FloatArray, rows: symbols.Loadings, J: FloatArray,
-        h: FloatArray,
-    ) -> None:  # fmt: skip
-        """Write the `potential` to J and h."""
-        over_rows(
-            symbols.accumulate_potentials, self._num_groups, tuple(self), omega, design,
-            tuple(rows), J, h, grain=8,
-        )  # fmt: skip
-
-    def accumulate_statistics(
-        self, omega: FloatArray, design: FloatArray, covs: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Sums of omega_tk E z_t z_t' by stick, packed, and of counts times z_t by symbol.
-
-        `covs` are covariances of the leading coordinates of z_t, of no size where these are known.
-        """
         n = design.shape[1]
         squares = np.zeros((self.num_sticks, n * (n + 1) // 2))
         pairs = -(-self.num_sticks // symbols.STICKS)
@@ -197,9 +192,24 @@ class ActiveSticks(NamedTuple):
             symbols.accumulate_statistics, pairs, num_workers(pairs), tuple(self), omega, design,
             covs, squares,
         )  # fmt: skip
+        if pull.size:
+            linear = np.zeros((self.num_sticks, n))
+            symbols.sum_by_stick(tuple(self), pull, design, linear)
+            return squares, linear
         by_symbol = np.zeros((self.num_sticks + 1, n))
         symbols.sum_by_symbol(tuple(self), design, by_symbol)
-        return squares, by_symbol
+        reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
+        return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
+
+    def accumulate_potentials(
+        self, omega: FloatArray, pull: FloatArray, design: FloatArray, rows: symbols.Loadings,
+        J: FloatArray, h: FloatArray,
+    ) -> None:  # fmt: skip
+        """Write the `potential` to J and h."""
+        over_rows(
+            symbols.accumulate_potentials, self._num_groups, tuple(self), omega, pull, design,
+            tuple(rows), J, h, grain=8,
+        )  # fmt: skip
 
 
 def loadings_of(shape: tuple[int, ...], size: int) -> symbols.Loadings:
@@ -232,3 +242,79 @@ def _sorted(data: Sequences) -> ActiveSticks:
     padded = -(-deepest // symbols.STICKS) * symbols.STICKS
     starts = np.concatenate([[0], np.cumsum(padded)])
     return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts)
+
+
+class Pairs(NamedTuple):
+    """What each (step, stick) pair has seen, laid out as omega; nothing beyond a step's depth.
+
+    Attributes
+    ----------
+    step, stick : int64 arrays
+    taken, reaching : float64 arrays
+        How many observations the stick takes, of how many.
+    J, h : float64 arrays
+        A Gaussian site near the likelihood of psi, found from the data alone: the expansion at the
+        pair's own share, to which that of the steps around it adds some trials, and to theirs that
+        of the stick over all steps.
+    """
+
+    step: IntArray
+    stick: IntArray
+    taken: FloatArray
+    reaching: FloatArray
+    J: FloatArray
+    h: FloatArray
+
+    @classmethod
+    def of(cls, data: Sequences) -> "Pairs":
+        """The pairs of `ActiveSticks.of`. Remembered for as long as the data live."""
+        return _pairs(data)
+
+    def correction(self, psi: FloatArray) -> FloatArray:
+        """Log likelihood of each pair less its site."""
+        likelihood = self.taken * psi - self.reaching * np.logaddexp(0.0, psi)
+        return np.asarray(likelihood - psi * (self.h - 0.5 * self.J * psi))
+
+
+@once_a_data_set
+def _pairs(data: Sequences) -> Pairs:
+    active, n = _sorted(data), data.num_symbols - 1
+    size = int(active.starts[-1]) * WIDTH
+    place = np.arange(size)
+    group = np.searchsorted(active.starts, place // WIDTH, side="right") - 1
+    row = group * WIDTH + place % WIDTH
+    inside = row < data.num_steps
+    step = active.order[np.where(inside, row, 0)]
+    stick = np.minimum(place // WIDTH - active.starts[group], n - 1)
+    inside &= place // WIDTH - active.starts[group] < active.depths[step]
+    counts = data.to_csr().toarray()[:, data.order]
+    reached = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
+    shares = _shares(data, counts[:, :-1].astype(np.float64), reached.astype(np.float64))
+    taken = np.where(inside, counts[step, stick], 0).astype(np.float64)
+    reaching = np.where(inside, reached[step, stick], 0).astype(np.float64)
+    share = shares[step, stick]
+    J = reaching * share * (1.0 - share)
+    return Pairs(step, stick, taken, reaching, J, taken - reaching * share + J * logit(share))
+
+
+def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArray:
+    """A guess at each step's sticks, ``(num_steps, num_sticks)``, from the steps around it."""
+    whole = data.whole.taken
+    usual = (whole[:-1] + 0.5) / (np.cumsum(whole[::-1])[::-1][:-1] + 1.0)
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+    around = np.zeros((2, *taken.shape))
+    for lag in range(1, _LAGS + 1):
+        together = (sequence[lag:] == sequence[:-lag])[:, None] * 0.5**lag
+        for total, part in zip(around, (taken, reached), strict=True):
+            total[lag:] += together * part[:-lag]
+            total[:-lag] += together * part[lag:]
+    share = _added(*around, usual, _FROM_ALL)
+    return _added(taken, reached, share, _FROM_AROUND)
+
+
+def _added(
+    taken: FloatArray, reached: FloatArray, share: FloatArray, successes: float
+) -> FloatArray:
+    """Shares, to which others add as many trials as would have so many successes."""
+    trials = successes / np.minimum(share, 1.0 - share)
+    return np.asarray((taken + trials * share) / (reached + trials))

@@ -20,7 +20,13 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of, state_space_draws
+from pgmult.sequences.posteriors import (
+    Foretells,
+    draws_of,
+    sequences_of,
+    state_space_draws,
+    states_of,
+)
 
 _ADVICE = {
     "repeats": (
@@ -87,11 +93,11 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
     points = zip(
         state_space_draws(posterior, max_draws),
-        draws_of(posterior, ["states"], max_draws),
+        states_of(posterior, max_draws),
         strict=True,
     )
-    for point, kept in points:
-        probs = point.link.probs(point.psi(kept["states"][seen], inputs))
+    for point, states in points:
+        probs = point.link.probs(point.psi(states[seen], inputs))
         probs = probs / probs.sum(axis=1, keepdims=True)
         for into, table in ((observed, counts), (replicated, rng.multinomial(totals, probs))):
             for name, value in _statistics(table, totals, probs, follows).items():

@@ -23,7 +23,13 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of, state_space_draws
+from pgmult.sequences.posteriors import (
+    Foretells,
+    draws_of,
+    sequences_of,
+    state_space_draws,
+    states_of,
+)
 
 
 def effects(
@@ -94,6 +100,6 @@ def _each(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[Flo
         for draw in draws_of(posterior, model.predictive_variables, max_draws):
             yield model.step_probs(draw, data)
         return
-    kept = draws_of(posterior, ["states"], max_draws)
-    for point, draw in zip(state_space_draws(posterior, max_draws), kept, strict=True):
-        yield np.asarray(point.link.probs(point.psi(draw["states"], data.inputs)))
+    kept = states_of(posterior, max_draws)
+    for point, states in zip(state_space_draws(posterior, max_draws), kept, strict=True):
+        yield np.asarray(point.link.probs(point.psi(states, data.inputs)))

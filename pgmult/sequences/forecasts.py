@@ -51,6 +51,7 @@ from pgmult.sequences.posteriors import (
     refuse_without_last_states,
     sequences_of,
     state_space_draws,
+    states_of,
 )
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
@@ -288,7 +289,7 @@ def predict(
                 "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
-        states = np.array([d["states"] for d in draws_of(posterior, ["states"], most)])
+        states = np.array(states_of(posterior, most))
         means = states
     else:
         states, means = _smoothed_states(rng, draws, sequences, sweeps, warm_up)
@@ -358,6 +359,7 @@ def forecast(
         root = lower_cholesky(draw.noise_cov)
         drive = draw.drive(u, len(future)).reshape(-1, steps, draw.state_dim)
         by_sequence = path.reshape(drive.shape)
+        x = draw.padded(x)
         for t in range(steps):
             noise = linear_means(rng.standard_normal(x.shape), root.T)
             x = linear_means(x, draw.transition.T) + drive[:, t] + noise

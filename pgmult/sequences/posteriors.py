@@ -16,7 +16,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 
 
 @runtime_checkable
@@ -157,6 +157,12 @@ def state_space_draws(
     if not continued:
         return points
     return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
+
+
+def states_of(posterior: Posterior, max_draws: int) -> list[FloatArray]:
+    """The states of every step, of `draws_of` as many draws; with noise where that was kept."""
+    names = ["states", *(["noise"] if "noise" in posterior else [])]
+    return [joined_states(draw) for draw in draws_of(posterior, names, max_draws)]
 
 
 def refuse_without_last_states(posterior: Posterior) -> None:

@@ -299,6 +299,35 @@ def draw_states(offsets, dynamics, precision, roots, means, x):
 
 
 @jit
+def whiten_states(offsets, dynamics, precision, roots, means, x):
+    """Turn states x, ``(num_steps, D)``, into the white noise that `draw_states` makes them of."""
+    D = x.shape[1]
+    away, pull = np.empty(D), np.empty(D)
+    for s in range(offsets.size - 1):
+        for t in range(offsets[s], offsets[s + 1]):
+            root, later = roots[t], t + 1 < offsets[s + 1]
+            for i in range(D):
+                x[t, i] -= means[t, i]
+            for i in range(D):
+                pull[i] = 0.0
+                x[t, i] *= root[i, i]
+                for k in range(i + 1, D):
+                    x[t, i] += root[k, i] * x[t, k]
+            if not later:
+                continue
+            for i in range(D):
+                away[i] = 0.0
+                for k in range(D):
+                    away[i] += precision[i, k] * (x[t + 1, k] - means[t + 1, k])
+            for i in range(D):
+                for k in range(D):
+                    pull[i] += dynamics[k, i] * away[k]
+            solve_lower(root, pull)
+            for i in range(D):
+                x[t, i] -= pull[i]
+
+
+@jit
 def log_spread(dynamics, noise_cov, precision, doublings):
     """Logarithm of tr(Q^-1 Cov x) / D after ``2**doublings`` steps of the dynamics from nothing."""
     D = noise_cov.shape[0]
@@ -386,7 +415,7 @@ def begin(spread, num_later, zz, squares, precision, prior, metric, r, s):
 def slopes(following, zz, squares, linear, precision, prior, dynamics, weights, by_b, by_w):
     """Gradients with respect to B and W; log prior of both, and what the offset adds to log Z.
 
-    `linear`, ``(n + 1, q)``, is the sum of counts times design by symbol.
+    `linear`, ``(n, q)``, is the sum of kappa times design by stick.
     """
     mean, row_precision, weight_mean, weight_precision = prior
     n, q = weights.shape
@@ -407,11 +436,9 @@ def slopes(following, zz, squares, linear, precision, prior, dynamics, weights, 
             for k in range(D):
                 total -= 0.5 * precision[k, i] * away * gap[k, j]
     product(precision, pull, by_b)
-    reaching = linear[n].copy()
     for k in range(n - 1, -1, -1):
         for i in range(q):
-            reaching[i] += linear[k, i]
-            own = linear[k, i] - 0.5 * reaching[i]
+            own = linear[k, i]
             away = weights[k, i] - weight_mean[k, i]
             by_w[k, i] = own - weight_precision[k, i] * away
             total -= 0.5 * weight_precision[k, i] * away * away

@@ -173,11 +173,21 @@ def log_likelihood_active(worker, start, stop, active, design, weights, out):
 
 
 @jit
-def accumulate_potentials(worker, start, stop, active, omega, design, rows, J, h):
+def draw_lanes(worker, start, stop, key, reaching, psi, omega):
+    """Omega ~ PG(N_tk, psi_tk) of groups of eight lanes; each group has a stream of its own."""
+    for g in range(start, stop):
+        state = open_stream(key, g)
+        for place in range(g * WIDTH, (g + 1) * WIDTH):
+            omega[place], state = draw_integer(reaching[place], psi[place], state)
+
+
+@jit
+def accumulate_potentials(worker, start, stop, active, omega, pull, design, rows, J, h):
     """Potentials of the leading coordinates x_t of z_t = (x_t, v_t), given omega.
 
     J_t = sum_k omega_tk c_k c_k' and h_t = sum_k (kappa_tk - omega_tk b_k' v_t) c_k, of `rows`, a
-    `Loadings`. sum_k N_tk c_k is a sum of `running` over the step's entries.
+    `Loadings`. sum_k N_tk c_k is a sum of `running` over the step's entries. Where `pull` is not
+    empty, it is kappa.
     """
     _, depths, order, starts, indptr, sticks, counts = active
     loadings, running, products = rows
@@ -218,6 +228,11 @@ def accumulate_potentials(worker, start, stop, active, omega, design, rows, J, h
                 for q in range(size, n):
                     linear -= totals[column] * design[step, q]
                     column += WIDTH
+                if pull.size > 0:
+                    for k in range(depths[step]):
+                        linear += pull[(starts[g] + k) * WIDTH + lane] * loadings[k, i]
+                    h[step, i] = linear
+                    continue
                 for e in range(indptr[step], indptr[step + 1]):
                     k = sticks[e]
                     if k < num_sticks:
@@ -312,6 +327,18 @@ def sum_by_symbol(active, design, out):
         for e in range(indptr[step], indptr[step + 1]):
             for i in range(design.shape[1]):
                 out[sticks[e], i] += counts[e] * design[step, i]
+
+
+@jit
+def sum_by_stick(active, pull, design, out):
+    """out[k] += sum_t pull_tk z_t."""
+    _, depths, order, starts, _, _, _ = active
+    for place in range(design.shape[0]):
+        g, lane, step = place // WIDTH, place % WIDTH, order[place]
+        for k in range(depths[step]):
+            x = pull[(starts[g] + k) * WIDTH + lane]
+            for i in range(design.shape[1]):
+                out[k, i] += x * design[step, i]
 
 
 @jit

@@ -29,7 +29,7 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
-from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 from pgmult.sequences.updates.loadings import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
@@ -218,7 +218,7 @@ class StateSpace(Checked, ABC):
         if "states" not in draw:
             raise ValueError("the posterior must have kept probs or states (pass it in keep=)")
         point = self.state_space(draw, self.link(data))
-        return point.link.probs(point.psi(draw["states"], data.inputs))
+        return point.link.probs(point.psi(joined_states(draw), data.inputs))
 
     def probs(self, state: StateSpaceState, data: Sequences) -> FloatArray:
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""

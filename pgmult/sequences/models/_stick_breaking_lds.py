@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Positive
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
@@ -22,6 +23,8 @@ from pgmult.sequences.models._state_space import (
     state_space_dims,
 )
 from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.updates.carried import many_a_step, sample_noise_sd
 from pgmult.sequences.updates.dynamics import sample_stable_prior
 from pgmult.sequences.updates.loadings import uniform_sticks
 
@@ -33,31 +36,68 @@ def _as_concentration(value: Any, name: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StickBreakingState(StateSpaceState):
+    """One point of the chain: a `StateSpaceState`, and noise where counts are overdispersed.
+
+    Attributes
+    ----------
+    noise : array, ``(num_steps, num_sticks)``, or ``(num_steps, 0)``
+        e.
+    noise_sd : array, ``(num_sticks,)``, or ``(0,)``
+        s.
+    """
+
+    noise: Annotated[FloatArray, "step", "noisy_stick"]
+    noise_sd: Annotated[FloatArray, "noisy_stick"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class StickBreakingLDS(StateSpace):
     """The prior and likelihood of `MultinomialLDS`, which samples them.
 
     Parameters
     ----------
-    initial, inputs, concentration
+    initial, inputs, concentration, overdispersion, noise_scale
         As in `MultinomialLDS`.
     """
 
     initial: Literal["free", "stationary"] = "free"
     inputs: Literal["both", "dynamics", "emissions"] = "both"
     concentration: Annotated[float, _as_concentration] = 1.0
+    overdispersion: Literal["auto"] | bool = "auto"
+    noise_scale: Positive = 0.1
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **state_space_dims("stick"), "noise": ("step", "noisy_stick"),
+        "noise_sd": ("noisy_stick",),
+    }  # fmt: skip
+    predictive_variables: ClassVar[tuple[str, ...]] = (*StateSpace.predictive_variables, "noise_sd")
+    default_keep: ClassVar[tuple[str, ...]] = (*StateSpace.default_keep, "noise_sd")
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""
         labels = StateSpace.coords(self, data)
-        return {**labels, "stick": np.asarray(labels["symbol"])[data.order[:-1]]}
+        sticks = np.asarray(labels["symbol"])[data.order[:-1]]
+        return {**labels, "stick": sticks, "noisy_stick": sticks[: self._num_noisy(data)]}
+
+    def is_noisy(self, data: Sequences) -> bool:
+        """Whether psi has noise of its own at every step."""
+        return many_a_step(data) if self.overdispersion == "auto" else self.overdispersion
+
+    def _num_noisy(self, data: Sequences) -> int:
+        return data.num_symbols - 1 if self.is_noisy(data) else 0
+
+    def state_space(self, draw: Mapping[str, Any], link: Any) -> StateSpaceDraw:
+        """A draw of `predictive_variables`; noise is states without a memory."""
+        kept = StateSpace.predictive_variables
+        point = StateSpaceDraw(link=link, **{name: draw[name] for name in kept})
+        return point.with_noise(draw["noise_sd"]) if len(draw["noise_sd"]) else point
 
     def link(self, data: Sequences) -> StickBreaking:
         """The link from psi to probabilities, frequent symbols first."""
         return StickBreaking(order=data.order)
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
+    def prior(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
@@ -77,15 +117,18 @@ class StickBreakingLDS(StateSpace):
             initial_mean, initial_cov = self.gaussian_prior.sample(rng)
         input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
-        return StateSpaceState(
-            self._law_of(data, *dynamics).sample(rng), *dynamics, loadings,
-            emission_weights, offset, loading_var,
+        states = self._law_of(data, *dynamics).sample(rng)
+        sd = sample_noise_sd(rng, self.noise_scale, self._num_noisy(data))
+        return StickBreakingState(
+            states, *dynamics, loadings, emission_weights, offset, loading_var,
+            sd * rng.standard_normal((data.num_steps, len(sd))), sd,
         )  # fmt: skip
 
     def _psi(
-        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+        self, state: StickBreakingState, data: Sequences, steps: IntArray | slice = slice(None)
     ) -> FloatArray:
-        return linear_means(self._design(state.states, data)[steps], self._weights(state).T)
+        psi = linear_means(self._design(state.states, data)[steps], self._weights(state).T)
+        return psi + state.noise[steps] if len(state.noise_sd) else psi
 
     def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
         """Prior mean and variance of each stick's offset."""

@@ -54,18 +54,32 @@ to converge, how strongly the noise of a step shows at once and a step later (`a
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._state_space import START_SWEEPS, StateSpaceState
-from pgmult.sequences.models._stick_breaking_lds import StickBreakingLDS, stationary
+from pgmult.sequences.models._state_space import START_SWEEPS
+from pgmult.sequences.models._stick_breaking_lds import (
+    StickBreakingLDS,
+    StickBreakingState,
+    stationary,
+)
+from pgmult.sequences.updates.carried import (
+    Sited,
+    Softened,
+    grid_of_sds,
+    log_density_of_sds,
+    many_a_step,
+    step_of_sds,
+)
 from pgmult.sequences.updates.collapsed import Augmented, Collapsed, path_share, walk_collapsed
 from pgmult.sequences.updates.dynamics import (
     RegressionSums,
@@ -89,6 +103,9 @@ from pgmult.sequences.updates.unseen_moves import (
     sample_scales,
     scale_law,
 )
+
+Held = Augmented | Sited
+_STEPS_OF_NOISE = 2  # of one stick each, a sweep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +156,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     asks: ClassVar[bool] = True
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
+    def init(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
         """A start from spectral states and the weights and dynamics that go with them.
 
         Warns
@@ -164,53 +181,129 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         about = np.eye(D, D if driving is None else D + U)
         later = transition_sums(states, data.offsets, driving, about)
         first = first_sums(states, data.offsets, states[data.offsets[:-1]].mean(axis=0))
-        return self._state(rng, states, later, first, weights, loading_var, dynamics, data)
+        sd = np.full(self._num_noisy(data), self.noise_scale)
+        noise = np.zeros((data.num_steps, len(sd))), sd
+        return self._state(rng, states, later, first, weights, loading_var, dynamics, noise, data)
 
     def local_step(
-        self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
-    ) -> tuple[StateSpaceState, Augmented, Sums]:
-        """Slices of a block's paths where they pay, and omega; a path's first evaluation."""
-        if self.update == "both" or (self.update == "auto" and paths_are_slow(data)):
-            state = replace(
-                state, states=slice_states(rng, self._around(state, data), state.states)
-            )
-        active = ActiveSticks.of(data)
-        design, weights = self._design(state.states, data), self._weights(state)
+        self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
+    ) -> tuple[StickBreakingState, Held, Sums]:
+        """Sites or omega of a block, and a path's first evaluation."""
         always = self._path_share(data) == 1.0
-        held = Augmented(
-            rng, active, active.augment(rng, design, weights), data.offsets, design,
-            self._driving(data), state.noise_cov, (state.initial_mean, state.initial_cov),
-            keep=always, only=data.num_sequences == data.whole.num_sequences,
-        )  # fmt: skip
+        if self._has_sites(data):
+            held: Held = self._sited(rng, state, data)
+        else:
+            slow = self.update == "both" or (self.update == "auto" and paths_are_slow(data))
+            if slow:
+                around = self._around(state, data)
+                state = replace(state, states=slice_states(rng, around, state.states))
+            held = self._with_omega(rng, state, data, self._weights(state))
         if not always:
             return state, held, Sums((), (np.zeros(()),))
-        return state, held, held.evaluate(self._coefficients(state, data), weights)
+        return state, held, held.evaluate(self._coefficients(state, data), self._weights(state))
+
+    def local_carry(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """What a block's correction gains along a path of dynamics and weights."""
+        before = self._coefficients(state, data), self._weights(state)
+        return state, held, Sums((), (np.array(held.carry(before, (dynamics, weights))),))
+
+    def local_noise_and_states(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        accepted: BoolArray,
+        dynamics: FloatArray,
+        weights: FloatArray,
+        noise_sd: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """What a block gains by other noise and the states that go along with it."""
+        held.settle(accepted)
+        gains = held.carry_all(dynamics, weights, noise_sd**2)
+        return state, held, Sums((), (np.array(sum(gains)),))
+
+    def local_noise(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        accepted: BoolArray,
+        weights: FloatArray,
+        noise_sd: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """A block's part of the log density of standard deviations of noise, after the carry."""
+        held.settle(accepted)
+        return state, held, Sums((), (held.noise_log_densities(weights, noise_sd**2),))
+
+    def local_noise_carry(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        weights: FloatArray,
+        noise_sd: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """What a block's correction gains, stick by stick, by other noise."""
+        return state, held, Sums((), (held.carry_noise(weights, noise_sd**2),))
+
+    def local_augment(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        accepted: BoolArray,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[StickBreakingState, Held, Sums]:
+        """A turn of a block's states and noise, and omega; a path's first evaluation."""
+        held.settle(accepted)
+        if self.update != "gibbs":
+            held.turn(rng, dynamics, weights)
+        omega = self._with_omega(rng, replace(state, states=held.states), data, weights, held)
+        state = replace(state, states=held.states)
+        if self._path_share(data) < 1.0:
+            return state, omega, Sums((), (np.zeros(()),))
+        return state, omega, omega.evaluate(dynamics, weights)
 
     def local_density(
         self,
         rng: None,
-        state: StateSpaceState,
-        held: Augmented,
+        state: StickBreakingState,
+        held: Held,
         data: Sequences,
         dynamics: FloatArray,
         weights: FloatArray,
-    ) -> tuple[StateSpaceState, Augmented, Sums]:
-        """A block's part of the density of dynamics and weights given omega, and of its slopes."""
+    ) -> tuple[StickBreakingState, Held, Sums]:
+        """A block's part of the density of dynamics and weights, and of its slopes."""
         return state, held, held.evaluate(dynamics, weights)
 
     def local_states(
         self,
         rng: None,
-        state: StateSpaceState,
+        state: StickBreakingState,
         held: Augmented,
         data: Sequences,
         dynamics: FloatArray,
         weights: FloatArray,
-    ) -> tuple[StateSpaceState, None, Sums]:
+    ) -> tuple[StickBreakingState, Softened | None, Sums]:
         """A block's states given omega, and the sums that all else is drawn from."""
         states = held.sample_states(dynamics, weights) if held.keep else None
         if states is None:
-            seen = held.active.potential(held.omega, held.design, weights, self.state_dim)
+            seen = held.active.potential(
+                held.omega, held.design, weights, self.state_dim, held.pull
+            )
             transition, input_weights = self._split(dynamics, data)
             here = replace(state, transition=transition, input_weights=input_weights)
             states = self._law(here, data, seen).sample(held.rng)
@@ -218,37 +311,36 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         first = first_sums(states, data.offsets, state.initial_mean)
         design = self._design(states, data)
         sums = (
-            *held.active.statistics(held.omega, design), later.zz, later.ze, later.ee, first.zz,
-            first.ze, first.ee,
+            *held.active.statistics(held.omega, design, held.pull), later.zz, later.ze, later.ee,
+            first.zz, first.ze, first.ee,
         )  # fmt: skip
-        return replace(state, states=states), None, Sums((), sums)
+        return replace(state, states=states), held.softened, Sums((), sums)
 
     def local_move(
         self,
-        rng: None,
-        state: StateSpaceState,
-        held: None,
+        rng: np.random.Generator | None,
+        state: StickBreakingState,
+        held: Softened | None,
         data: Sequences,
         delta: FloatArray,
         factors: FloatArray,
-    ) -> tuple[StateSpaceState, None, Sums]:
-        """A block's states after the moves of their level and scales."""
-        return replace(state, states=(state.states + delta) * factors), None, Sums((), (delta,))
+        weights: FloatArray,
+    ) -> tuple[StickBreakingState, None, Sums]:
+        """A block's states after the moves of their level and scales; their noise."""
+        states, noise = state.states + delta, state.noise
+        if held is not None and rng is not None:
+            noise = held.sample_noise(rng, linear_means(self._design(states, data), weights.T))
+        return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
 
     def shared_step(
-        self, rng: np.random.Generator, state: StateSpaceState, sums: Sums, data: Sequences
-    ) -> Generator[Ask, Sums, StateSpaceState]:
+        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences
+    ) -> Generator[Ask, Sums, StickBreakingState]:
         """All that sequences share; their level and scales."""
         dynamics, weights = self._coefficients(state, data), self._weights(state)
-        share = self._path_share(data)
-        if share == 1.0 or rng.random() < share:
-            if share < 1.0:
-                sums = yield Ask("local_density", (dynamics, weights), moves=False, draws=False)
-            moments = self._weight_moments(weights.shape, state.loading_var, data)
-            density = Collapsed(state.noise_cov, self._dynamics(data), *moments, data.whole)
-            dynamics, weights, _ = yield from walk_collapsed(
-                rng, density, sums, dynamics, weights, "local_density"
-            )
+        noise_sd = state.noise_sd
+        if self._has_sites(data):
+            dynamics, weights, noise_sd, sums = yield from self._carried(rng, state, sums, data)
+        dynamics, weights = yield from self._walked(rng, state, sums, data, dynamics, weights)
         sums = yield Ask("local_states", (dynamics, weights), moves=True, draws=False)
         squares, linear, *moments_of_states = sums.rounded
         later = RegressionSums(dynamics, *moments_of_states[:3])
@@ -258,15 +350,77 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         delta, weights = self._translated(rng, weights, state, later, first, data)
         later, first = _moved_sums(later, first, delta)
         current = *self._split(dynamics, data), state.noise_cov
-        moved = self._state(rng, state.states, later, first, weights, loading_var, current, data)
+        kept = state.noise, noise_sd
+        moved = self._state(
+            rng, state.states, later, first, weights, loading_var, current, kept, data
+        )
         factors = sample_scales(rng, self._scale_law(moved, data))
-        yield Ask("local_move", (delta, factors), moves=True, draws=False)
+        yield Ask("local_move", (delta, factors, weights), moves=True, draws=len(noise_sd) > 0)
         return _rescaled(moved, factors)
 
-    def local_summary(self, state: StateSpaceState, data: Sequences) -> Sums:
+    def _walked(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        sums: Sums,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray]]:
+        """Dynamics and weights after a path, in a share of the sweeps."""
+        share = self._path_share(data)
+        if not (share == 1.0 or rng.random() < share):
+            return dynamics, weights
+        if share < 1.0:
+            sums = yield Ask("local_density", (dynamics, weights), moves=False, draws=False)
+        moments = self._weight_moments(weights.shape, state.loading_var, data)
+        density = Collapsed(state.noise_cov, self._dynamics(data), *moments, data.whole)
+        dynamics, weights, _ = yield from walk_collapsed(
+            rng, density, sums, dynamics, weights, "local_density"
+        )
+        return dynamics, weights
+
+    def _carried(
+        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences
+    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray, FloatArray, Sums]]:
+        """Dynamics, weights and standard deviations of noise, with states and noise; omega."""
+        old = self._coefficients(state, data), self._weights(state)
+        new = yield from self._walked(rng, state, sums, data, *old)
+        accepted = np.zeros(len(state.offset), dtype=np.bool_)
+        if new[1] is not old[1]:
+            sums = yield Ask("local_carry", new, moves=True, draws=False)
+            accepted[:] = -rng.standard_exponential() < sums.rounded[0]
+        dynamics, weights = new if accepted.any() else old
+        sd = state.noise_sd
+        for _ in range(_STEPS_OF_NOISE if len(sd) else 0):
+            other = step_of_sds(rng, sd)
+            ask = accepted, dynamics, weights, other
+            sums = yield Ask("local_noise_and_states", ask, moves=True, draws=False)
+            gain = log_density_of_sds(other, self.noise_scale).sum()
+            gain += float(sums.rounded[0]) - log_density_of_sds(sd, self.noise_scale).sum()
+            accepted = np.full(len(sd), -rng.standard_exponential() < gain)
+            sd = np.where(accepted, other, sd)
+        if len(sd):
+            grid = grid_of_sds(rng, sd)
+            sums = yield Ask("local_noise", (accepted, weights, grid), moves=True, draws=False)
+            log_p = sums.rounded[0] + log_density_of_sds(grid, self.noise_scale)
+            chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
+            other = grid[np.arange(len(sd)), chosen]
+            sums = yield Ask("local_noise_carry", (weights, other), moves=True, draws=False)
+            accepted = -rng.standard_exponential(len(sd)) < sums.rounded[0]
+            sd = np.where(accepted, other, sd)
+        sums = yield Ask("local_augment", (accepted, dynamics, weights), moves=True)
+        return dynamics, weights, sd, sums
+
+    def local_summary(self, state: StickBreakingState, data: Sequences) -> Sums:
         """Of a block of sequences: the log likelihood."""
-        design = self._design(state.states, data)
-        fit = ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum()
+        if len(state.noise_sd):
+            pairs = Pairs.of(data)
+            psi = self._psi(state, data)[pairs.step, pairs.stick]
+            fit = (pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)).sum()
+        else:
+            design = self._design(state.states, data)
+            fit = ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum()
         return Sums((), (np.array(fit),))
 
     def augmentation_rates(self, data: Sequences) -> FloatArray:
@@ -277,13 +431,58 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """
         return stick_rates(data)
 
-    def _around(self, state: StateSpaceState, data: Sequences) -> Around:
+    def _around(self, state: StickBreakingState, data: Sequences) -> Around:
         """A Gaussian near the law of the states given all else, omega left out."""
         design = self._design(state.states, data)
         return Around(
             ActiveSticks.of(data), data.offsets, design[:, self.state_dim :], self._driving(data),
             self._coefficients(state, data), state.noise_cov,
             (state.initial_mean, state.initial_cov), self._weights(state),
+        )  # fmt: skip
+
+    def _has_sites(self, data: Sequences) -> bool:
+        """Whether sweeps have moves around sites: noise has no others."""
+        return self.is_noisy(data) or (self.update != "gibbs" and many_a_step(data))
+
+    def _sited(self, rng: np.random.Generator, state: StickBreakingState, data: Sequences) -> Sited:
+        design = self._design(state.states, data)
+        augment = partial(self._augmented, rng, state, data, design)
+        var = state.noise_sd**2 if len(state.noise_sd) else np.zeros(len(state.offset))
+        return Sited(
+            rng, augment, Pairs.of(data), data.offsets, design, self.state_dim, state.noise, var
+        )
+
+    def _with_omega(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        data: Sequences,
+        weights: FloatArray,
+        sited: Sited | None = None,
+    ) -> Augmented:
+        """A block's states given omega; noise of theirs is integrated out."""
+        design, active = self._design(state.states, data), ActiveSticks.of(data)
+        if sited is None or not len(state.noise_sd):
+            omega = active.augment(rng, design, weights)
+            return self._augmented(rng, state, data, design, omega)
+        psi = sited.psi(weights)
+        softened = Softened(rng, sited.pairs, psi, sited.noise_var)
+        return self._augmented(rng, state, data, design, *softened.sites, softened)
+
+    def _augmented(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        data: Sequences,
+        design: FloatArray,
+        omega: FloatArray,
+        *more: Any,
+    ) -> Augmented:
+        return Augmented(
+            rng, ActiveSticks.of(data), omega, data.offsets, design, self._driving(data),
+            state.noise_cov, (state.initial_mean, state.initial_cov), *more,
+            keep=self._path_share(data) == 1.0,
+            only=data.num_sequences == data.whole.num_sequences,
         )  # fmt: skip
 
     def _path_share(self, data: Sequences) -> float:
@@ -306,7 +505,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         self,
         rng: np.random.Generator,
         weights: FloatArray,
-        state: StateSpaceState,
+        state: StickBreakingState,
         later: RegressionSums,
         first: RegressionSums,
         data: Sequences,
@@ -328,7 +527,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
         return delta, weights
 
-    def _scale_law(self, state: StateSpaceState, data: Sequences) -> ScaleLaw:
+    def _scale_law(self, state: StickBreakingState, data: Sequences) -> ScaleLaw:
         """The law of the logarithms of factors that `_rescaled` takes."""
         return scale_law(
             (self._dynamics(data), self._coefficients(state, data).T, state.noise_cov),
@@ -348,8 +547,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights: FloatArray,
         loading_var: FloatArray,
         dynamics: tuple[FloatArray, FloatArray, FloatArray],
+        noise: tuple[FloatArray, FloatArray],
         data: Sequences,
-    ) -> StateSpaceState:
+    ) -> StickBreakingState:
         """Draw what the states' moments alone determine: dynamics, and the law of first states."""
         D, U = self.state_dim, data.num_inputs
         prior = self._dynamics(data)
@@ -362,7 +562,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
             initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
         n = len(weights)
-        return StateSpaceState(
+        return StickBreakingState(
             states=states,
             transition=transition,
             input_weights=np.zeros((D, U)) if self.inputs == "emissions" else input_weights,
@@ -375,6 +575,8 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             ),
             offset=weights[:, -1].copy(),
             loading_var=loading_var,
+            noise=noise[0],
+            noise_sd=noise[1],
         )
 
 
@@ -391,7 +593,7 @@ def _moved_sums(
     return later, RegressionSums(about, first.zz, first.ze, first.ee)
 
 
-def _rescaled(state: StateSpaceState, g: FloatArray) -> StateSpaceState:
+def _rescaled(state: StickBreakingState, g: FloatArray) -> StickBreakingState:
     """The parameters that go with states times g, ``(state_dim,)``: same probabilities."""
     both = g[:, None] * g
     return replace(

@@ -19,7 +19,7 @@ all zero the states say nothing:
 (1, 3)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,18 +82,44 @@ class StateSpaceDraw(NamedTuple):
         order = self.link.order if isinstance(self.link, StickBreaking) else None
         return np.arange(self.num_symbols) if order is None else np.asarray(order, np.int64)
 
+    def with_noise(self, noise_sd: FloatArray) -> "StateSpaceDraw":
+        """The same draw with white noise on every row of psi: states without a memory."""
+        D, n = self.state_dim, len(noise_sd)
+
+        def padded(array: FloatArray, own: FloatArray | None = None) -> FloatArray:
+            out = np.zeros((D + n,) * 2 if own is not None else (D + n, *array.shape[1:]))
+            out[(slice(D),) * (1 if own is None else 2)] = array
+            if own is not None:
+                out[D:, D:] = np.diag(own)
+            return out
+
+        var, none = noise_sd**2, np.zeros(n)
+        drives = self.input_weights
+        return self._replace(
+            transition=padded(self.transition, none), noise_cov=padded(self.noise_cov, var),
+            initial_mean=padded(self.initial_mean), initial_cov=padded(self.initial_cov, var),
+            loadings=np.concatenate([self.loadings, np.eye(n)], axis=1),
+            input_weights=None if drives is None else padded(drives),
+        )  # fmt: skip
+
+    def padded(self, states: FloatArray) -> FloatArray:
+        """States ``(..., D)``, with zeros for noise where the draw has it and they do not."""
+        more = self.state_dim - states.shape[-1]
+        return np.concatenate([states, np.zeros((*states.shape[:-1], more))], axis=-1)
+
     def continued(self, last_states: FloatArray) -> "StateSpaceDraw":
         """The same draw for sequences that go on where others ended.
 
         `last_states`, ``(num_sequences, D)`` or ``(D,)``, are the states of the step before each
         sequence's first.
         """
-        mean = np.einsum("...d,ed->...e", np.asarray(last_states, np.float64), self.transition)
+        last = self.padded(np.asarray(last_states, np.float64))
+        mean = np.einsum("...d,ed->...e", last, self.transition)
         return self._replace(initial_mean=mean, initial_cov=self.noise_cov, continues=True)
 
     def psi(self, states: FloatArray, inputs: FloatArray | None) -> FloatArray:
         """The link's argument at states ``(num_steps, D)``, ``(num_steps, n)``."""
-        psi = self.offset + linear_means(states, self.loadings.T)
+        psi = self.offset + linear_means(self.padded(states), self.loadings.T)
         if inputs is not None and self.emission_weights is not None:
             psi += linear_means(inputs, self.emission_weights.T)
         return psi
@@ -103,6 +129,13 @@ class StateSpaceDraw(NamedTuple):
         if inputs is None or self.input_weights is None:
             return np.zeros((num_steps, self.state_dim))
         return linear_means(inputs, self.input_weights.T)
+
+
+def joined_states(draw: Mapping[str, Any]) -> FloatArray:
+    """States of a kept draw, and the noise beside them where it was kept."""
+    if "noise" not in draw:
+        return np.asarray(draw["states"])
+    return np.concatenate([draw["states"], draw["noise"]], axis=-1)
 
 
 def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, Parameters]:

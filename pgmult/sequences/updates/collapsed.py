@@ -29,7 +29,7 @@ are sums over blocks of them. `Augmented` is such a block, `Collapsed` the densi
 
 import math
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,7 @@ _MOST_DOUBLINGS = 10
 _LONG = 10_000  # numbers in the covariances of all states: from there on sums take the time
 _LONG_SHARE = 0.4
 _LARGEST = 40.0  # logarithm of a variance
+_KAPPA = np.empty(0)
 
 
 class _Work(NamedTuple):
@@ -90,6 +91,28 @@ class _Factors(NamedTuple):
     means: FloatArray
 
 
+class StatesLaw(NamedTuple):
+    """The Gaussian law of all states, from what an evaluation left."""
+
+    offsets: IntArray
+    dynamics: FloatArray
+    precision: FloatArray
+    roots: FloatArray
+    means: FloatArray
+
+    def coloured(self, white: FloatArray) -> FloatArray:
+        """The states that white noise ``(num_steps, D)`` stands for."""
+        x = white.copy()
+        collapsed.draw_states(*self, x)
+        return x
+
+    def whitened(self, states: FloatArray) -> FloatArray:
+        """The white noise that stands for states."""
+        x = states.copy()
+        collapsed.whiten_states(*self, x)
+        return x
+
+
 class Augmented:
     """The states of a block of sequences given omega, integrated out.
 
@@ -106,6 +129,10 @@ class Augmented:
         Those of first steps play no part.
     noise_cov : array, ``(D, D)``
     initial : mean and covariance of first states
+    pull : array
+        What stands in the place of kappa, laid out as omega; empty for kappa itself.
+    softened : object, optional
+        What noise is drawn from in the end.
     keep : bool
         Whether the factors of the first evaluation and of the last stay for `sample_states`. They
         are made again where they do not, so this is a matter of memory alone.
@@ -123,10 +150,13 @@ class Augmented:
         inputs: FloatArray | None,
         noise_cov: FloatArray,
         initial: tuple[FloatArray, FloatArray],
+        pull: FloatArray = _KAPPA,
+        softened: Any = None,
         keep: bool = True,
         only: bool = True,
     ):
         self.rng, self.active, self.omega, self.offsets = rng, active, omega, offsets
+        self.pull, self.softened = pull, softened
         self.design, self.inputs, self.noise_cov, self.initial = design, inputs, noise_cov, initial
         self.keep, self._only = keep, only
         self._work: _Work | None = None
@@ -136,7 +166,7 @@ class Augmented:
         """Log Z up to a constant, and what its gradient is made of.
 
         Sums of E x_t z_t' and E z_t z_t', z_t = (x_t-1, u_t), of omega_tk E y_t y_t', y_t the
-        design, for each stick, and of counts times E y_t by symbol. Log Z is -inf where it fails.
+        design, and of kappa_tk E y_t, for each stick. Log Z is -inf where it fails.
         O(num_steps D**3 + P q**2) for P active (step, stick) pairs.
         """
         return self._evaluate(dynamics, weights)[0]
@@ -151,33 +181,38 @@ class Augmented:
         else:
             roots, means = np.empty_like(chain.J), np.empty_like(chain.h)
         lay_out(weights, tuple(work.rows))
-        self.active.accumulate_potentials(self.omega, work.design, work.rows, chain.J, chain.h)
+        self.active.accumulate_potentials(
+            self.omega, self.pull, work.design, work.rows, chain.J, chain.h
+        )
         following, zz = np.zeros((D, rows)), np.zeros((rows, rows))
         moments = collapsed.Moments(roots, means, work.covs, following, zz)
         total, growth = collapsed.smooth(tuple(chain), dynamics, tuple(moments))
         if not growth < MAX_GROWTH:  # nor where there is none
             n, q = weights.shape
-            nothing = np.zeros((n, q * (q + 1) // 2)), np.zeros((n + 1, q))
+            nothing = np.zeros((n, q * (q + 1) // 2)), np.zeros((n, q))
             return Sums((), (np.array(-math.inf), following, zz, *nothing)), None
         factors = _Factors((dynamics.tobytes(), weights.tobytes()), roots, means)
         if self.keep or self._only:
             self._factors.append(factors)
         work.design[:, :D] = means
-        of_weights = self.active.accumulate_statistics(self.omega, work.design, work.covs)
+        of_weights = self.active.statistics(self.omega, work.design, self.pull, work.covs)
         return Sums((), (np.array(total), following, zz, *of_weights)), factors
 
     def sample_states(self, dynamics: FloatArray, weights: FloatArray) -> FloatArray | None:
         """One draw of the states; None where block elimination would lose half of all digits."""
+        law = self.law(dynamics, weights)
+        return None if law is None else law.coloured(self.rng.standard_normal(law.means.shape))
+
+    def law(self, dynamics: FloatArray, weights: FloatArray) -> "StatesLaw | None":
+        """The states' Gaussian law, or None, as for `sample_states`."""
         place = dynamics.tobytes(), weights.tobytes()
         found = next((factors for factors in self._factors if factors.place == place), None)
         if found is None:
             _, found = self._evaluate(dynamics, weights)
         if found is None:
             return None
-        x = self.rng.standard_normal(found.means.shape)
         precision = invert_positive_definite(self.noise_cov)
-        collapsed.draw_states(self.offsets, dynamics, precision, found.roots, found.means, x)
-        return x
+        return StatesLaw(self.offsets, dynamics, precision, found.roots, found.means)
 
     def _room(self, weights: FloatArray, dynamics: FloatArray) -> _Work:
         num_steps, D = len(self.design), len(dynamics)

@@ -9,11 +9,11 @@ from same_draws import forget_a_block, repeat_the_first_block
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.sampling.blocks import Ask
-from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import collapsed, state_slice
+from pgmult.sequences.updates import carried, collapsed, state_slice
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,11 @@ MANY = as_sequences([2 * np.eye(9, dtype=int)[:3] + 1])
 TWICE_MANY = as_sequences([2 * np.eye(9, dtype=int)[:6] + 1] * 2)
 THREE = as_sequences([[0, 2, -1, 1], [1, 1], [2, 0]])
 FEW_OF_MANY = as_sequences([np.array([[20, 2, 1]] * 4)])
+LARGE = as_sequences(
+    [np.array([[10, 2, 1], [30, 5, 0], [0, 0, 0], [7, 7, 30]]), np.array([[40, 1, 1]])]
+)
 MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
+NOISY = replace(MODEL, overdispersion=True, noise_scale=0.5)
 REPLICATES = 300
 
 
@@ -63,6 +67,21 @@ def test_linear_dynamical_systems(model, data):
 def test_several_blocks(model, data, share, monkeypatch):
     monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
     check_model(replace(model, block_rows=1), data, replicates=REPLICATES, sweeps=4)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (NOISY, COUNTS),
+        (replace(NOISY, block_rows=1), LARGE),
+        (replace(NOISY, initial="stationary", inputs="dynamics"), COUNTS),
+        (replace(MODEL, overdispersion=False), LARGE),
+    ],
+    ids=["noise", "noise, blocks", "noise, stationary", "sites alone"],
+)
+def test_moves_around_sites(model, data, monkeypatch):
+    monkeypatch.setattr(lds, "many_a_step", lambda data: True)
+    check_model(model, data, replicates=600, sweeps=4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -295,6 +314,47 @@ def test_broken_slices(broken, monkeypatch):
 def test_broken_blocks(broken, data, monkeypatch):
     broken(monkeypatch)
     rejects(check, replace(MODEL, block_rows=1), data)
+
+
+class Uncorrected(Pairs):
+    def correction(self, psi):
+        return 0.0 * psi
+
+
+def uncorrected(data):
+    return Uncorrected(*right_pairs(data))
+
+
+def level_forgotten(pairs, noise_var):
+    return 0.0
+
+
+def pulled_the_wrong_way(self, rng, mean):
+    self.kappa = -self.kappa
+    return right_noise(self, rng, mean)
+
+
+right_pairs, right_noise = Pairs.of, carried.Softened.sample_noise
+AROUND_SITES = {
+    "correction forgotten": (lds.Pairs, "of", uncorrected),
+    "level of noise forgotten": (carried, "_level_of_noise", level_forgotten),
+    "noise pulled the wrong way": (carried.Softened, "sample_noise", pulled_the_wrong_way),
+}
+
+
+@pytest.mark.parametrize("name", AROUND_SITES)
+def test_broken_moves_around_sites(name, monkeypatch):
+    place, attribute, broken = AROUND_SITES[name]
+    monkeypatch.setattr(place, attribute, broken)
+    others = {
+        "noise_sd": lambda state, data: np.log(state.noise_sd),
+        "noise": lambda state, data: (state.noise**2).mean(axis=0),
+    }
+    with monkeypatch.context() as patched:
+        patched.setattr(lds, "path_share", lambda *sizes: 0.5)
+        rejects(
+            check_geweke, NOISY, LARGE, statistics=STATISTICS | others, replicates=600, sweeps=4
+        )
 
 
 @pytest.mark.parametrize("name", METHODS)

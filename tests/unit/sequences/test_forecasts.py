@@ -27,8 +27,9 @@ def posterior_of(data, draws=4, *, link="sticks", **changes):
         "input_weights": np.zeros((1, data.num_inputs)),
         "emission_weights": np.zeros((size, data.num_inputs)),
         "last_states": np.zeros((data.num_sequences, 1)),
+        **({"noise_sd": np.zeros(0)} if link == "sticks" else {}),
     } | changes
-    model = MultinomialLDS(1) if link == "sticks" else LogisticNormalLDS(1)
+    model = MultinomialLDS(1, overdispersion=False) if link == "sticks" else LogisticNormalLDS(1)
     return Posterior(
         {name: np.tile(np.asarray(v, float), (2, draws // 2, *(1,) * np.ndim(v)))
          for name, v in values.items()},

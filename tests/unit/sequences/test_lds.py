@@ -213,7 +213,9 @@ def test_translation_leaves_probabilities_alone(case):
     weights, rng = model._weights(state), np.random.default_rng(0)
     delta, moved = model._translated(rng, weights, state, *sums_of(model, data, state), data)
     assert np.abs(delta).max() > 1e-3
-    there, _, _ = model.local_move(None, state, None, data, delta, np.ones(model.state_dim))
+    there, _, _ = model.local_move(
+        None, state, None, data, delta, np.ones(model.state_dim), weights
+    )
     np.testing.assert_allclose(
         model._design(there.states, data) @ moved.T, model._design(state.states, data) @ weights.T,
         atol=1e-10,
@@ -229,7 +231,9 @@ def test_scales_of_the_states(case):
     def joint(a):
         factors = np.exp(a)
         moved = _rescaled(state, factors)
-        moved, _, _ = model.local_move(None, moved, None, data, np.zeros(D), factors)
+        moved, _, _ = model.local_move(
+            None, moved, None, data, np.zeros(D), factors, model._weights(moved)
+        )
         np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
         total = log_joint(model, data, moved)
         coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T

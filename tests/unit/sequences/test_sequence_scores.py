@@ -20,7 +20,7 @@ from pgmult.sequences.scores.one_step import (
     mix_draws,
     one_step_ahead,
 )
-from pgmult.sequences.scores.particle_filter import StateSpaceDraw, particle_log_predictive
+from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
 K = 3
 TRAIN = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=K)
@@ -203,6 +203,7 @@ def test_state_spaces_go_through_the_particle_filter(model, continues):
             "loadings": rng.normal(size=(1, 4, rows, 1)), "offset": rng.normal(size=(1, 4, rows)),
             "last_states": rng.normal(size=(1, 4, 2, 1)),
             "input_weights": np.zeros((1, 4, 1, 0)), "emission_weights": np.zeros((1, 4, rows, 0)),
+            **({} if rows == K else {"noise_sd": np.zeros((1, 4, 0))}),
         },
     )  # fmt: skip
     test = as_sequences(TEST, order=TEST.order[::-1])  # the posterior's order counts
@@ -211,7 +212,7 @@ def test_state_spaces_go_through_the_particle_filter(model, continues):
     draws = []
     for i in range(4):
         parameters = {name: posterior[name][0, i] for name in model.predictive_variables}
-        draw = StateSpaceDraw(**parameters, link=model.link(TRAIN))
+        draw = model.state_space(parameters, model.link(TRAIN))
         draws.append(draw.continued(posterior["last_states"][0, i]) if continues else draw)
     by_draw = particle_log_predictive(np.random.default_rng(7), draws, TEST, 50)
     expected = mix_draws(by_draw, TEST.offsets)[TEST.totals > 0]

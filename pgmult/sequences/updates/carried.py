@@ -1,0 +1,313 @@
+r"""Moves around Gaussian sites that the data alone give, where steps have many observations.
+
+Given omega, what is rare among many hardly moves (`pgmult.sampling.diagnostics.augmentation_rate`).
+Where a step has many observations each pair's likelihood in psi is nearly Gaussian: with a site
+(J_tk, h_tk) in its place (`Pairs`), and psi_tk = mu_tk + e_tk, e_tk ~ N(0, v_k) white noise where
+counts are overdispersed, everything is Gaussian but the correction
+
+    C(psi) = sum_tk log p(counts_tk | psi_tk) - h_tk psi_tk + J_tk psi_tk^2 / 2.
+
+Noise is integrated out by
+
+    (J, h)  ->  (J, h) / (1 + v J),     psi | mu ~ N((mu + v h) / (1 + v J), v / (1 + v J)),
+
+and the states by block elimination, so that states and noise are a function of parameters and of
+white noise z. A *carry* moves parameters by any kernel that leaves the Gaussian model as it is,
+with z as it was, and accepts by what that does to C: dynamics and weights, by a Hamiltonian path;
+the variance v_k of one stick, by a step at random; and all v_k given states, by a Gibbs draw from
+points of a grid that was laid through each at random. A *turn* moves states and noise of a sequence
+along an ellipse around their mean (Murray, Adams and MacKay 2010). Sites depend on nothing that
+moves, so all of it is exact.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pgmult.compiled.rows import over_rows
+from pgmult.compiled.simd import WIDTH
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.blocks import Sums
+from pgmult.sequences.active_sticks import Pairs
+from pgmult.sequences.compiled import symbols
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.updates.collapsed import Augmented
+
+LEAST_SD, LARGEST_SD = 1e-4, 30.0
+_POINTS = 16  # of a grid of standard deviations
+_FINEST, _COARSEST = 0.03, 0.6  # its steps, of logarithms
+_LARGEST_STEP = 2.0  # of one of them with the states
+_MANY = 20
+
+_Augment = Callable[[FloatArray, FloatArray], Augmented]
+
+
+class Sited:
+    """States and noise of a block of sequences around their sites.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    augmented : function
+        Of J and h in the place of omega and kappa.
+    pairs : Pairs
+    offsets : int array, ``(num_sequences + 1,)``
+    design : array, ``(num_steps, q)``
+    state_dim : int
+    noise : array, ``(num_steps, num_sticks)`` or ``(num_steps, 0)``
+    noise_var : array, ``(num_sticks,)``
+        Zeros without noise.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        augmented: _Augment,
+        pairs: Pairs,
+        offsets: IntArray,
+        design: FloatArray,
+        state_dim: int,
+        noise: FloatArray,
+        noise_var: FloatArray,
+    ):
+        self.rng, self.pairs, self.offsets = rng, pairs, offsets
+        self.states, self._known = design[:, :state_dim], design[:, state_dim:]
+        at = pairs.step, pairs.stick
+        self.noise = noise[at] if noise.shape[1] else np.zeros(len(pairs.J))
+        self._augmented = augmented
+        self._soften(noise_var)
+        self._offer = self.states, self.noise, noise_var
+
+    def _soften(self, noise_var: FloatArray) -> None:
+        """Integrate noise of these variances out of the sites."""
+        self.noise_var, pairs = noise_var, self.pairs
+        self._shrink = 1.0 / (1.0 + noise_var[pairs.stick] * pairs.J)
+        self._base = self._augmented(self._shrink * pairs.J, self._shrink * pairs.h)
+
+    def evaluate(self, dynamics: FloatArray, weights: FloatArray) -> Sums:
+        """As `Augmented.evaluate`, given the sites."""
+        return self._base.evaluate(dynamics, weights)
+
+    def _means(self, states: FloatArray, weights: FloatArray) -> FloatArray:
+        """Psi without noise, of each pair."""
+        psi = linear_means(np.concatenate([states, self._known], axis=1), weights.T)
+        return psi[self.pairs.step, self.pairs.stick]
+
+    def psi(self, weights: FloatArray) -> FloatArray:
+        """Of each pair."""
+        return self._means(self.states, weights) + self.noise
+
+    def carry(
+        self, before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]
+    ) -> float:
+        """Offer states and noise that go along with dynamics and weights; the gain of C."""
+        return float(self._carried(self._base, before, after, self.noise_var).sum())
+
+    def carry_all(
+        self, dynamics: FloatArray, weights: FloatArray, noise_var: FloatArray
+    ) -> tuple[float, float]:
+        """Offer states and noise that go along with other variances; the gain of C, and of the
+        log density of the sites, states and noise integrated out.
+        """
+        at, shrink = (dynamics, weights), 1.0 / (1.0 + noise_var[self.pairs.stick] * self.pairs.J)
+        base = self._augmented(shrink * self.pairs.J, shrink * self.pairs.h)
+        levels = [
+            _log_density(of.evaluate(*at), weights, self.states.shape[1])
+            + _level_of_noise(self.pairs, noise_var)
+            for of, noise_var in ((base, noise_var), (self._base, self.noise_var))
+        ]
+        gain = float(self._carried(base, at, at, noise_var).sum())
+        return gain, levels[0] - levels[1]
+
+    def carry_noise(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
+        """Offer noise that goes along with its variances; the gain of C of each stick."""
+        at = np.empty((0, 0)), weights
+        return self._carried(None, at, at, noise_var)
+
+    def _carried(
+        self,
+        base: Augmented | None,
+        before: tuple[FloatArray, FloatArray],
+        after: tuple[FloatArray, FloatArray],
+        noise_var: FloatArray,
+    ) -> FloatArray:
+        """Offer what goes along with parameters; the gain of C of each stick. Without a new base
+        for them states stay where they are.
+        """
+        pairs, states = self.pairs, self.states
+        if base is not None:
+            law = self._base.law(*before)
+            white = None if law is None else law.whitened(states)
+            law = base.law(*after)
+            if white is None or law is None:
+                return np.full(len(noise_var), -np.inf)
+            states = law.coloured(white)
+        mean, moved = self._means(self.states, before[1]), self._means(states, after[1])
+        if self.noise_var.any():
+            old, new = self.noise_var[pairs.stick], noise_var[pairs.stick]
+            was, becomes = old * self._shrink, new / (1.0 + new * pairs.J)
+            white = (self.noise - was * (pairs.h - pairs.J * mean)) / np.sqrt(was)
+            noise = becomes * (pairs.h - pairs.J * moved) + np.sqrt(becomes) * white
+        else:
+            noise = self.noise
+        self._offer = states, noise, noise_var
+        gain = pairs.correction(moved + noise) - pairs.correction(mean + self.noise)
+        return np.bincount(pairs.stick, gain, len(noise_var))
+
+    def settle(self, accepted: BoolArray) -> None:
+        """Take what was offered of the sticks that accepted, and states where all did."""
+        states, noise, noise_var = self._offer
+        if not accepted.any():
+            return
+        self.states = states if accepted.all() else self.states
+        self.noise = np.where(accepted[self.pairs.stick], noise, self.noise)
+        if noise_var is not self.noise_var:
+            self._soften(np.where(accepted, noise_var, self.noise_var))
+
+    def noise_log_densities(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
+        """Of the sites given variances ``(num_sticks, n)``, noise integrated out."""
+        pairs, mean = self.pairs, self._means(self.states, weights)
+        fit, pull = mean * (pairs.h - 0.5 * pairs.J * mean), pairs.h
+        out = np.empty(noise_var.shape)
+        for column, var in zip(out.T, noise_var.T, strict=True):
+            v = var[pairs.stick]
+            spread = 1.0 + v * pairs.J
+            each = (fit + 0.5 * v * pull * pull) / spread - 0.5 * np.log(spread)
+            column[:] = np.bincount(pairs.stick, each, len(var))
+        return out
+
+    def turn(self, rng: np.random.Generator, dynamics: FloatArray, weights: FloatArray) -> None:
+        """One elliptical slice of the states and noise of every sequence."""
+        law, pairs = self._base.law(dynamics, weights), self.pairs
+        if law is None:
+            return
+        sd = np.sqrt(self.noise_var[pairs.stick] * self._shrink)
+        tilt = self.noise_var[pairs.stick] * self._shrink
+
+        def psi_of(states: FloatArray, white: FloatArray | float) -> FloatArray:
+            mean = self._means(states, weights)
+            return np.asarray(mean + tilt * (pairs.h - pairs.J * mean) + sd * white)
+
+        across = law.coloured(rng.standard_normal(law.means.shape))
+        there = psi_of(across, rng.standard_normal(len(sd)))
+        middle = psi_of(law.means, 0.0)
+        here = self._means(self.states, weights) + self.noise
+        sequence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        of_pair, size = sequence[pairs.step], len(self.offsets) - 1
+
+        def fit(psi: FloatArray) -> FloatArray:
+            return np.bincount(of_pair, pairs.correction(psi), size)
+
+        level = fit(here) - rng.standard_exponential(size)
+        angle = rng.uniform(0.0, 2.0 * np.pi, size)
+        low, high = angle - 2.0 * np.pi, angle.copy()
+        while True:
+            cos, sin = np.cos(angle), np.sin(angle)
+            psi = middle + (here - middle) * cos[of_pair] + (there - middle) * sin[of_pair]
+            failed = (fit(psi) < level) & (angle != 0.0)
+            if not failed.any():
+                break
+            low = np.where(failed & (angle < 0.0), angle, low)
+            high = np.where(failed & (angle > 0.0), angle, high)
+            angle = np.where(failed, rng.uniform(low, high), angle)
+        turned = cos[sequence, None], sin[sequence, None]
+        away, other = self.states - law.means, across - law.means
+        self.states = law.means + away * turned[0] + other * turned[1]
+        self.noise = psi - self._means(self.states, weights) if sd.any() else self.noise
+
+
+class Softened:
+    """Pólya-gamma variables of overdispersed counts: noise is integrated out, and drawn at the end.
+
+    With omega ~ PG(N, psi) and noise of variance v the potential of mu is that of the module's
+    docstring, of (omega, kappa). Parameters are as in `Sited`.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        pairs: Pairs,
+        psi: FloatArray,
+        noise_var: FloatArray,
+    ):
+        self.pairs, self.noise_var = pairs, noise_var
+        self.omega = np.empty(len(psi))
+        over_rows(
+            symbols.draw_lanes, len(psi) // WIDTH, new_key(rng), pairs.reaching, psi, self.omega,
+            grain=8,
+        )  # fmt: skip
+        self.kappa = pairs.taken - 0.5 * pairs.reaching
+        self._shrink = 1.0 / (1.0 + noise_var[pairs.stick] * self.omega)
+
+    @property
+    def sites(self) -> tuple[FloatArray, FloatArray]:
+        """What stands in the place of omega and kappa."""
+        return self.omega * self._shrink, self.kappa * self._shrink
+
+    def sample_noise(self, rng: np.random.Generator, mean: FloatArray) -> FloatArray:
+        """Of all steps and sticks, ``(num_steps, num_sticks)``, psi without noise being `mean`."""
+        pairs = self.pairs
+        white = rng.standard_normal(mean.shape)
+        noise = np.sqrt(self.noise_var) * white
+        at = pairs.step[pairs.reaching > 0], pairs.stick[pairs.reaching > 0]
+        seen = pairs.reaching > 0
+        tilt = self.noise_var[at[1]] * self._shrink[seen]
+        pull = self.kappa[seen] - self.omega[seen] * mean[at]
+        noise[at] = tilt * pull + np.sqrt(tilt) * white[at]
+        return np.asarray(noise)
+
+
+def _log_density(sums: Sums, weights: FloatArray, state_dim: int) -> float:
+    """Of sites, from their evaluation: the normaliser, and what is known of psi."""
+    log_normalizer, _, _, squares, linear = sums.rounded
+    q = weights.shape[1]
+    known = np.zeros((len(weights), q, q))
+    rows, columns = np.tril_indices(q)
+    known[:, rows, columns] = known[:, columns, rows] = squares
+    w = weights[:, state_dim:]
+    square = np.einsum("ki,kij,kj", w, known[:, state_dim:, state_dim:], w)
+    return float(log_normalizer + (linear[:, state_dim:] * w).sum() - 0.5 * square)
+
+
+def _level_of_noise(pairs: Pairs, noise_var: FloatArray) -> float:
+    """What softening leaves of the sites that depends on nothing but noise."""
+    v = noise_var[pairs.stick]
+    spread = 1.0 + v * pairs.J
+    return float((0.5 * v * pairs.h**2 / spread - 0.5 * np.log(spread)).sum())
+
+
+def step_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:
+    """Standard deviations of which one, at random, is another."""
+    moved, size = sd.copy(), np.exp(rng.uniform(np.log(_FINEST), np.log(_LARGEST_STEP)))
+    moved[rng.integers(len(sd))] *= np.exp(size * rng.standard_normal())
+    return moved
+
+
+def grid_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:
+    """Standard deviations ``(num_sticks, n)`` on grids through `sd`."""
+    size = (len(sd), 1)
+    step = np.exp(rng.uniform(np.log(_FINEST), np.log(_COARSEST), size))
+    place = np.arange(_POINTS) - rng.integers(_POINTS, size=size)
+    return np.asarray(sd[:, None] * np.exp(step * place))
+
+
+def log_density_of_sds(sd: FloatArray, scale: float) -> FloatArray:
+    """Of the logarithm of a standard deviation that is a half-t variable of three degrees."""
+    inside = (sd >= LEAST_SD) & (sd <= LARGEST_SD)
+    return np.where(inside, np.log(sd) - 2.0 * np.log1p((sd / scale) ** 2 / 3.0), -np.inf)
+
+
+def sample_noise_sd(rng: np.random.Generator, scale: float, size: int) -> FloatArray:
+    """Standard deviations of noise from their prior, cut off where it has next to nothing."""
+    sd = np.zeros(size)
+    while (outside := (sd < LEAST_SD) | (sd > LARGEST_SD)).any():
+        sd[outside] = scale * np.abs(rng.standard_t(3.0, int(outside.sum())))
+    return sd
+
+
+def many_a_step(data: Sequences) -> bool:
+    """Whether a step with observations has some twenty on average: enough for sites of its own."""
+    whole = data.whole
+    return bool(whole.taken.sum() >= _MANY * max(int(whole.reached[0]), 1))
