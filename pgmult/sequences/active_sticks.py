@@ -308,7 +308,7 @@ def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArr
         for total, part in zip(around, (taken, reached), strict=True):
             total[lag:] += together * part[:-lag]
             total[:-lag] += together * part[lag:]
-    share = _added(*around, usual, _FROM_ALL)
+    share = _added(around[0], around[1], usual, _FROM_ALL)
     return _added(taken, reached, share, _FROM_AROUND)
 
 

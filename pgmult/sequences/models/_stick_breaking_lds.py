@@ -125,9 +125,10 @@ class StickBreakingLDS(StateSpace):
         )  # fmt: skip
 
     def _psi(
-        self, state: StickBreakingState, data: Sequences, steps: IntArray | slice = slice(None)
+        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
     ) -> FloatArray:
         psi = linear_means(self._design(state.states, data)[steps], self._weights(state).T)
+        assert isinstance(state, StickBreakingState)  # as all states of this model
         return psi + state.noise[steps] if len(state.noise_sd) else psi
 
     def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:

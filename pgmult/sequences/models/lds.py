@@ -10,17 +10,24 @@ Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
     c_kd         ~  N(0, v_d),                            k = 1..K-1    loadings
     e_k          ~  N(0, emission_var I)                                emission weights
     b_k          ~  N(m_k, s_k), sigma(b_k) like Beta(a, (K - k) a)     offset
-    psi_t        =  b + E u_t + C x_t
+    s_k          ~  noise_scale |t_3|, e_tk ~ N(0, s_k^2)               where counts scatter
+    psi_t        =  b + E u_t + C x_t (+ e_t)
     counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
 
 in which the sticks break in the data's `order`, frequent symbols first. First states have a
 mean and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A
 small v_d switches coordinate d of the state off, so D needs to be large enough and no more.
 
+Steps with many observations scatter more than multinomial counts do: noise e_t of their own, off
+where steps have few, keeps what is said of the next one honest. To forecasts and particles it is
+states without a memory.
+
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
-0. x | A, B, Q, C, E, b     slices around a Gaussian, without omega, where a symbol is rare among
-                            many: see `pgmult.sequences.updates.state_slice`
+0. all but Q, m, V, v       moves around Gaussian sites, without omega, where steps have many
+                            observations: see `pgmult.sequences.updates.carried`
+   x | A, B, Q, C, E, b     slices around a Gaussian, without omega, where a symbol is rare and
+                            steps have few: see `pgmult.sequences.updates.state_slice`
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
 2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
                             free: see `pgmult.sequences.updates.collapsed`
@@ -55,7 +62,7 @@ import warnings
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -105,6 +112,7 @@ from pgmult.sequences.updates.unseen_moves import (
 )
 
 Held = Augmented | Sited
+_KAPPA = np.empty(0)
 _STEPS_OF_NOISE = 2  # of one stick each, a sweep
 
 
@@ -133,9 +141,16 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     concentration : float
         a, of the prior of the offset: sigma(b_k) has the mean and variance that it has under
         symmetric Dirichlet probabilities. As there, 1 is worth one observation of every symbol.
+    overdispersion : "auto" or bool
+        Whether psi has white noise at every step; "auto" where steps with observations have twenty
+        on average.
+    noise_scale : float
+        The noise's standard deviations are half-t variables of three degrees times this: a small
+        one where the data tell little, any where they tell.
     update : {"auto", "gibbs", "both"}
         Whether slices of the states come on top of the Pólya-gamma sweep: "auto" has them where a
-        stick's `augmentation_rates` is below 0.4.
+        stick's `augmentation_rates` is below 0.4, and moves around sites where steps have twenty
+        observations on average. Noise always has the latter.
     block_rows : int
         Sequences of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
@@ -476,11 +491,12 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         data: Sequences,
         design: FloatArray,
         omega: FloatArray,
-        *more: Any,
+        pull: FloatArray = _KAPPA,
+        softened: Softened | None = None,
     ) -> Augmented:
         return Augmented(
             rng, ActiveSticks.of(data), omega, data.offsets, design, self._driving(data),
-            state.noise_cov, (state.initial_mean, state.initial_cov), *more,
+            state.noise_cov, (state.initial_mean, state.initial_cov), pull, softened,
             keep=self._path_share(data) == 1.0,
             only=data.num_sequences == data.whole.num_sequences,
         )  # fmt: skip

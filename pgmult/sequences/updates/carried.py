@@ -154,7 +154,7 @@ class Sited:
             noise = self.noise
         self._offer = states, noise, noise_var
         gain = pairs.correction(moved + noise) - pairs.correction(mean + self.noise)
-        return np.bincount(pairs.stick, gain, len(noise_var))
+        return np.bincount(pairs.stick, gain, len(noise_var)).astype(np.float64)
 
     def settle(self, accepted: BoolArray) -> None:
         """Take what was offered of the sticks that accepted, and states where all did."""
@@ -198,7 +198,7 @@ class Sited:
         of_pair, size = sequence[pairs.step], len(self.offsets) - 1
 
         def fit(psi: FloatArray) -> FloatArray:
-            return np.bincount(of_pair, pairs.correction(psi), size)
+            return np.bincount(of_pair, pairs.correction(psi), size).astype(np.float64)
 
         level = fit(here) - rng.standard_exponential(size)
         angle = rng.uniform(0.0, 2.0 * np.pi, size)
