@@ -190,8 +190,8 @@ class MixedLogit(Checked):
         tastes = np.array(at.tastes, order="C")
         law = at.mean, np.linalg.inv(at.cov)
         over_rows(
-            swing_rows, num, found.choices, found.base(at.coefficients), law, found.sites, noise,
-            self.kicks, tastes, grain=_GRAIN,
+            swing_rows, num, found.choices(at.coefficients), law, found.sites, noise, self.kicks,
+            tastes, grain=_GRAIN,
         )  # fmt: skip
         return tastes
 
@@ -323,36 +323,31 @@ class _Found:
 
     units: _Units
     all: Choices  # people's attributes, then fixed ones
-    offset: FloatArray
     diagonal: bool
     where: tuple[IntArray, IntArray]  # entries of the root that move
     at: MixedLogitState  # about the mean of the posterior
     sites: Sites
     turn: FloatArray  # upper root of the covariance of (mean, b, root)
 
-    @property
-    def choices(self) -> Choices:
-        """Attributes for which people differ."""
+    def choices(self, b: FloatArray) -> Choices:
+        """Attributes for which people differ, given the coefficients of the others."""
         d = len(self.at.mean)
-        return self.all._replace(x=self.all.x[:d], signs=self.all.signs[:d])
+        base = self.all.base + b @ self.z if len(b) else self.all.base
+        return self.all._replace(x=self.all.x[:d], signs=self.all.signs[:d], base=base)
 
     @property
     def z(self) -> FloatArray:
         """The others."""
         return self.all.x[len(self.at.mean) :]
 
-    def base(self, b: FloatArray) -> FloatArray:
-        """Utilities without people's tastes."""
-        return self.offset + b @ self.z if len(b) else self.offset
-
     def slopes(
         self, b: FloatArray, tastes: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log likelihoods of people, their slopes in tastes and in the utilities of rows."""
         values, slopes = np.empty(len(tastes)), np.empty(tastes.shape)
-        residual = np.empty(len(self.offset))
+        residual = np.empty(len(self.all.base))
         over_rows(
-            slopes_rows, len(tastes), self.choices, self.base(b), tastes, values, slopes, residual,
+            slopes_rows, len(tastes), self.choices(b), tastes, values, slopes, residual,
             grain=_GRAIN,
         )  # fmt: skip
         return values, slopes, residual
@@ -424,8 +419,8 @@ def _found(data: ChoiceRows, model: MixedLogit) -> _Found:
         return _piloted(found, model) if len(data.random) else found
 
 
-def _laid_out(data: ChoiceRows) -> tuple[Choices, FloatArray]:
-    """Scaled attributes as kernels read them, people's first; and offsets."""
+def _laid_out(data: ChoiceRows) -> Choices:
+    """Scaled attributes as kernels read them, people's first."""
     of_row, sizes = data.occasion_of_row, np.diff(data.occasions)
     most = np.lexsort((-data.taken, of_row))[data.occasions[:-1]]  # taken most: without a row
     person = np.repeat(np.arange(data.num_people), np.diff(data.people))
@@ -442,57 +437,56 @@ def _laid_out(data: ChoiceRows) -> tuple[Choices, FloatArray]:
     x = data.x[:, columns] / data.scale[columns]
     offset = np.zeros(data.num_rows) if data.design.offset is None else data.design.offset
     other = most[of_row[row]]
-    choices = Choices(
-        np.ascontiguousarray((x[row] - x[other]).T), np.append(data.signs, 0.0 * data.fixed),
-        data.taken[row], np.add.reduceat(data.taken, data.occasions[:-1])[order],
+    return Choices(
+        np.ascontiguousarray((x[row] - x[other]).T), offset[row] - offset[other],
+        np.append(data.signs, 0.0 * data.fixed), data.taken[row],
+        np.add.reduceat(data.taken, data.occasions[:-1])[order],
         np.append(0, np.cumsum(np.diff(occasions) * (sizes[order[starts]] - 1))), occasions,
         np.searchsorted(person[order[starts]], np.arange(data.num_people + 1)),
     )  # fmt: skip
-    return choices, offset[row] - offset[other]
 
 
 def _approximate(data: ChoiceRows, model: MixedLogit) -> _Found:
     d, num = len(data.random), data.num_people
-    choices, offset = _laid_out(data)
+    choices = _laid_out(data)
     where = (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d)
     both = np.zeros((num, len(data.names)))
-    _climb_alike(choices, offset, both, 0, model, 25)
+    _climb_alike(choices, both, 0, model, 25)
     tastes, b = both[:, :d].copy(), both[0, d:].copy()
     at = MixedLogitState(tastes[0].copy(), _FIRST_SD**2 * np.eye(d), b, tastes)
     sites = Sites(np.zeros((num, d, d)), np.zeros((num, d)))
-    found = _Found(_Units.of(data), choices, offset, data.diagonal, where, at, sites, np.eye(0))
+    found = _Found(_Units.of(data), choices, data.diagonal, where, at, sites, np.eye(0))
     for _ in range(_ROUNDS if d else 0):
         law = at.mean, np.linalg.inv(at.cov)
-        base = found.base(at.coefficients)
-        over_rows(climb_rows, num, found.choices, base, law, 2, tastes, sites, grain=_GRAIN)
+        own = found.choices(at.coefficients)
+        over_rows(climb_rows, num, own, law, 2, tastes, sites, grain=_GRAIN)
         mean, spread = tastes.mean(axis=0), np.linalg.inv(law[1] + sites.J)
         away = tastes - mean
         cov = (away.T @ away + spread.sum(axis=0)) / num
         cov = (np.diag(np.diagonal(cov)) if data.diagonal else cov) + _LEAST_VAR * np.eye(d)
         both[:, :d] = tastes
         if len(b):
-            _climb_alike(choices, offset, both, d, model, 1)
+            _climb_alike(choices, both, d, model, 1)
         at = MixedLogitState(mean, cov, both[0, d:].copy(), tastes)
     found = replace(found, at=at)
     return replace(found, turn=_turn(found, model))
 
 
 def _climb_alike(
-    choices: Choices, offset: FloatArray, both: FloatArray, first: int, model: MixedLogit,
-    steps: int,
-) -> None:  # fmt: skip
+    choices: Choices, both: FloatArray, first: int, model: MixedLogit, steps: int
+) -> None:
     """Newton steps of the coefficients from the first one on, which all people share."""
     num, size = both.shape
 
     def value(at: FloatArray) -> float:
         values, none = np.empty(num), np.empty(0)
         slopes = np.empty_like(at)
-        over_rows(slopes_rows, num, choices, offset, at, values, slopes, none, grain=_GRAIN)
+        over_rows(slopes_rows, num, choices, at, values, slopes, none, grain=_GRAIN)
         return float(values.sum() - 0.5 * np.sum((at[0, first:] / model.mean_scale) ** 2))
 
     sites = Sites(np.empty((num, size, size)), np.empty((num, size)))
     for _ in range(steps):
-        over_rows(sites_rows, num, choices, offset, both, sites, grain=_GRAIN)
+        over_rows(sites_rows, num, choices, both, sites, grain=_GRAIN)
         slope = (sites.h - np.einsum("nij,nj->ni", sites.J, both)).sum(axis=0)[first:]
         J = sites.J.sum(axis=0)[first:, first:] + np.eye(size - first) / model.mean_scale**2
         step = np.zeros(size)
@@ -537,7 +531,7 @@ def _turn(found: _Found, model: MixedLogit) -> FloatArray:
     some = np.arange(0, num, max(1, num // _MOST_MEASURED))
     at = np.hstack([tastes, np.tile(found.at.coefficients, (num, 1))])
     sites = Sites(np.empty((num, d + f, d + f)), np.empty((num, d + f)))
-    over_rows(sites_rows, num, found.all, found.offset, at, sites, grain=_GRAIN)
+    over_rows(sites_rows, num, found.all, at, sites, grain=_GRAIN)
     H, inverse = sites.J[some], np.linalg.inv(root) if d else root
     first = (tastes[some] - found.at.mean) @ inverse.T
     spread = np.linalg.inv(inverse.T @ inverse + found.sites.J[some])

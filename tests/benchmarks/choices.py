@@ -97,6 +97,34 @@ def nuts(data, warmup, draws):
     return found, seconds
 
 
+def nutpie(data, warmup, draws):
+    import nutpie
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    num, d = data.num_people, len(data.random)
+    x = data.x / data.scale
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0.0, 5.0, shape=d)
+        half_t = pm.HalfStudentT.dist(2.0, 2.5, size=d)
+        root, _, _ = pm.LKJCholeskyCov("root", n=d, eta=1.0, sd_dist=half_t)
+        z = pm.Normal("z", shape=(num, d))
+        tastes = pm.Deterministic("tastes", mean + z @ root.T)
+        u = pt.sum(x * tastes[data.person_of_row], axis=1).reshape((data.num_occasions, -1))
+        log_p = u - pt.logsumexp(u, axis=1, keepdims=True)
+        pm.Potential("choices", pt.sum(data.taken.reshape(data.num_occasions, -1) * log_p))
+    compiled = nutpie.compile_pymc_model(model)
+    nutpie.sample(compiled, tune=2, draws=2, chains=1, cores=1, progress_bar=False)
+    began = time.process_time()
+    run = nutpie.sample(
+        compiled, tune=warmup, draws=draws, chains=1, cores=1, seed=1, progress_bar=False
+    )
+    seconds = time.process_time() - began
+    print(f"nutpie, {warmup} + {draws} sweeps: {seconds:.0f} s")
+    names = {"mean": "mean", "sds": "root_stds", "tastes": "tastes"}
+    return {name: np.asarray(run.posterior[own]) for name, own in names.items()}, seconds
+
+
 def simulated(data, mean, cov, points=500):
     """Log likelihood with tastes integrated out by simulation."""
     rng, root = np.random.default_rng(0), np.linalg.cholesky(cov)
@@ -186,6 +214,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--nuts", action="store_true")
+    parser.add_argument("--nutpie", action="store_true")
     parser.add_argument("--xlogit", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--calibrate", type=int, metavar="REPLICATES")
@@ -217,6 +246,10 @@ def main():
             )
             print(f"  {name}: z", np.round((one.mean(axis=0) - two.mean(axis=0)) / error, 1),
                   "sd ratio", np.round(one.std(axis=0) / two.std(axis=0), 2))  # fmt: skip
+    if options.nutpie:
+        found, other = nutpie(data, 400, 300)
+        for name in ("mean", "sds", "tastes"):
+            told(name, found[name], other)
     if options.xlogit:
         from xlogit import MixedLogit as Simulated
 

@@ -29,6 +29,8 @@ class Choices(NamedTuple):
     ----------
     x : array, ``(num_attributes, num_rows)``
         Less that of the alternative without a row.
+    base : array, ``(num_rows,)``
+        What utilities have besides, likewise.
     signs : array, ``(num_attributes,)``
         1 or -1 of a coefficient that has this sign, 0 of one that may have either.
     taken : array, ``(num_rows,)``
@@ -42,6 +44,7 @@ class Choices(NamedTuple):
     """
 
     x: np.ndarray
+    base: np.ndarray
     signs: np.ndarray
     taken: np.ndarray
     counts: np.ndarray
@@ -69,13 +72,13 @@ def _coefficients(beta, signs, coef):
         coef[k] = beta[k] if signs[k] == 0.0 else signs[k] * math.exp(min(beta[k], 300.0))
 
 
-@jit(reassociate=True)
-def _expected(choices, base, i, coef, p, total):
+@jit(reassociate=True, inline=True)
+def _expected(choices, i, coef, p, total):
     """Log likelihood of person i, and how often rows are expected to be taken; their span."""
     begin, end = choices.people[i], choices.people[i + 1]
     first, last = choices.rows[begin], choices.rows[end]
     x, taken, p = choices.x[:, first:last], choices.taken[first:last], p[: last - first]
-    p[:] = base[first:last]
+    p[:] = choices.base[first:last]
     for k in range(coef.size):
         own, c = x[k], coef[k]
         for r in range(p.size):
@@ -103,10 +106,10 @@ def _expected(choices, base, i, coef, p, total):
     return value, first, last
 
 
-@jit(reassociate=True)
-def _value_and_slope(choices, base, i, coef, work, slope, residual):
+@jit(reassociate=True, inline=True)
+def _value_and_slope(choices, i, coef, work, slope, residual):
     """Log likelihood of person i; its slope in the coefficients, and in each row's utility."""
-    value, first, last = _expected(choices, base, i, coef, *work)
+    value, first, last = _expected(choices, i, coef, *work)
     x, taken, away = choices.x[:, first:last], choices.taken[first:last], work[0][: last - first]
     for r in range(away.size):
         away[r] = taken[r] - away[r]
@@ -129,10 +132,10 @@ def _in_betas(coef, signs, slope):
 
 
 @jit(reassociate=True)
-def _curvature(choices, base, i, coef, work, J):
+def _curvature(choices, i, coef, work, J):
     """The negative second derivative of person i's log likelihood, without that of exp."""
     signs, (p, sums) = choices.signs, work
-    _, first, last = _expected(choices, base, i, coef, p, sums[0])
+    _, first, last = _expected(choices, i, coef, p, sums[0])
     J[:] = 0.0
     for block in range(choices.people[i], choices.people[i + 1]):
         counts = choices.counts[choices.occasions[block] : choices.occasions[block + 1]]
@@ -176,19 +179,19 @@ def _buffers(choices, num_attributes):
 
 
 @jit
-def slopes_rows(worker, start, stop, choices, base, tastes, values, slopes, residual):
+def slopes_rows(worker, start, stop, choices, tastes, values, slopes, residual):
     """Log likelihoods of people, their slopes in tastes and in utilities of rows."""
     d = tastes.shape[1]
     p, sums = _buffers(choices, 1)
     work, coef = (p, sums[0]), np.empty(d)
     for i in range(start, stop):
         _coefficients(tastes[i], choices.signs, coef)
-        values[i] = _value_and_slope(choices, base, i, coef, work, slopes[i], residual)
+        values[i] = _value_and_slope(choices, i, coef, work, slopes[i], residual)
         _in_betas(coef, choices.signs, slopes[i])
 
 
 @jit
-def sites_rows(worker, start, stop, choices, base, tastes, sites):
+def sites_rows(worker, start, stop, choices, tastes, sites):
     """Gaussian likelihoods with the slope and curvature of the true ones at some tastes."""
     d = tastes.shape[1]
     p, sums = _buffers(choices, d)
@@ -196,16 +199,16 @@ def sites_rows(worker, start, stop, choices, base, tastes, sites):
     for i in range(start, stop):
         J, h = sites.J[i], sites.h[i]
         _coefficients(tastes[i], choices.signs, coef)
-        _value_and_slope(choices, base, i, coef, (p, sums[0]), h, none)
+        _value_and_slope(choices, i, coef, (p, sums[0]), h, none)
         _in_betas(coef, choices.signs, h)
-        _curvature(choices, base, i, coef, (p, sums), J)
+        _curvature(choices, i, coef, (p, sums), J)
         for k in range(d):
             for j in range(d):
                 h[k] += J[k, j] * tastes[i, j]
 
 
 @jit
-def climb_rows(worker, start, stop, choices, base, law, steps, tastes, sites):
+def climb_rows(worker, start, stop, choices, law, steps, tastes, sites):
     """Newton steps to people's posterior modes from `tastes`, which they replace, and sites there.
 
     A step is halved while it does not climb. `law` is (mean, precision) of the population.
@@ -219,9 +222,9 @@ def climb_rows(worker, start, stop, choices, base, law, steps, tastes, sites):
         beta = tastes[i]
         for _ in range(steps):
             _coefficients(beta, choices.signs, coef)
-            here = _value_and_slope(choices, base, i, coef, work, slope, none)
+            here = _value_and_slope(choices, i, coef, work, slope, none)
             _in_betas(coef, choices.signs, slope)
-            _curvature(choices, base, i, coef, (p, sums), root)
+            _curvature(choices, i, coef, (p, sums), root)
             for k in range(d):
                 pull = 0.0
                 for j in range(d):
@@ -237,7 +240,7 @@ def climb_rows(worker, start, stop, choices, base, law, steps, tastes, sites):
                 for k in range(d):
                     there[k] = beta[k] + step[k]
                 _coefficients(there, choices.signs, coef)
-                value = _value_and_slope(choices, base, i, coef, work, slope, none)
+                value = _value_and_slope(choices, i, coef, work, slope, none)
                 for k in range(d):
                     pull = 0.0
                     for j in range(d):
@@ -247,15 +250,15 @@ def climb_rows(worker, start, stop, choices, base, law, steps, tastes, sites):
                     beta[:] = there
                     break
                 step *= 0.5
-    sites_rows(worker, start, stop, choices, base, tastes, sites)
+    sites_rows(worker, start, stop, choices, tastes, sites)
 
 
-@jit
-def _correction(choices, base, i, beta, J, h, work, slope):
+@jit(inline=True)
+def _correction(choices, i, beta, J, h, work, slope):
     """Log likelihood less the site's at `beta`, and its slope."""
     buffers, coef, none = work
     _coefficients(beta, choices.signs, coef)
-    value = _value_and_slope(choices, base, i, coef, buffers, slope, none)
+    value = _value_and_slope(choices, i, coef, buffers, slope, none)
     _in_betas(coef, choices.signs, slope)
     for k in range(beta.size):
         product = 0.0
@@ -267,7 +270,7 @@ def _correction(choices, base, i, beta, J, h, work, slope):
 
 
 @jit
-def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tastes):
+def swing_rows(worker, start, stop, choices, law, sites, noise, kicks, tastes):
     """One Hamiltonian path of each person's tastes around N(mean, precision^-1) times its site.
 
     See `pgmult.latent.moves`: `law` is (mean, precision) of the population, `noise` normal numbers
@@ -296,7 +299,7 @@ def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tas
         for k in range(d):
             z[k] = tastes[i, k] - centre[k]
         cos, sin = math.cos(length[i]), math.sin(length[i])
-        gain = -_correction(choices, base, i, tastes[i], J, h, work, slope)
+        gain = -_correction(choices, i, tastes[i], J, h, work, slope)
         for step in range(kicks + 1):
             s = length[i] * (0.5 if step == 0 or step == kicks else 1.0)
             kicked[:] = slope
@@ -315,7 +318,7 @@ def swing_rows(worker, start, stop, choices, base, law, sites, noise, kicks, tas
             for k in range(d):
                 z[k], v[k] = z[k] * cos + v[k] * sin, v[k] * cos - z[k] * sin
                 beta[k] = centre[k] + z[k]
-            value = _correction(choices, base, i, beta, J, h, work, slope)
+            value = _correction(choices, i, beta, J, h, work, slope)
         gain += value
         if gain > -exponential[i]:
             tastes[i] = beta

@@ -127,13 +127,13 @@ def test_slopes_and_curvatures_are_derivatives():
     # first alternatives have no row; occasions of a person by size, then alternative by alternative
     rows = np.array([4, 1, 2, 6, 7, 8, 10, 12])
     choices = Choices(
-        x[:, rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
+        x[:, rows], base[rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
         np.array([0, 1, 3, 6, 8]), np.array([0, 1, 2, 3, 5]), np.array([0, 3, 4]),
     )  # fmt: skip
 
     def value(base, tastes):
         out = np.empty(2), np.empty((2, 3)), np.empty(len(rows))
-        slopes_rows(0, 0, 2, choices, base, tastes, *out)
+        slopes_rows(0, 0, 2, choices._replace(base=base), tastes, *out)
         return out
 
     values, slopes, residual = value(base[rows], tastes)
@@ -151,7 +151,7 @@ def test_slopes_and_curvatures_are_derivatives():
         np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
     sites = Sites(np.empty((2, 3, 3)), np.empty((2, 3)))
     choices = choices._replace(signs=np.zeros(3))
-    sites_rows(0, 0, 2, choices, base[rows], tastes, sites)
+    sites_rows(0, 0, 2, choices, tastes, sites)
     here = value(base[rows], tastes)[1]
     for k in range(3):
         ahead = tastes.copy()
