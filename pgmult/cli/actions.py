@@ -204,9 +204,9 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
     for name, value, least, told in (
         ("draws", room.draws, 1, "kept of each chain"),
-        ("tune", room.tune, 0, "sweeps before the first"),
+        ("tune", room.tune, 0, "updates of all unknowns before the first draw"),
         ("chains", 4, 1, "from starts of their own, to be compared"),
-        ("thin", 1, 1, "sweeps for each draw that is kept"),
+        ("thin", 1, 1, "updates for each draw that is kept"),
     ):
         fit.add_argument(f"--{name}", **whole(least, value, told))
     SEED.add(fit)

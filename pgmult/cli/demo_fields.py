@@ -80,7 +80,7 @@ def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Po
     report = posterior.report(
         title="Names of newborns, made up, so that the truth is known",
         facts={
-            "model": "each stick a Gaussian process of year and region, Matérn, its scales learned",
+            "model": "Gaussian processes of year and region (Matérn), their scales learned",
             "run": run_in_words(posterior),
         },
         held_out=held_out, truth=true_probs(whole.columns["year"].astype(np.float64), place),

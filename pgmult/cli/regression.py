@@ -36,15 +36,17 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="of what the outcome is: numbers of events are one of the last two",
     )  # fmt: skip
     fit.add_argument(
-        "--order", nargs="+", metavar="CATEGORY", help="of sticks; default: the most frequent first"
-    )
+        "--order", nargs="+", metavar="CATEGORY",
+        help="in which categories are taken; default: the most frequent first",
+    )  # fmt: skip
     fit.add_argument(
         "--method", choices=["sampling", "approximate"], default="sampling",
         help="draw from the posterior, or at once from an approximation (default: sampling)",
     )  # fmt: skip
     fit.add_argument(
         "--effects", choices=["sticks", "categories", "correlated", "softmax"], default="sticks",
-        help="categories: slower, and the order of categories hardly matters (default: sticks)",
+        help="of what groups and columns have effects: each category among those after it (sticks),"
+        " or all of them, which is slower and hardly depends on their order (categories)",
     )  # fmt: skip
     fit.add_argument(
         "--map", action="append", default=[], metavar="NAME=FILE",
