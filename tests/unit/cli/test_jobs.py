@@ -425,7 +425,6 @@ OWN = {
     },
     "choice": {"tastes", "worth", "simulate", "elasticities"},
 }  # fmt: skip
-WITHOUT = {"choice": {"effects"}}  # it has elasticities: of all alternatives, by a percent
 OWN_DEFAULTS = {"--draws", "--tune"}
 
 
@@ -449,17 +448,12 @@ class TestOneVocabulary:
     def test_families_have_the_same_actions(self):
         families = actions_of(cli._parser())
         for family, own in OWN.items():
-            shared = SHARED.keys() - WITHOUT.get(family, set())
-            assert set(actions_of(families[family])) == shared | own
+            assert set(actions_of(families[family])) == SHARED.keys() | own
 
     @pytest.mark.parametrize("word", SHARED)
     def test_and_the_same_options_for_the_same_thing(self, word):
         families = actions_of(cli._parser())
-        each = {
-            name: options_of(actions_of(families[name])[word])
-            for name in OWN
-            if word not in WITHOUT.get(name, ())
-        }
+        each = {name: options_of(actions_of(families[name])[word]) for name in OWN}
         first = each["fields"]
         for family, options in each.items():
             assert SHARED[word] <= options.keys(), family
