@@ -92,7 +92,7 @@ def _job(options: argparse.Namespace) -> Job:
         "model": words,
     }
     said = f"{notes['source']}: {data_in_words(data)}"
-    states = ("states",) if "states" in model.dims else ()
+    states = tuple(name for name in ("states", "noise") if name in model.dims)
     return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
 
 
