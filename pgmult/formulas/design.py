@@ -79,7 +79,7 @@ _LARGEST = 1e100  # of a covariate, whose square must be a number, too
 _TRIED_ALONE = 6  # rows that are coded alone, too
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Design:
     """A design matrix and how it was made.
 

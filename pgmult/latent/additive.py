@@ -17,6 +17,7 @@ array([1.59, 1.59, 2.26, 2.26])
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -183,6 +184,12 @@ class Additive:
     def shape(self) -> tuple[int]:
         """Of the predictors: ``(num_rows,)``."""
         return self.offset.shape
+
+    def shifted(self, by: float) -> "Additive":
+        """The same weights and rows, so much added to the predictors."""
+        found = copy(self)
+        found.offset = self.offset + by
+        return found
 
     def take(self, rows: Any) -> "Additive":
         """The same weights, seen by some of the rows."""

@@ -27,6 +27,7 @@ _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
 _LEAST_J = 1e-10
+_NEWTON = 1  # steps towards a mode
 _TRIES = 100  # of a draw of hyperparameters until they are what they may be
 _PULL = 0.25  # precision of the normal that holds the first predictors near those of all rows
 
@@ -94,6 +95,20 @@ def rough(family: Family, rows: RowsLikelihood) -> Approximation:
     x = family.start()
     J, h = _first_sites(rows, family.shape)
     guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
+    return Approximation(J, h, family.absorb(J, h), guess, math.nan)
+
+
+def near_mode(family: Family, rows: RowsLikelihood, x: FloatArray, start: float) -> Approximation:
+    """Sites near the mode of the weights given hyperparameters, a Newton step from a start.
+
+    Good for moves of the weights while x stays as it is; `start` is the first predictor of all rows
+    and must not depend on the weights either.
+    """
+    J, h = _expected(rows, np.full(family.shape, start), np.zeros(family.shape))
+    for _ in range(_NEWTON):
+        psi = family.predictor(family.at(x, family.absorb(J, h)).mean)
+        J, h = _expected(rows, psi, np.zeros(family.shape))
+    guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
     return Approximation(J, h, family.absorb(J, h), guess, math.nan)
 
 

@@ -17,6 +17,7 @@ from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS as LogisticNormalLDS
 from pgmult.sequences.models.markov import MarkovChain as MarkovChain
+from pgmult.sequences.models.mixed_hmm import MixedHMM as MixedHMM
 from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
 from pgmult.sequences.reports import report as report
 from pgmult.sequences.scores import ngrams as ngrams

@@ -28,7 +28,9 @@ class Chains(NamedTuple):
     """Observed sequences and the parameters of their hidden chains.
 
     `offsets` to `counts` are those of `pgmult.sequences.Sequences`. `emission` is
-    ``(num_symbols, num_states)``, one contiguous row a symbol.
+    ``(num_symbols, num_states)``, one contiguous row a symbol; where each step has its own,
+    `symbols` are the numbers of entries and it has a row an entry. `transition` is
+    ``(num_cells, num_states, num_states)``: ``which[t]`` is the one that leads into step t.
     """
 
     offsets: NDArray[np.int64]
@@ -41,6 +43,7 @@ class Chains(NamedTuple):
     emission: _Floats
     log_emission: _Floats
     in_logs: bool
+    which: NDArray[np.int64]
 
 
 @jit
@@ -101,7 +104,7 @@ def _filter(s, chains, filtered, log_predictive):
     Returns the row of the last step.
     """
     offsets, indptr, symbols, counts, initial, transition, log_transition, emission = chains[:8]
-    log_emission, in_logs = chains.log_emission, chains.in_logs
+    log_emission, in_logs, which = chains.log_emission, chains.in_logs, chains.which
     first, last = offsets[s], offsets[s + 1]
     num_rows, num_states = filtered.shape
     predicted = np.empty(num_states)
@@ -110,8 +113,9 @@ def _filter(s, chains, filtered, log_predictive):
         row = (t - first) % num_rows
         if t > first:
             _predict(
-                filtered[(t - first - 1) % num_rows], transition, log_transition, in_logs, predicted
-            )
+                filtered[(t - first - 1) % num_rows], transition[which[t]],
+                log_transition[which[t]], in_logs, predicted,
+            )  # fmt: skip
         else:
             for m in range(num_states):
                 predicted[m] = _log(initial[m]) if in_logs else initial[m]
@@ -191,14 +195,18 @@ def sample_paths(worker, start, stop, key, chains, log_predictive, states):
     num_states = chains.initial.size
     filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
-    passes = chains.transition, chains.log_transition, chains.in_logs
+    transition, log_transition, which = chains.transition, chains.log_transition, chains.which
+    in_logs = chains.in_logs
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
         state = open_stream(key, s)
         later = -1
         for t in range(last - 1, first - 1, -1):
-            total = _backward_weights(filtered[t - first], *passes, later, weights)
+            into = which[min(t + 1, last - 1)]
+            total = _backward_weights(
+                filtered[t - first], transition[into], log_transition[into], in_logs, later, weights
+            )
             u, state = uniform(state)
             later = _pick(weights, u * total)
             states[t] = later
@@ -223,17 +231,23 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed):
     num_states = chains.initial.size
     filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
-    passes = chains.transition, chains.log_transition, chains.in_logs
+    transition, log_transition, which = chains.transition, chains.log_transition, chains.which
+    in_logs = chains.in_logs
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
-        total = _backward_weights(filtered[last - 1 - first], *passes, -1, weights)
+        total = _backward_weights(
+            filtered[last - 1 - first], transition[0], log_transition[0], in_logs, -1, weights
+        )
         for i in range(num_states):
             smoothed[last - 1, i] = weights[i] / total
         for t in range(last - 2, first - 1, -1):
             smoothed[t] = 0.0
+            into = which[t + 1]
             for j in range(num_states):
-                total = _backward_weights(filtered[t - first], *passes, j, weights)
+                total = _backward_weights(
+                    filtered[t - first], transition[into], log_transition[into], in_logs, j, weights
+                )
                 if total > 0.0:
                     scale = smoothed[t + 1, j] / total
                     for i in range(num_states):
@@ -241,13 +255,15 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed):
 
 
 @jit
-def simulate_paths(worker, start, stop, key, offsets, initial, transition, states):
+def simulate_paths(worker, start, stop, key, offsets, initial, transition, which, states):
     """States ~ p(z): first states and transitions alone."""
     for s in range(start, stop):
         state = open_stream(key, s)
         for t in range(offsets[s], offsets[s + 1]):
             u, state = uniform(state)
-            states[t] = _pick(initial if t == offsets[s] else transition[states[t - 1]], u)
+            states[t] = _pick(
+                initial if t == offsets[s] else transition[which[t], states[t - 1]], u
+            )
 
 
 @jit

@@ -136,6 +136,7 @@ class MultinomialHMM(Checked):
     )  # fmt: skip
     family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
+    label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
 
     def as_data(self, data: Any) -> Sequences:
@@ -170,13 +171,14 @@ class MultinomialHMM(Checked):
         states = np.empty(data.num_steps, dtype=np.int64)
         over_rows(
             compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
-            state.initial, state.transition, states, grain=1,
+            state.initial, state.transition[None], np.zeros(data.num_steps, dtype=np.int64),
+            states, grain=1,
         )  # fmt: skip
         return simulate_symbols(rng, state.emission[states], data)
 
     def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
-        return float(_filtered(state, data)[0].sum())
+        return float(self._filtered(state, data)[0].sum())
 
     # ------------------------------------------------------------------ the sampler
 
@@ -215,7 +217,7 @@ class MultinomialHMM(Checked):
         log_predictive = np.empty(data.num_steps)
         over_rows(
             compiled.sample_paths, data.num_sequences, new_key(rng),
-            _chains(state, data), log_predictive, states, grain=1,
+            self.chains(state, data), log_predictive, states, grain=1,
         )  # fmt: skip
         impossible = np.isneginf(log_predictive)
         if impossible.any():
@@ -288,18 +290,40 @@ class MultinomialHMM(Checked):
 
     # ------------------------------------------------------------------ what a state says
 
+    def state_of(self, draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
+        """The state of a kept draw; its concentrations, which may not be kept, are nan."""
+        return MultinomialHMMState(
+            draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
+        )
+
+    def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
+        """The sequences and parameters, as compiled functions take them."""
+        return chains_of(data, state.initial, state.transition[None], state.emission)
+
+    def _filtered(
+        self, state: MultinomialHMMState, data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
+        log_predictive = np.empty(data.num_steps)
+        last = np.empty((data.num_sequences, len(state.initial)))
+        over_rows(
+            compiled.filter_sequences, data.num_sequences, self.chains(state, data),
+            log_predictive, last, grain=1,
+        )  # fmt: skip
+        return log_predictive, last
+
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
         smoothed = np.empty((data.num_steps, len(state.initial)))
         over_rows(
-            compiled.smooth_paths, data.num_sequences, _chains(state, data),
+            compiled.smooth_paths, data.num_sequences, self.chains(state, data),
             np.empty(data.num_steps), smoothed, grain=1,
         )  # fmt: skip
         return smoothed
 
     def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""
-        return _filtered(state, data)[1]
+        return self._filtered(state, data)[1]
 
     def effective_states(self, state: MultinomialHMMState, data: Sequences) -> float:
         """How many states are in use: the exponential of the entropy of their shares."""
@@ -322,11 +346,11 @@ class MultinomialHMM(Checked):
             Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
             out (which then counts as missing for the steps after it).
         """
-        return _filtered(_state_of(draw), data)[0]
+        return self._filtered(self.state_of(draw), data)[0]
 
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
-        state = _state_of(draw)
+        state = self.state_of(draw)
         return np.asarray(self.state_probs(state, data) @ state.emission)
 
     def ahead(
@@ -339,7 +363,7 @@ class MultinomialHMM(Checked):
         probs : array, ``(num_sequences, steps, num_symbols)``
         symbols : int array, ``(num_sequences, steps)``
         """
-        state = _state_of(draw)
+        state = self.state_of(draw)
         law = self.last_state_probs(state, data)
         hidden = one_of(rng, law)
         probs = np.empty((len(law), steps, data.num_symbols))
@@ -359,7 +383,7 @@ class MultinomialHMM(Checked):
         self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
     ) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
-        return np.asarray(self.simulate(rng, _state_of(draw), data).to_csr().toarray())
+        return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
 
 
 def one_of(rng: np.random.Generator, probs: FloatArray) -> IntArray:
@@ -367,13 +391,6 @@ def one_of(rng: np.random.Generator, probs: FloatArray) -> IntArray:
     running = np.cumsum(probs, axis=1)
     u = rng.random(len(probs)) * running[:, -1]
     return np.asarray((running <= u[:, None]).sum(axis=1))
-
-
-def _state_of(draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
-    """The state of a kept draw; its concentrations, which may not be kept, are nan."""
-    return MultinomialHMMState(
-        draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
-    )
 
 
 _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -388,32 +405,51 @@ class _Counts(NamedTuple):
     emission: FloatArray
 
 
-def _chains(state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
-    """The sequences and parameters, as compiled functions take them."""
-    if state.emission.shape[1] != data.num_symbols:
+def chains_of(
+    data: Sequences,
+    initial: FloatArray,
+    transition: FloatArray,
+    emission: FloatArray,
+    which: IntArray | None = None,
+) -> compiled.Chains:
+    """Sequences and parameters, as compiled functions take them.
+
+    Parameters
+    ----------
+    data : Sequences
+    initial : array, ``(num_states,)``
+    transition : array, ``(num_cells or 1, num_states, num_states)``
+    emission : array, ``(num_states, num_symbols)`` or ``(num_cells, num_states, num_symbols)``
+    which : int array, ``(num_steps,)``
+        The cell of each step; all are of the first if left out.
+    """
+    if emission.shape[-1] != data.num_symbols:
         raise ValueError(
-            f"the model's states emit {state.emission.shape[1]} symbols, the data have"
+            f"the model's states emit {emission.shape[-1]} symbols, the data have"
             f" {data.num_symbols}"
         )
+    if which is None:
+        which = np.zeros(data.num_steps, dtype=np.int64)
+    symbols = data.symbols
+    if emission.ndim == 3:
+        cell = np.repeat(which, np.diff(data.indptr))
+        by_symbol = emission[cell, :, symbols]
+        symbols = np.arange(len(symbols), dtype=symbols.dtype)
+    else:
+        by_symbol = emission.T
     with np.errstate(divide="ignore"):
-        emission = np.ascontiguousarray(state.emission.T)
-        logs = np.log(state.transition), np.log(emission)
-    in_logs = min(state.initial.min(), state.transition.min()) < compiled.SMALLEST
+        by_symbol = np.ascontiguousarray(by_symbol)
+        logs = np.log(transition), np.log(by_symbol)
+    in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
     return compiled.Chains(
-        data.offsets, data.indptr, data.symbols, data.counts, state.initial, state.transition,
-        logs[0], emission, logs[1], bool(in_logs),
+        data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
+        logs[1], bool(in_logs), leading(transition, which),
     )  # fmt: skip
 
 
-def _filtered(state: MultinomialHMMState, data: Sequences) -> tuple[FloatArray, FloatArray]:
-    """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
-    log_predictive = np.empty(data.num_steps)
-    last = np.empty((data.num_sequences, len(state.initial)))
-    over_rows(
-        compiled.filter_sequences, data.num_sequences, _chains(state, data),
-        log_predictive, last, grain=1,
-    )  # fmt: skip
-    return log_predictive, last
+def leading(transition: FloatArray, which: IntArray) -> IntArray:
+    """The transition into each step, where there is one for all or one a cell."""
+    return which if len(transition) > 1 else np.zeros_like(which)
 
 
 def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:

@@ -1,0 +1,183 @@
+"""Hidden Markov models with inputs: exact, beside weighted draws from the prior, and mutants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import pgmult
+from pgmult.priors import HalfT, Normal
+from pgmult.sequences import MixedHMM
+from pgmult.sequences.models import mixed_hmm as module
+from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+RNG = np.random.default_rng(3)
+TABLE = {
+    "animal": np.repeat(["a", "b", "c"], 6), "day": np.tile([1, 2, 3, 4, 6, 7], 3),
+    "x": np.resize([-1.0, 0.0, 1.0, 1.0, -1.0, 0.0, 0.5], 18),
+    "symbol": np.tile(["A", "B", "C"], 6), "n": RNG.integers(1, 4, size=18),
+}  # fmt: skip
+PRIORS = {"fixed": Normal(0.0, 0.8), "Intercept": Normal(0.0, 1.0), "(1 | animal)": HalfT(6, 0.6)}
+
+
+def sequences(formula="~ x + (1 | animal)", table=TABLE):
+    with pytest.warns(UserWarning, match="no row"):
+        return pgmult.read(table).sequences(
+            "symbol", sequence="animal", time="day", count="n", inputs=formula
+        )
+
+
+DATA = sequences()
+MODELS = {
+    inputs: MixedHMM(2, inputs=inputs, priors=PRIORS, start_tries=1, start_sweeps=0)
+    for inputs in ("transitions", "emissions", "both")
+}
+BOTH, THREE = MODELS["both"], replace(MODELS["both"], num_states=3)
+
+
+def mean_symbol(state, data):
+    return (data.to_csr().toarray().mean(axis=0) * state.emission).sum()
+
+
+def suits(state, data):
+    """Whether weights of columns and groups suit the data better than their opposites."""
+    other = state.weights * np.where(np.arange(state.weights.shape[1]) > 0, -1.0, 1.0)
+    one, two = (THREE.log_likelihood(s, data) for s in (state, replace(state, weights=other)))
+    return one - two
+
+
+STATISTICS = {
+    "initial": lambda state, data: state.initial,
+    "weights": lambda state, data: state.weights,
+    "squares": lambda state, data: state.weights**2,
+    "hyperparameters": lambda state, data: state.hyperparameters,
+    "log_likelihood": BOTH.log_likelihood,
+    "mean symbol": mean_symbol,
+}
+
+
+@pytest.mark.parametrize("inputs", ["transitions", "emissions"])
+def test_mixed_hidden_markov_models(inputs):
+    model = MODELS[inputs]
+    own = {"log_likelihood": model.log_likelihood}
+    check_model(model, DATA, statistics=STATISTICS | own, replicates=250)
+
+
+def test_three_states_with_inputs_on_all():
+    own = {"log_likelihood": THREE.log_likelihood, "suits": suits}
+    check_geweke(THREE, DATA, statistics=STATISTICS | own, replicates=100)
+
+
+def test_the_posterior_is_reached():
+    identified = {
+        "log_likelihood": BOTH.log_likelihood, "mean symbol": mean_symbol,
+        "sd": lambda state, data: state.hyperparameters.mean(),
+    }  # fmt: skip
+    check_sbc(BOTH, DATA, identified, tune=20, thin=3, replicates=60)
+
+
+# ------------------------------------------------------------------ mutants
+
+
+def misplaced(self, states, data):
+    """Sticks of transitions given to the wrong state."""
+    tried = list(BOTH._tried(states, data))
+    return [tried[1], tried[0], *tried[2:]]
+
+
+def step_with(regressed):
+    def step(self, rng, state, data):
+        kept, module.regressed = module.regressed, regressed
+        try:
+            return BOTH.step(rng, state, data)
+        finally:
+            module.regressed = kept
+
+    return mutant(BOTH, step=step)
+
+
+def unshifted(rng, family, *others):
+    return regressed(rng, family.shifted(0.7), *others)
+
+
+def unpooled(rng, family, successes, trials, weights, x):
+    """Standard deviations as if the weights had nothing to do with them."""
+    new, _ = regressed(rng, family, successes, trials, weights, x)
+    return new, family.sample(rng)[0]
+
+
+regressed = module.regressed
+
+
+def misread(self, rng, state, data):
+    """States given the inputs of other steps."""
+    other = data.with_design(data.design.take(np.roll(np.arange(data.num_steps), 1)))
+    return BOTH.sample_states(rng, state, other)
+
+
+BROKEN = {
+    "states given other inputs": mutant(BOTH, sample_states=misread),
+    "sticks of another state": mutant(BOTH, _tried=misplaced),
+    "constants forgotten": step_with(unshifted),
+    "standard deviations from their prior": step_with(unpooled),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_mutants_are_refused(kind):
+    assert rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=300)
+
+
+# ------------------------------------------------------------------ beside the prior, weighted
+
+
+def test_posterior_means_are_those_of_weighted_draws_from_the_prior():
+    """Two states, two symbols, transitions of three animals: likelihoods by another way."""
+    symbols = np.array([0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0])
+    table = TABLE | {"symbol": np.array(["A", "B"])[symbols], "day": np.tile(np.arange(6), 3)}
+    data = pgmult.read(table).sequences(
+        "symbol", sequence="animal", time="day", inputs="~ x + (1 | animal)", order="given"
+    )
+    model = MixedHMM(2, emission_concentration=1.0, priors=PRIORS)
+    posterior = pgmult.sample(
+        model, data, draws=1500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    rng, size = np.random.default_rng(0), 200_000
+    scale = data.design.scale[1]
+    sds = np.abs(0.6 * rng.standard_t(6, size=(size, 2)))
+    weights = rng.standard_normal((size, 2, 5)) * [1.0, 0.8 * scale, 1.0, 1.0, 1.0]
+    weights[..., 2:] *= sds[..., None]
+    emission = rng.dirichlet([1.0, 1.0], size=(size, 2))
+    forward = rng.dirichlet([1.0, 1.0], size=size)
+    first, log_weights = forward, np.zeros(size)
+    for t in range(18):
+        x = data.design.matrix[t]
+        if t % 6 == 0:
+            forward = first
+        else:
+            stay = expit(weights[..., :2] @ x + weights[..., 2 + t // 6])
+            forward = forward * stay + ((forward * (1.0 - stay))[:, ::-1])
+        forward = forward * emission[:, :, symbols[t]]
+        total = forward.sum(axis=1)
+        log_weights += np.log(total)
+        forward = forward / total[:, None]
+    mass = np.exp(log_weights - log_weights.max())
+    mass /= mass.sum()
+    assert 1.0 / (mass**2).sum() > 5000
+    found = {
+        "staying": (weights[..., 0].sum(axis=1), posterior["weights"][..., 0].sum(axis=2)),
+        "effect of x": (weights[..., 1].sum(axis=1), posterior["weights"][..., 1].sum(axis=2)),
+        "sds": (sds.sum(axis=1), posterior["sds"].sum(axis=(2, 3))),
+        "an animal's": (weights[..., 3].sum(axis=1), posterior["weights"][..., 3].sum(axis=2)),
+        "emission": (
+            (emission[..., 0] ** 2).sum(axis=1), (posterior["emission"][..., 0] ** 2).sum(axis=2)
+        ),
+    }  # fmt: skip
+    for name, (drawn, chain) in found.items():
+        mean = mass @ drawn
+        sd = np.sqrt(mass @ (drawn - mean) ** 2)
+        error = sd / np.sqrt(pgmult.sampling.diagnostics.ess_bulk(chain[..., None])[0])
+        assert abs(chain.mean() - mean) < 4.5 * error, name
