@@ -25,6 +25,7 @@ SERIES = RNG.multinomial(30, [0.5, 0.3, 0.15, 0.05], size=24)
 PLACES = np.stack([np.repeat(np.arange(8.0), 5), np.tile(np.arange(5.0), 8)], axis=1)
 CELLS = RNG.multinomial(25, [0.5, 0.3, 0.2], size=40)
 SPEECH = ["ABBABCABCCAB" * 4, "BABACCBA" * 5, "CAB" * 9]
+WALKS = {"who": np.arange(60) // 15, "x": X[:, 0], "does": np.array(list("abc"))[Y3]}
 VECTORS = [RNG.normal(size=(20, 3)), RNG.normal(size=(12, 3))]
 
 
@@ -222,6 +223,10 @@ MODELS = {
     "MultinomialHMM sticky": lambda: (
         sequences.MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2),
         symbols(),
+    ),
+    "MixedHMM": lambda: (
+        sequences.MixedHMM(2, inputs="both"),
+        pgmult.read(WALKS).sequences("does", sequence="who", inputs="~ x + (1 | who)"),
     ),
     "TranscriptExpression": lambda: (mixtures.TranscriptExpression(), alignments()),
 }

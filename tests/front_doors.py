@@ -677,6 +677,7 @@ ARGUMENTS = {
     "sequences.LogisticNormalLDS": lambda: dict(state_dim=2),
     "sequences.GaussianLDS": lambda: dict(state_dim=2),
     "sequences.MultinomialHMM": lambda: dict(num_states=2),
+    "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
     "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2, num_particles=5),
     "sequences.filter_sequences": lambda: dict(

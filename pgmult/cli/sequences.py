@@ -12,15 +12,18 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     SEED,
+    TABLE,
     Option,
     add_incomplete,
     add_table,
     aside,
     at_least,
     complete,
+    complete_for,
     option,
     read_table,
     share,
+    table_option,
     whole,
     width,
 )
@@ -28,6 +31,7 @@ from pgmult.sequences.family import SEQUENCES
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -41,9 +45,25 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         " of these by brief runs",
     )  # fmt: skip
     fit.add_argument("--state-dim", **whole(1, 4, "of lds", metavar="D"))
-    fit.add_argument("--states", **whole(2, 8, "of hmm", metavar="M"))
+    fit.add_argument(
+        "--states", type=_numbers_of_states, default=(8,), metavar="M",
+        help="of hmm, or several, such as 2,3,4, of which brief runs find the best; default: 8",
+    )  # fmt: skip
+    fit.add_argument(
+        "--inputs", metavar="FORMULA",
+        help='what acts on the steps: columns and groups, such as "~ temperature + (1 | animal)"',
+    )  # fmt: skip
+    fit.add_argument(
+        "--act-on", choices=["transitions", "emissions", "both"], default="transitions",
+        help="what inputs change in hmm (default: transitions)",
+    )  # fmt: skip
     told = "hide the last so many, score them"
     fit.add_argument("--hold-out", **whole(1, told=told, metavar="STEPS"))
+
+
+def _numbers_of_states(text: str) -> tuple[int, ...]:
+    """A type of option: "3", or "2,3,4"."""
+    return tuple(at_least(2)(part) for part in text.split(","))
 
 
 def _add_data(fit: argparse.ArgumentParser) -> None:
@@ -73,18 +93,19 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from pgmult.formulas.design import table_of
     from pgmult.sequences.reports import data_in_words
 
-    data, kind = _read(options)
+    data, kind = _read(options, options.inputs)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
         kept = sorted(data.order[: options.max_symbols].tolist())
         data = _of_symbols(data, data.alphabet[kept].tolist())
     held_out = {}
     if options.hold_out is not None:
         data, later = data.split(-options.hold_out)
-        held_out = {
-            name: getattr(later, name) for name in ("offsets", "indptr", "symbols", "counts")
-        }
+        held_out = {name: getattr(later, name) for name in _HELD_OUT}
+        if later.design is not None:
+            held_out |= {f"{_INPUT}{name}": own for name, own in table_of(later.design).items()}
     model, words = _model(options, data)
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
@@ -98,27 +119,27 @@ def _job(options: argparse.Namespace) -> Job:
 
 def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
     """The model that was asked for, and what it is in words."""
-    from pgmult.sequences.models.hmm import MultinomialHMM
     from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.sequences.models.markov import MarkovChain
 
     models = {
         "markov": (MarkovChain(1), "a Markov chain of order 1"),
         "markov2": (MarkovChain(2), "a Markov chain of order 2"),
-        "hmm": (
-            MultinomialHMM(options.states, stickiness=None),
-            f"a hidden Markov model of {options.states} states",
-        ),
+        **_hidden(options, data),
         "lds": (
             MultinomialLDS(options.state_dim),
             f"probabilities driven by a linear Gaussian state of {options.state_dim} dimensions",
         ),
     }
-    if options.model != "auto":
-        return models[options.model]
+    wanted = {
+        name: told for name, told in models.items()
+        if options.model in ("auto", name, name.partition(" ")[0])
+    }  # fmt: skip
+    if len(wanted) == 1:
+        return next(iter(wanted.values()))
     from pgmult.sequences.scores.rivals import best_model
 
-    able = {name: model for name, (model, _) in models.items() if _can_hold(model, data)}
+    able = {name: model for name, (model, _) in wanted.items() if _can_hold(model, data)}
     if not options.json:
         print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
     name, found = best_model(data, able, options.seed)
@@ -126,6 +147,23 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
         table = replace(found.table(), caption=found.how)
         print(f"{table.text(width())}\nTaken: {name}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
+
+
+def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]]:
+    """Hidden Markov models of the numbers of states that were asked for."""
+    from pgmult.sequences.models.hmm import MultinomialHMM
+    from pgmult.sequences.models.mixed_hmm import MixedHMM
+
+    found: dict[str, tuple[Any, str]] = {}
+    for states in options.states:
+        told = f"a hidden Markov model of {states} states"
+        model = MultinomialHMM(states, stickiness=None)
+        if data.design is not None:
+            model = MixedHMM(states, stickiness=None, inputs=options.act_on)
+            where = "transitions and emissions" if options.act_on == "both" else options.act_on
+            told += f" whose {where} depend on {options.inputs}"
+        found["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, told
+    return found
 
 
 def _can_hold(model: Any, data: Any) -> bool:
@@ -137,7 +175,7 @@ def _can_hold(model: Any, data: Any) -> bool:
     return True
 
 
-def _read(options: argparse.Namespace) -> tuple[Any, str]:
+def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
     """Sequences of a file, and what kind of file it is by its name."""
     from pgmult.core.labels import warn_of_look_alikes
     from pgmult.datasets.fasta import read_fasta
@@ -159,7 +197,14 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
         table, left_out = complete(
             table, needed, options, "fill in the value (steps without a row are missing)"
         )
+        if inputs is not None:
+            told["inputs"] = inputs
+            formula = inputs if isinstance(inputs, str) else inputs.formula
+            table, more = complete_for([formula], table, options)
+            left_out = "; ".join(filter(None, (left_out, more)))
         return table.sequences(**told), ", ".join(filter(None, ("table", left_out)))
+    if inputs is not None:
+        raise ValueError(f"{options.data} is no table: --inputs is for tables")
     if told or options.delimiter is not None:
         option = next(iter(told), "delimiter").replace("_", "-")
         raise ValueError(f"{options.data} is no table: --{option} is for tables")
@@ -222,11 +267,12 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
     counts = scipy.sparse.csr_array(data.to_csr() @ pick)
     parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
     found = as_sequences(parts, alphabet=wanted, names=data.names)
-    return replace(found, starts=data.starts, every=data.every)
+    found = replace(found, starts=data.starts, every=data.every, keys=data.keys)
+    return found if data.design is None else found.with_design(data.design)
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    new, _ = _read(options)
+    new, _ = _read(options, run.data.design)
     known = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(known)):
         warnings.warn(
@@ -256,7 +302,19 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
 
 def _later(run: StoredRun) -> Any:
     """How the sequences went on, if that was held out."""
-    return replace(run.data, **run.held_out) if run.held_out else None
+    if not run.held_out:
+        return None
+    counts = {name: run.held_out[name] for name in _HELD_OUT}
+    later = replace(run.data, **counts, inputs=None, design=None)
+    inputs = {
+        name.removeprefix(_INPUT): column
+        for name, column in run.held_out.items() if name not in _HELD_OUT
+    }  # fmt: skip
+    if not inputs:
+        return later
+    return later.with_design(
+        run.data.design.like(inputs, new_levels=True, num_rows=later.num_steps)
+    )
 
 
 def _forecast(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
@@ -279,7 +337,10 @@ ROOM = Room(
     "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
     "    --every day --hold-out 14 --out run\n"
     "  pgmult sequences fit genes.fasta --out run\n"
-    "  pgmult sequences forecast run --steps 14 --out ahead.csv",
+    "  pgmult sequences forecast run --steps 14 --out ahead.csv\n"
+    "  pgmult sequences fit gps.csv --symbol does --sequence animal --time at --every 5min \\\n"
+    '    --model hmm --states 2,3 --inputs "~ temperature + (1 | animal)" --out run\n'
+    "  pgmult sequences effects run temperature",
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=400, add_fit=_add_fit, job=_job, compare=_compare,
     report=lambda run, options: run.report(held_out=_later(run)),
@@ -292,6 +353,11 @@ ROOM = Room(
             "forecast", "what comes after the last step, with intervals",
             (
                 option("--steps", type=at_least(1), required=True, metavar="N"),
+                table_option(
+                    "--future", "inputs of the steps ahead, with the columns of the formula, of"
+                    " sequences and of times", to="inputs",
+                ),
+                TABLE,
                 aside(
                     "--next-change", action="store_true",
                     help="how long each symbol seen last goes on, and what comes then",
@@ -304,7 +370,10 @@ ROOM = Room(
             "export", "probabilities at all steps as a tidy table", [_LEVELS], "predict",
             tidy=True,
         ),
-        effects_question("mean probabilities in each sequence", "sequence, step or time"),
+        effects_question(
+            "mean probabilities in each sequence, or by an input",
+            "sequence, step or time, or an input of hmm",
+        ),
         CHECK,
     ),
 )  # fmt: skip

@@ -140,7 +140,7 @@ class Table(ExactTable):
         week_start: str = "monday",
         count: str | None = None,
         order: str | ArrayLike | None = None,
-        inputs: str | None = None,
+        inputs: Any = None,
         maps: Mapping[str, Any] | None = None,
     ) -> "Sequences":
         """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`."""

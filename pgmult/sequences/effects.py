@@ -13,16 +13,20 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice
 from pgmult.core.averages import Averages
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.input_effects import Of, input_effects
+from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -39,13 +43,17 @@ def effects(
     *,
     at: Mapping[str, Any] | None = None,
     by: str | None = None,
+    of: Of = "symbols",
     probability: float = 0.9,
     max_draws: int = 500,
 ) -> Estimand:
-    """Mean probabilities of the symbols in each sequence, or at each step or time.
+    """Mean probabilities of the symbols in each sequence, at each step or time, or by an input.
 
     Averages over all steps, missing ones included, each step alike.
     ``found.difference(column, a, b)`` compares two sequences or times.
+
+    Of a `MixedHMM` `column` may be an input, too: what is told then is what the symbols' long-run
+    shares would be if it had a value everywhere, all else as it is, averaged over the steps.
 
     Parameters
     ----------
@@ -60,6 +68,9 @@ def effects(
         Only steps that have these.
     by : str, optional
         Another of the columns: averages are taken for each of its values.
+    of : "symbols", "states" or "transitions"
+        Of an input: shares of the hidden states instead, or their transitions. States are told in
+        the order of the chain that fits best.
     probability : float
         Of the intervals.
     max_draws : int
@@ -67,7 +78,7 @@ def effects(
     Returns
     -------
     Estimand
-        Axes `column`, then `by` if given, and symbol.
+        Axes `column`, then `by` if given, and symbol; or hidden_state and next_hidden_state.
 
     Raises
     ------
@@ -75,6 +86,14 @@ def effects(
         If there is no such sequence, step or time, or a variable was not kept.
     """
     data = sequences_of(posterior)
+    as_choice(of, "of", get_args(Of))
+    is_mixed = isinstance(posterior.model, MixedHMM) and data.design is not None
+    if is_mixed and column in table_of(data.design):  # type: ignore[arg-type]
+        return input_effects(
+            posterior, data, column, values, at, by, of, probability, max_draws
+        )  # fmt: skip
+    if of != "symbols":
+        raise ValueError(f"of must be 'symbols' for {column!r}, which is no input, got {of!r}")
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     step = np.arange(data.num_steps) - data.offsets[sequence]
     rows: dict[str, Any] = {

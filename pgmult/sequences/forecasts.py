@@ -43,6 +43,7 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.figures import symbol_lines
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import (
@@ -302,7 +303,7 @@ def forecast(
     steps: int,
     data: Any = None,
     *,
-    inputs: ArrayLike | None = None,
+    inputs: Any = None,
     totals: ArrayLike | None = None,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 500,
@@ -320,8 +321,9 @@ def forecast(
         How far ahead, >= 1.
     data : Sequences, or what the model takes, optional
         Other sequences of the posterior's symbols: their last states come from a particle filter.
-    inputs : array, ``(num_sequences, steps, num_inputs)``, optional
-        Of the steps ahead; required where the data have inputs.
+    inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
+        Of the steps ahead; required where the data have inputs. By a formula they are a table with
+        its columns and those of the sequences and times, if the data were made of a table.
     totals : int or int array, ``(steps,)`` or ``(num_sequences, steps)``, optional
         How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
     levels, max_draws, random_seed
@@ -338,8 +340,10 @@ def forecast(
     """
     steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
     rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
+    if sequences.design is not None and inputs is not None and not isinstance(inputs, np.ndarray):
+        inputs = future_of(sequences, inputs, steps)
     if isinstance(posterior.model, Foretells):
-        return _foretold(rng, posterior, sequences, steps, wanted, max_draws, paths, totals)
+        return _foretold(rng, posterior, sequences, steps, inputs, wanted, max_draws, paths, totals)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = np.flatnonzero(_is_new(sequences, ahead))
     u = None if ahead.inputs is None else ahead.inputs[future]
@@ -379,16 +383,19 @@ def _foretold(
     posterior: Posterior,
     data: Sequences,
     steps: int,
+    inputs: Any,
     levels: FloatArray,
     max_draws: int,
     paths: int,
     totals: ArrayLike | None,
 ) -> Forecast:
     """Of a model that knows its probabilities ahead given its parameters."""
-    model = posterior.model
+    model, given = posterior.model, data
+    if data.design is not None or inputs is not None:
+        given = data.extended(steps, inputs)
     draws = draws_of(posterior, model.predictive_variables, max_draws)
     found = [
-        model.ahead(rng, draw, data, steps)
+        model.ahead(rng, draw, given, steps)
         for draw in draws
         for _ in range(as_repeats(paths, "paths"))
     ]

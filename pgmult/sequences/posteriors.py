@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
@@ -83,10 +84,16 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
             f"posterior must be a Posterior, which knows its model, got {type(posterior).__name__}"
             " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
         )
+    known_design = getattr(posterior.data, "design", None) if data is not None else None
     if data is None:
         data = posterior.data
     own = data_of(posterior.model, data)
     sequences = own if isinstance(own, Sequences) else as_sequences(data)
+    if known_design is not None and sequences.design is not None:  # coded as the posterior's
+        given = table_of(sequences.design)
+        sequences = sequences.with_design(
+            known_design.like(given, new_levels=True, num_rows=sequences.num_steps)
+        )
     symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
     known = posterior.coords.get("symbol")
     if known is not None and known.tolist() != symbols.tolist():

@@ -6,6 +6,7 @@ page.
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
+from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.checks import check
@@ -29,7 +31,9 @@ from pgmult.sequences.figures import (
     when,
 )
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
+from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
@@ -54,7 +58,9 @@ def report(
     max_draws: int = 400,
     random_seed: int = 0,
 ) -> Report:
-    """Summarise a posterior of sequences without inputs.
+    """Summarise a posterior of sequences.
+
+    Where these have inputs, those of steps ahead are what was held out has, and then the last ones.
 
     Parameters
     ----------
@@ -84,21 +90,22 @@ def report(
     Raises
     ------
     ValueError
-        If the data have inputs, or the posterior did not keep what it takes.
+        If the posterior did not keep what it takes.
     """
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
     data = sequences_of(posterior)
-    if data.num_inputs:
-        raise ValueError("data must have no inputs: those of steps ahead are not known here")
     steps = as_positive_int(steps, "steps")
     if held_out is not None:
         steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
     levels = (tail, 1.0 - tail)
     past = predict(posterior, levels=levels, max_draws=max_draws)
-    ahead = forecast(posterior, steps, levels=levels, max_draws=max_draws, random_seed=random_seed)
+    ahead = forecast(
+        posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=levels,
+        max_draws=max_draws, random_seed=random_seed,
+    )  # fmt: skip
     known = None
     if truth is not None:
         pair = truth if isinstance(truth, tuple | list) and len(truth) == 2 else None
@@ -114,22 +121,25 @@ def report(
     comparison = as_comparison(comparison)
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
-    change = _changes(posterior, ahead, max_draws, random_seed)
+    change = _changes(posterior, ahead, held_out, max_draws, random_seed)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [_movement(past), *_swings(posterior), _next(ahead), _lasting(change)]
     sections = [
         _seen(data),
-        _coming(ahead, percent, known),
+        _coming(ahead, percent, known, data.design is not None and held_out is None),
         _lasting_section(change),
         *_figures(past, ahead),
         _symbols(past),
     ]
+    if isinstance(posterior.model, MixedHMM):
+        told, own = input_sections(posterior, probability, max_draws)
+        verdict[:0], sections[:0] = told, own
     if comparison is not False:
         sections.append(comparison.section())
     if held_out is not None:
-        told = _held_out(ahead, held_out, data)
-        verdict.append(told)
-        sections.append(Section("What was held out", sentences=[told]))
+        outcome = _held_out(ahead, held_out, data)
+        verdict.append(outcome)
+        sections.append(Section("What was held out", sentences=[outcome]))
     fit = check(posterior, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
@@ -160,7 +170,36 @@ def _parts(posterior: Posterior) -> dict[str, str]:
     return found | {"log likelihoods": "log_likelihood"}
 
 
-def _changes(posterior: Posterior, ahead: Forecast, max_draws: int, random_seed: int) -> NextChange:
+def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> Any:
+    """Inputs of steps ahead: those of what was held out, and then the last ones; None for none."""
+    if data.design is None and data.inputs is None:
+        return None
+    known = data if held_out is None else held_out
+    first = known.offsets[1:] - 1 if known is data else known.offsets[:-1]
+    rows = np.minimum(first[:, None] + np.arange(steps), known.offsets[1:, None] - 1)
+    if data.design is None:
+        return np.asarray(known.inputs)[rows]
+    assert known.design is not None
+    design = known.design.take(rows.ravel())
+    return {**table_of(design), **_places(data, steps)}
+
+
+def _places(data: Sequences, steps: int) -> dict[str, Any]:
+    """The columns of a table that say which steps ahead its rows are."""
+    sequence = np.repeat(np.arange(data.num_sequences), steps)
+    step = data.lengths[sequence] + np.tile(np.arange(steps), data.num_sequences)
+    places = {}
+    if data.keys[0]:
+        places[data.keys[0]] = np.asarray(data.names)[sequence]
+    if data.keys[1]:
+        places[data.keys[1]] = np.asarray(data.times(sequence, step))
+    return places
+
+
+def _changes(
+    posterior: Posterior, ahead: Forecast, held_out: Sequences | None, max_draws: int,
+    random_seed: int,
+) -> NextChange:  # fmt: skip
     """The next change, looked for as far ahead as runs of symbols are long."""
     data = ahead.sequences
     far = max(ahead.mean.shape[1], int(np.ceil(4.0 * _mean_run(data))))
@@ -168,8 +207,9 @@ def _changes(posterior: Posterior, ahead: Forecast, max_draws: int, random_seed:
     steps = min(far, max(ahead.mean.shape[1], min(fits, _MOST_AHEAD)))
     if steps > ahead.mean.shape[1]:
         ahead = forecast(
-            posterior, steps, levels=(0.5,), max_draws=max_draws, random_seed=random_seed
-        )
+            posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=(0.5,),
+            max_draws=max_draws, random_seed=random_seed,
+        )  # fmt: skip
     return ahead.next_change()
 
 
@@ -299,7 +339,9 @@ def _symbols(past: StepProbs) -> Section:
     )  # fmt: skip
 
 
-def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None) -> Section:
+def _coming(
+    ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None, holds: bool
+) -> Section:
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
@@ -318,7 +360,8 @@ def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] 
         "What comes next",
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
         f" rivals. The {percent} is of the first probability itself: how well it is known, not"
-        " which symbol comes.",
+        " which symbol comes."
+        + holds * " Inputs are taken to stay as they are at the last step.",
         head=(
             "sequence", "ahead", *(() if data.starts is None else ("time",)),
             *("first", "second", "third")[:count], percent, *(() if known is None else ("truth",)),

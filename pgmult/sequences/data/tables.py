@@ -17,7 +17,7 @@ Steps between the first and the last of a sequence that have no row are missing.
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from pgmult.core.tables import (
     one_role_each,
 )
 from pgmult.core.typing import ArrayLike, IntArray
-from pgmult.formulas.design import make_design
+from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 
@@ -59,7 +59,7 @@ def sequences_of(
     week_start: str = "monday",
     count: str | None = None,
     order: str | ArrayLike | None = None,
-    inputs: str | None = None,
+    inputs: str | Design | None = None,
     maps: Mapping[str, Any] | None = None,
 ) -> Sequences:
     """`Sequences` from a tidy table.
@@ -86,9 +86,10 @@ def sequences_of(
         The column of counts; left out, every row is one observation.
     order : "frequency", "given" or a permutation, optional
         The order of the sticks, as in `as_sequences`.
-    inputs : str, optional
+    inputs : str or Design, optional
         A formula of what acts on the steps, such as ``"~ temperature + (1 | animal)"``: see
-        `pgmult.formulas.design`. A step without a row has the inputs of the step before it.
+        `pgmult.formulas.design`; or the design of other sequences, to be coded alike. A step
+        without a row has the inputs of the step before it.
     maps : mapping from name to map, optional
         See `pgmult.formulas.maps`.
 
@@ -151,9 +152,14 @@ def sequences_of(
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
-        given = _inputs_of_steps(cells, inputs, place, sequences)
-        design = make_design(given, sequences.num_steps, inputs, every_term=True, maps=maps)
-        sequences = sequences.with_design(design)
+        is_new = isinstance(inputs, str)
+        needed = parse(inputs).columns if is_new else list(table_of(inputs))
+        given, steps = _inputs_of_steps(cells, needed, place, sequences), sequences.num_steps
+        sequences = sequences.with_design(
+            make_design(given, steps, inputs, every_term=True, maps=maps)
+            if is_new
+            else inputs.like(given, new_levels=True, num_rows=steps)
+        )
     if time is None:
         return sequences
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
@@ -162,9 +168,9 @@ def sequences_of(
 
 
 def _inputs_of_steps(
-    cells: Mapping[str, Cells], formula: str, place: IntArray, data: Sequences
+    cells: Mapping[str, Cells], needed: Sequence[str], place: IntArray, data: Sequences
 ) -> dict[str, Cells]:
-    """The columns of a formula, one cell a step; those of the step before where there is no row."""
+    """The columns of inputs, one cell a step; those of the step before where there is no row."""
     source = np.full(data.num_steps, -1)
     source[place[::-1]] = np.arange(len(place))[::-1]  # the first row of each step
     told = np.maximum.accumulate(np.where(source < 0, -1, np.arange(data.num_steps)))
@@ -175,9 +181,12 @@ def _inputs_of_steps(
             stacklevel=3,
         )
     given = {}
-    for name in parse(formula).columns:
+    for name in needed:
         if name not in cells:
-            raise ValueError(f"inputs must name columns of the table, got {name!r} in {formula!r}")
+            raise ValueError(
+                f"inputs must name columns of the table, got {name!r} (it has"
+                f" {', '.join(map(repr, cells))})"
+            )
         column = cells[name].values
         differs = np.flatnonzero(column != column[source[place]])
         if len(differs):

@@ -14,6 +14,7 @@ that is told instead, from the draws as they are.
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,11 @@ def compare_with_rivals(
     own, test, note = _own(run, test, after, max_draws, num_particles, seed)
     scores = {"the model": own, _SHARES: _shares(data, test, after is None)}
     for name, model in rival_models(run.model, data, hidden=as_flag(hidden, "hidden")).items():
-        rival = _sampled_briefly(model, data, seed)
-        scores[name] = _scored(_by_draw(rival, test, after, _DRAWS, 0, seed), test, after is None)
+        rival = _sampled_briefly(model, bare(data), seed)
+        before = None if after is None else bare(after)
+        scores[name] = _scored(
+            _by_draw(rival, bare(test), before, _DRAWS, 0, seed), test, after is None
+        )
     how = (
         "Each step is told from those before it, by draws given all other steps (leave-one-out)."
         if after is None
@@ -150,10 +154,8 @@ def paired(
 
 
 def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[str, Any]:
-    """Models of other kinds that anyone would try, the simplest first; with inputs none."""
+    """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
     found: dict[str, Any] = {}
-    if data.num_inputs:
-        return found
     for order in (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
             found[_ORDER[order]] = MarkovChain(order)
@@ -163,11 +165,16 @@ def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[st
     return {name: rival for name, rival in found.items() if name != _name_of(model)}
 
 
+def bare(data: Sequences) -> Sequences:
+    """The sequences without their inputs."""
+    return replace(data, inputs=None, design=None)
+
+
 def _name_of(model: Any) -> str | None:
     """What a model is called among the rivals, if it is one of them."""
     if isinstance(model, MarkovChain) and model.order <= 2:
         return _ORDER[model.order]
-    return _ORDER[3] if isinstance(model, MultinomialHMM) else None
+    return _ORDER[3] if type(model) is MultinomialHMM else None
 
 
 def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:

@@ -112,14 +112,7 @@ def unpooled(rng, family, successes, trials, weights, x):
 regressed = module.regressed
 
 
-def misread(self, rng, state, data):
-    """States given the inputs of other steps."""
-    other = data.with_design(data.design.take(np.roll(np.arange(data.num_steps), 1)))
-    return BOTH.sample_states(rng, state, other)
-
-
 BROKEN = {
-    "states given other inputs": mutant(BOTH, sample_states=misread),
     "sticks of another state": mutant(BOTH, _tried=misplaced),
     "constants forgotten": step_with(unshifted),
     "standard deviations from their prior": step_with(unpooled),

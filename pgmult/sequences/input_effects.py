@@ -1,0 +1,238 @@
+r"""What inputs do to a hidden Markov chain, in probabilities.
+
+With a column set to a value everywhere, every row of inputs x has its own transitions P(x). Were
+they to stay, states would have the shares p = p P(x) in the long run, and symbols those that states
+in these shares emit at x: what is told is averaged over the rows of inputs that the data have, each
+as often as they have it (MacDonald and Zucchini 2016, section 10.3, for one covariate).
+
+States have arbitrary numbers: those of each draw are matched with the posterior mean emissions of
+the chain that fits best (`pgmult.sampling.labels`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pgmult.core.arguments import as_choice, as_list, as_mapping
+from pgmult.core.estimands import Estimand
+from pgmult.core.reports import Interval, Section
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import Design, distinct_rows, table_of
+from pgmult.sampling.labels import match_rows
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
+from pgmult.sequences.posteriors import draws_of
+
+Of = Literal["symbols", "states", "transitions"]
+_AXES = {
+    "symbols": ("symbol",), "states": ("hidden_state",),
+    "transitions": ("hidden_state", "next_hidden_state"),
+}  # fmt: skip
+_CURVE = np.linspace(0.02, 0.98, 9)  # quantiles of a number at which its effects are drawn
+_MOST_LABELS = 12
+_MOST_SYMBOLS = 6
+
+
+def input_effects(
+    posterior: Posterior,
+    data: Sequences,
+    column: str,
+    values: Sequence[Any] | None,
+    at: Mapping[str, Any] | None,
+    by: str | None,
+    of: Of,
+    probability: float,
+    max_draws: int,
+) -> Estimand:
+    """Long-run shares, or transitions, if a column had certain values: see `effects`."""
+    assert data.design is not None  # of all data of the model
+    given, fixed = table_of(data.design), as_mapping(at, "at")
+    chosen = _values_of(given[column]) if values is None else as_list(values, "values", "values")
+    for name in fixed:
+        as_choice(name, "at", [name for name in given if name != column])
+    levels, part = [""], np.zeros(data.num_steps, dtype=np.int64)
+    if by is not None:
+        as_choice(by, "by", [name for name in given if name != column])
+        levels, part = np.unique(given[by], return_inverse=True)
+    settings = []
+    for value in chosen:
+        changed = {
+            name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
+        }
+        settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
+    draws = np.array([
+        [_averages(posterior.model, state, order, design, data, of, part) for design in settings]
+        for state, order in _states(posterior, max_draws, of)
+    ])  # fmt: skip
+    labels = {column: chosen, **({} if by is None else {by: levels})}
+    if by is None:
+        draws = draws[:, :, 0]
+    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    told = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
+    what = "Transition probabilities" if of == "transitions" else f"Long-run shares of the {of}"
+    return Estimand(
+        draws, (*labels, *_AXES[of]), {**labels, "symbol": symbols} if of == "symbols" else labels,
+        caption=f"{what} if {column} stayed so{told}.", probability=probability,
+    )  # fmt: skip
+
+
+def _values_of(cells: Any) -> list[Any]:
+    """Labels, or the 10, 50 and 90 % quantiles of numbers."""
+    known = np.asarray(cells)
+    if known.dtype.kind != "f":
+        return list(np.unique(known).tolist())
+    return list(np.unique(np.quantile(known, [0.1, 0.5, 0.9], method="nearest")).tolist())
+
+
+def _states(
+    posterior: Posterior, max_draws: int, of: Of
+) -> Iterator[tuple[MixedHMMState, IntArray]]:
+    """The states of draws, and the order in which hidden states are told."""
+    model: MixedHMM = posterior.model
+    draws = draws_of(posterior, model.predictive_variables, as_positive_int(max_draws, "max_draws"))
+    mean = None if of == "symbols" else posterior["emission"][_best_chain(posterior)].mean(axis=0)
+    order = np.arange(model.num_states)
+    for draw in draws:
+        state = model.state_of(draw)
+        if mean is not None:
+            order = match_rows(np.stack([mean, state.emission])).order[1]
+        yield state, order
+
+
+def _best_chain(posterior: Posterior) -> int:
+    """The chain with the best log likelihood, on average."""
+    log_likelihood = posterior.sample_stats.get("log_likelihood")
+    return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
+
+
+def _averages(
+    model: MixedHMM, state: MixedHMMState, order: IntArray, design: Design, data: Sequences, of: Of,
+    part: IntArray,
+) -> FloatArray:  # fmt: skip
+    """What is asked for, averaged over the rows of each part."""
+    cells, cell = distinct_rows(design)
+    transition, emission, which = model.laws(state, cells, data.order)
+    if len(transition) > 1:
+        transition = transition[which]
+    if of == "transitions":
+        found = transition[:, order][:, :, order].reshape(len(transition), -1)
+    else:
+        found = long_run(transition)
+        if of == "states":
+            found = found[:, order]
+        elif emission.ndim == 2:
+            found = found @ emission
+        else:
+            found = np.einsum("cm,cmk->ck", found, emission[which])
+    if len(found) == 1:
+        found = np.repeat(found, len(cells.matrix), axis=0)
+    times = np.zeros((int(part.max()) + 1, len(found)))
+    np.add.at(times, (part, cell), 1.0)
+    means = times @ found / times.sum(axis=1, keepdims=True)
+    size = model.num_states
+    return means.reshape(-1, size, size) if of == "transitions" else means
+
+
+def long_run(transition: FloatArray) -> FloatArray:
+    """The shares p = p P of states, ``(..., num_states)``."""
+    size = transition.shape[-1]
+    system = np.eye(size) - np.swapaxes(transition, -1, -2) + 1.0  # p P = p and sum p = 1, added
+    return np.asarray(np.linalg.solve(system, np.ones((*transition.shape[:-1], 1)))[..., 0])
+
+
+# --------------------------------------------------------------------------- of a report
+
+
+def input_sections(
+    posterior: Posterior, probability: float, max_draws: int
+) -> tuple[list[str], list[Section]]:
+    """What each column does, first in a sentence; who differs, and what the states are."""
+    data: Sequences = posterior.data
+    assert data.design is not None
+    given = table_of(data.design)
+    groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
+    draws, told, sections = max(20, max_draws // 4), [], []
+    for column in given:
+        known = np.asarray(given[column])
+        is_number = known.dtype.kind == "f" and len(np.unique(known)) > 2
+        values: Any = np.unique(np.quantile(known, _CURVE)) if is_number else np.unique(known)
+        if column in groups or len(values) > _MOST_LABELS:
+            continue
+        found = input_effects(
+            posterior, data, column, values.tolist(), None, None, "symbols", probability, draws
+        )
+        top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
+        labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()
+        figures = [found.curves(column, only=labels)] if is_number else []
+        sections.append(
+            Section(
+                f"What {column} does", "Averaged over all else as it is.", table=found.table(),
+                figures=figures, is_drawn=is_number, shown=8,
+            )
+        )  # fmt: skip
+        told.append(_most_changed(found, column, values.tolist()))
+    sections += [*_who_differs(posterior, probability), _what_states_are(posterior, data)]
+    return told, sections
+
+
+def _most_changed(found: Estimand, column: str, values: list[Any]) -> str:
+    """The symbol whose long-run share changes most, between which values."""
+    mean = found.mean
+    k = int(np.ptp(mean, axis=0).argmax())
+    high, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
+    change = found.difference(column, values[high], values[low])
+    percent = f"{round(100 * found.probability)} % interval"
+    symbol = np.asarray(found.labels["symbol"])[k]
+    return (
+        f"In the long run {symbol} has {mean[high, k]:.2f} of the steps at {column}"
+        f" {_short(values[high])} and {mean[low, k]:.2f} at {_short(values[low])}: a difference of"
+        f" {change.mean[k]:.2f} ({percent} {change.lower[k]:.2f} to {change.upper[k]:.2f})."
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _who_differs(posterior: Posterior, probability: float) -> list[Section]:
+    """Standard deviations of effects of groups, of each stick of the chain that fits best."""
+    if posterior["sds"].size == 0:
+        return []
+    sds = posterior.stack("sds")
+    tail = 0.5 * (1.0 - probability)
+    low, middle, high = np.quantile(sds.mean(axis=1), [tail, 0.5, 1.0 - tail], axis=0)
+    rows = [
+        (str(name), Interval(float(m), float(lo), float(hi)))
+        for name, m, lo, hi in zip(posterior.coords["sd"], middle, low, high, strict=True)
+    ]
+    return [
+        Section(
+            "How much individuals differ",
+            "Standard deviation of the effects of a term on log odds, on average over the"
+            " probabilities that inputs act on.",
+            head=("term", f"median [{round(100 * probability)} % interval]"), rows=rows,
+        )
+    ]  # fmt: skip
+
+
+def _what_states_are(posterior: Posterior, data: Sequences) -> Section:
+    """Transitions and emissions of the chain that fits best, on average over the steps."""
+    names = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    chain = _best_chain(posterior)
+    mean, transition = (posterior[name][chain].mean(axis=0) for name in ("emission", "transition"))
+    rows = []
+    for m, share in enumerate(long_run(transition)):
+        top = np.argsort(-mean[m], kind="stable")[:3]
+        shown = ", ".join(f"{names[k]} {mean[m, k]:.2f}" for k in top)
+        rows.append((str(m), f"{share:.2f}", f"{transition[m, m]:.2f}", shown))
+    found = posterior.label_matches().get("hidden_state")
+    return Section(
+        "What the states are",
+        "Long-run share, probability of staying from one step to the next and what they emit most,"
+        " in the chain that fits best; averages over the steps.",
+        sentences=[] if found is None else [f"{found.headline('states')}."],
+        head=("state", "share", "stays", "emits"), rows=rows,
+    )  # fmt: skip

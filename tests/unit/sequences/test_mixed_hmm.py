@@ -1,0 +1,100 @@
+"""Hidden Markov models with inputs: answers about inputs, and of steps ahead."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
+from pgmult.sequences.input_effects import long_run
+from tests.every_model import MODELS
+
+
+@pytest.fixture(scope="module")
+def run():
+    model, data = MODELS["MixedHMM"]()
+    with pytest.warns(ConvergenceWarning):
+        return pgmult.sample(
+            model, data, draws=12, tune=3, chains=2, cores=1, random_seed=0, progressbar=False
+        )
+
+
+def test_likelihoods_are_those_of_each_step_with_its_own_transitions(run):
+    """Beside a sum over steps in numpy, for inputs on transitions and on emissions."""
+    model, data = run.model, run.data
+    state = model.state_of({name: run[name][0, -1] for name in model.predictive_variables})
+    transition, emission, which = model.laws(state, data.design, data.order)
+    np.testing.assert_allclose(transition.sum(axis=2), 1.0)
+    total = 0.0
+    for s in range(data.num_sequences):
+        law = state.initial
+        for t in range(data.offsets[s], data.offsets[s + 1]):
+            law = law if t == data.offsets[s] else law @ transition[which[t]]
+            law = law * emission[which[t], :, data.symbols[t]]
+            total, law = total + np.log(law.sum()), law / law.sum()
+    assert model.log_likelihood(state, data) == pytest.approx(total, rel=1e-10)
+
+
+def test_without_effects_it_is_a_plain_hidden_markov_model(run):
+    model, data = run.model, run.data
+    state = model.state_of({name: run[name][0, 0] for name in model.predictive_variables})
+    flat = state.weights.copy()
+    flat[:, 1:] = 0.0
+    state = model._whole(state, flat, state.hyperparameters, data)
+    plain = MultinomialHMM(2).log_likelihood(state, replace(data, inputs=None, design=None))
+    assert model.log_likelihood(state, data) == pytest.approx(plain, rel=1e-10)
+
+
+def test_long_run_shares_stay_as_they_are():
+    transition = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 4))
+    shares = long_run(transition)
+    np.testing.assert_allclose(np.einsum("ci,cij->cj", shares, transition), shares, atol=1e-12)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+def test_effects_of_inputs(run):
+    found = run.effects("x", [-1.0, 1.0])
+    assert found.axes == ("x", "symbol")
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1.0)
+    by = run.effects("x", [0.0], by="who", of="transitions")
+    assert by.axes == ("x", "who", "hidden_state", "next_hidden_state")
+    np.testing.assert_allclose(by.mean.sum(axis=3), 1.0)
+    states = run.effects("who", at={"x": 0.5}, of="states")
+    np.testing.assert_allclose(states.mean.sum(axis=1), 1.0)
+    assert run.effects("sequence").axes == ("sequence", "symbol")
+    with pytest.raises(ValueError, match="of must be 'symbols' for 'sequence'"):
+        run.effects("sequence", of="states")
+
+
+def test_steps_ahead_take_their_inputs(run):
+    who = np.unique(run.data.names)
+    future = {"who": np.repeat(who, 3), "x": np.tile([0.0, 1.0, 5.0], len(who))}
+    found, other = (run.forecast(3, inputs=future | {"x": x}) for x in (future["x"], -future["x"]))
+    np.testing.assert_allclose(found.mean.sum(axis=2), 1.0)
+    assert not np.allclose(found.mean, other.mean)
+    np.testing.assert_allclose(found.mean[:, 0], other.mean[:, 0])
+    with pytest.raises(ValueError, match="a table of 12 rows"):
+        run.forecast(3)
+
+
+def test_individuals_that_are_new_have_effects_of_their_own(run):
+    new = pgmult.read(
+        {"who": ["new"] * 4, "x": [0.0, 1.0, -1.0, 0.5], "does": list("abca")}
+    ).sequences("does", sequence="who", inputs=run.data.design)
+    assert run.predict(new).mean.shape == (4, 3)
+    assert np.isfinite(run.predict(new).mean).all()
+
+
+def test_columns_of_numbers_are_inputs_too():
+    data = MixedHMM(2).as_data(as_sequences(["ABAB", "BAB"], inputs=np.arange(7.0)[:, None]))
+    assert data.design.names.tolist() == ["Intercept", "x0"]
+    with pytest.raises(ValueError, match="must have inputs"):
+        MixedHMM(2).as_data(["ABAB"])
+
+
+def test_a_report_tells_what_inputs_do(run):
+    text = run.report(comparison=False, steps=2, max_draws=8).text()
+    for told in ("In the long run", "What x does", "What the states are"):
+        assert told in text
