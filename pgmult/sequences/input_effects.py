@@ -53,7 +53,8 @@ def input_effects(
     chosen = _values_of(given[column]) if values is None else as_list(values, "values", "values")
     for name in fixed:
         as_choice(name, "at", [name for name in given if name != column])
-    levels, part = [""], np.zeros(data.num_steps, dtype=np.int64)
+    levels: Any = [""]
+    part = np.zeros(data.num_steps, dtype=np.int64)
     if by is not None:
         as_choice(by, "by", [name for name in given if name != column])
         levels, part = np.unique(given[by], return_inverse=True)
@@ -131,7 +132,7 @@ def _averages(
         found = np.repeat(found, len(cells.matrix), axis=0)
     times = np.zeros((int(part.max()) + 1, len(found)))
     np.add.at(times, (part, cell), 1.0)
-    means = times @ found / times.sum(axis=1, keepdims=True)
+    means = np.asarray(times @ found / times.sum(axis=1, keepdims=True))
     size = model.num_states
     return means.reshape(-1, size, size) if of == "transitions" else means
 

@@ -256,9 +256,9 @@ class Sequences:
                 raise ValueError(f"new steps need their inputs, a table of {count} rows")
             if isinstance(inputs, np.ndarray):
                 inputs = inputs.reshape(-1, inputs.shape[-1])
-            new = self.design.like(inputs, new_levels=True, num_rows=count)
+            ahead = self.design.like(inputs, new_levels=True, num_rows=count)
             order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
-            design = joined_designs(self.design, new, order)
+            design = joined_designs(self.design, ahead, order)
         elif self.inputs is None:
             if inputs is not None:
                 raise ValueError("these sequences have no inputs, so new steps take none")

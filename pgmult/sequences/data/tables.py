@@ -152,12 +152,11 @@ def sequences_of(
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
-        is_new = isinstance(inputs, str)
-        needed = parse(inputs).columns if is_new else list(table_of(inputs))
+        needed = parse(inputs).columns if isinstance(inputs, str) else list(table_of(inputs))
         given, steps = _inputs_of_steps(cells, needed, place, sequences), sequences.num_steps
         sequences = sequences.with_design(
             make_design(given, steps, inputs, every_term=True, maps=maps)
-            if is_new
+            if isinstance(inputs, str)
             else inputs.like(given, new_levels=True, num_rows=steps)
         )
     if time is None:
@@ -212,6 +211,7 @@ def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
     of_sequence = np.zeros(len(next(iter(cells.values())).values), dtype=np.int64)
     if sequence:
         own = chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
+        assert data.names is not None  # of that column
         of_sequence = find_labels(data.names, labels_of(own, sequence), sequence)
     if time:
         whens = chosen_columns(columns, [time], "inputs", "time")[time]

@@ -402,11 +402,13 @@ def _seen(design: Design, model: MixedHMM) -> _Seen:
 
 
 def _sticks(
-    seen: _Seen, cells: IntArray, outcomes: IntArray, counts: Any, order: Any
+    seen: _Seen, cells: IntArray, outcomes: Any, counts: Any, order: Any
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Of each stick of one row of probabilities how often it was taken, and reached, by cell."""
     size, weights = len(order), np.zeros(len(cells)) + counts
-    flat = np.bincount(cells * size + outcomes, weights, minlength=len(seen.share) * size)
+    flat: FloatArray = np.bincount(
+        cells * size + outcomes, weights, minlength=len(seen.share) * size
+    ).astype(np.float64)
     taken = flat.reshape(-1, size)[:, order]
     reached = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
     return ((taken[:, k].copy(), reached[:, k].copy()) for k in range(size - 1))
