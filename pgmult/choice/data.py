@@ -169,17 +169,13 @@ class ChoiceRows:
             np.where(known, self.signs * np.exp(np.where(known, tastes, 0.0)), tastes)
         )
 
-    def utilities(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Of all rows, given tastes of each, ``(num_rows, num_attributes)``."""
-        own = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
-        own += self.x[:, self.fixed] @ coefficients
-        offset = self.design.offset
-        return np.asarray(own if offset is None else own + offset)
-
     def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Of all rows, adding up to 1 in each occasion."""
-        u, first = self.utilities(tastes, coefficients), self.occasions[:-1]
-        of_row = self.occasion_of_row
+        """Of all rows, adding up to 1 in each occasion, given the tastes of each row."""
+        first, of_row = self.occasions[:-1], self.occasion_of_row
+        u = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
+        u += self.x[:, self.fixed] @ coefficients
+        if self.design.offset is not None:
+            u += self.design.offset
         p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
