@@ -136,8 +136,9 @@ class CorrelatedTopics(NormalTopics):
         if self.words == "parallel":
             return state
         return CollapsedWordsState(
-            state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z
-        )
+            state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z,
+            word_counts=state.word_counts,
+        )  # fmt: skip
 
     def simulate(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus

@@ -134,13 +134,15 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
 
     def _words_from_prior(self, rng: np.random.Generator, data: Any) -> dict[str, Any]:
         """The state's fields of topics and their words, drawn from the prior."""
-        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        return {"topics": topics}
+        shape = self.num_topics, data.num_words
+        topics = Dirichlet(self.word_concentration).sample(rng, shape)
+        return {"topics": topics, "word_counts": no_counts(*shape)}
 
     def _words_at(self, rng: np.random.Generator, at: Searched, data: Any) -> dict[str, Any]:
         """The same given the topics of the tokens."""
-        topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
-        return {"topics": topics.sample(rng)}
+        posterior = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
+        topics = posterior.sample(rng)
+        return {"topics": topics, "word_counts": no_counts(*topics.shape)}
 
     def _sample_words(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any

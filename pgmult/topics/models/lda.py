@@ -296,7 +296,8 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
         topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
         topic_counts = kept_counts(rng.multinomial(data.totals, theta))
-        return UncollapsedLDAState(_seeds(rng, len(theta)), topics, topic_counts, alpha, eta)
+        none = no_counts(*topics.shape)
+        return UncollapsedLDAState(_seeds(rng, len(theta)), topics, topic_counts, alpha, eta, none)
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -309,8 +310,8 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         alpha = at.alpha if self.alpha is None else np.array(self.alpha)
         topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
         topic_counts = kept_counts(at.allocation.topic_counts)
-        seeds = _seeds(rng, len(topic_counts))
-        return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta)
+        seeds, none = _seeds(rng, len(topic_counts)), no_counts(*topics.shape)
+        return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta, none)
 
     def _rows_at(
         self, rng: np.random.Generator, at: Searched, data: Corpus

@@ -303,6 +303,7 @@ class StructuralTopics(GaussianTopics):
             state = replace(
                 state, group_topics=levels, content_concentration=concentration, content_rate=rate,
                 branch_topics=np.concatenate([levels[:0], *inner[:-1]]),
+                word_counts=no_counts(*levels.shape),
             )  # fmt: skip
         if self.keywords:
             shares, words = Keywords.of(self.keywords, data).prior(rng)
@@ -356,6 +357,7 @@ class StructuralTopics(GaussianTopics):
             state = replace(
                 state,
                 group_topics=np.repeat(topics[None], data.content.num_groups, axis=0),
+                word_counts=no_counts(data.content.num_groups, *topics.shape),
                 branch_topics=np.repeat(topics[None], data.content.num_branches, axis=0),
                 content_concentration=np.full((factors, self.num_topics), content.start),
                 content_rate=np.full(factors, content.shape / content.start),
@@ -421,7 +423,7 @@ class StructuralTopics(GaussianTopics):
         And given which came as keywords, and what groups vary around.
         """
         counts, content = state.word_counts, data.content
-        if not counts.size:
+        if not counts.any():
             return self._topics_of(state, data)
         mean, around = state.topics, np.asarray(self.word_concentration)
         if content is not None:

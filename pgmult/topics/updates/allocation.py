@@ -26,9 +26,9 @@ from pgmult.topics.family import TOPICS
 _MOST = 2**31 - 1
 
 
-def no_counts() -> NDArray[np.int32]:
-    """Counts of words by topic before there are any."""
-    return np.empty((0, 0), dtype=np.int32)
+def no_counts(*shape: int) -> NDArray[np.int32]:
+    """Counts of words by topic before there are any: of no shape in models that keep none."""
+    return np.zeros(shape or (0, 0), dtype=np.int32)
 
 
 def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
@@ -154,7 +154,7 @@ def mean_words(
     concentration : float or array that goes with the counts
         Of the Dirichlet prior, a number or one for each word.
     """
-    if not word_counts.size:
+    if not word_counts.any():
         return topics
     mean = word_counts + np.asarray(concentration, dtype=np.float64)
     return np.asarray(mean / mean.sum(axis=-1, keepdims=True))
