@@ -170,14 +170,18 @@ def _field(name: str, state: Any, data: Any) -> ArrayLike:
 def _named_functions(
     model: Model[Any, Any], state: Any, statistics: Statistics | None
 ) -> dict[str, Callable[[Any, Any], ArrayLike]]:
-    """Functions of (state, data): all fields and the log likelihood, unless told otherwise."""
+    """Functions of (state, data): all fields and the log likelihood, unless told otherwise.
+
+    Not fields whose metadata say ``has_law=False``: what a sweep remembers, and the prior leaves 0.
+    """
     if isinstance(statistics, Mapping):
         if not statistics or not all(map(callable, as_mapping(statistics, "statistics").values())):
             raise TypeError(f"statistics must map names to functions, got {brief(statistics)}")
         return dict(statistics)
     fields = [field.name for field in dataclasses.fields(state)]
     functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
-    default = [*fields, "log_likelihood"]
+    own = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_law", True)]
+    default = [*own, "log_likelihood"]
     for name in default if statistics is None else as_strings(statistics, "statistics"):
         if name in fields:
             functions[name] = partial(_field, name)

@@ -190,7 +190,9 @@ class ExchangeableTopicsState:
     Sigma: Annotated[FloatArray, "stick", "other_stick"]
     topics: Annotated[FloatArray, "topic", "word"]
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
-    word_counts: NDArray[np.int32] = field(default_factory=no_counts, kw_only=True)
+    word_counts: NDArray[np.int32] = field(
+        default_factory=no_counts, kw_only=True, metadata={"has_law": False}
+    )
 
 
 class NormalTopics(GaussianTopics):

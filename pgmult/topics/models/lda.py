@@ -262,7 +262,7 @@ class UncollapsedLDAState:
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
     alpha: Annotated[FloatArray, "topic"]
     word_concentration: float
-    word_counts: NDArray[np.int32] = field(default_factory=no_counts)
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

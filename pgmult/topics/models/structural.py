@@ -141,7 +141,7 @@ class StructuralTopicsState:
     keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(default_factory=_EMPTY1)
     keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY1)
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
-    word_counts: NDArray[np.int32] = field(default_factory=no_counts)
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
