@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.cli.shared import running
 from pgmult.core.estimands import Estimand
@@ -27,7 +28,7 @@ _ANSWERS = np.array(["for", "against", "unsure"])
 _ASKED = 900
 
 
-def true_probs(support: FloatArray, age: FloatArray) -> FloatArray:
+def true_probs(support: FloatArray, age: NDArray[Any]) -> FloatArray:
     """The young are for it, more in some states than in others; the unsure are of any age.
 
     By the softmax, which the model does not know.

@@ -120,7 +120,7 @@ def _job(options: argparse.Namespace) -> Job:
     if keywords and not isinstance(corpus, StructuredCorpus):
         corpus = with_covariates(corpus, {}, "~ 1")
     if isinstance(corpus, StructuredCorpus):
-        effects = options.random_effects or "shared"
+        effects: Any = options.random_effects or "shared"
         kind = partial(StructuralTopics, random_effects=effects, keywords=keywords)
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")

@@ -197,7 +197,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         if not sparse.issparse(x) or not self.scale_inputs:
             return mean, cov
         turn = self._units.uncentred()
-        turn = np.linalg.inv(turn) if back else turn
+        turn = np.asarray(np.linalg.inv(turn)) if back else turn
         return mean @ turn, turn.T @ cov @ turn
 
     def _row_weights(self, X: Any, sample_weight: Any) -> FloatArray:

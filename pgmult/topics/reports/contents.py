@@ -179,7 +179,7 @@ def contents_of(
     if "keyword_shares" in posterior and "topic_shares" in posterior:
         seeded = keywords(posterior)
         given = {k: f"{name}: " for k, name in enumerate(seeded.labels["topic"])}
-        labels = [given.get(k, "") + label for k, label in zip(order, labels, strict=True)]
+        labels = [given.get(k, "") + label for k, label in zip(order.tolist(), labels, strict=True)]
     names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
