@@ -78,6 +78,7 @@ class Posterior(Draws):
         forecast: Callable[..., Any]
         impute: Callable[..., Any]
         topics: Callable[..., Any]
+        keywords: Callable[..., Any]
         content: Callable[..., Any]
         stability: Callable[..., Any]
         correlations: Callable[..., Any]
@@ -91,6 +92,9 @@ class Posterior(Draws):
         loo: Callable[..., Any]
         variance_shares: Callable[..., Any]
         shares_over_time: Callable[..., Any]
+        tastes: Callable[..., Any]
+        worth: Callable[..., Any]
+        elasticities: Callable[..., Any]
     else:
 
         def __getattr__(self, name: str) -> Any:

@@ -46,6 +46,8 @@ def state_space_posterior(model, loadings=1.0, data=TRAIN):
         "last_states": rng.normal(size=(1, 4, data.num_sequences, 1)),
         "input_weights": np.zeros((1, 4, 1, 0)), "emission_weights": np.zeros((1, 4, rows, 0)),
     }  # fmt: skip
+    if isinstance(model, MultinomialLDS):
+        draws["noise_sd"] = np.zeros((1, 4, 0))
     return posterior_of(model, draws, data)
 
 

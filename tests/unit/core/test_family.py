@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from pgmult.choice.family import CHOICE
 from pgmult.core.family import Family, Verb
 from pgmult.fields.family import FIELDS
 from pgmult.regression.family import REGRESSION
@@ -16,7 +17,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.family import SEQUENCES
 from pgmult.topics.family import TOPICS
 
-FAMILIES = [TOPICS, SEQUENCES, FIELDS, REGRESSION]
+FAMILIES = [TOPICS, SEQUENCES, FIELDS, REGRESSION, CHOICE]
 
 
 def width(run, times=1):
