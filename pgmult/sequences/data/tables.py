@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, brief
+from pgmult.core.arguments import as_choice, as_kind, brief, under_name
 from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
@@ -152,18 +152,31 @@ def sequences_of(
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
-        needed = parse(inputs).columns if isinstance(inputs, str) else list(table_of(inputs))
-        given, steps = _inputs_of_steps(cells, needed, place, sequences), sequences.num_steps
-        sequences = sequences.with_design(
-            make_design(given, steps, inputs, every_term=True, maps=maps)
-            if isinstance(inputs, str)
-            else inputs.like(given, new_levels=True, num_rows=steps)
-        )
+        with under_name("inputs", of="formula"):
+            design = _design_of_steps(inputs, cells, place, sequences, maps)
+        sequences = sequences.with_design(design)
     if time is None:
         return sequences
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
     dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
     return replace(sequences, starts=dates, every=clock.every)
+
+
+def _design_of_steps(
+    inputs: str | Design,
+    cells: Mapping[str, Cells],
+    place: IntArray,
+    sequences: Sequences,
+    maps: Mapping[str, Any] | None,
+) -> Design:
+    """Inputs of every step, by a formula or coded as another design."""
+    steps = sequences.num_steps
+    if isinstance(inputs, str):
+        given = _inputs_of_steps(cells, parse(inputs).columns, place, sequences)
+        return make_design(given, steps, inputs, every_term=True, maps=maps)
+    design = as_kind(inputs, "inputs", Design, "or a formula")
+    given = _inputs_of_steps(cells, list(table_of(design)), place, sequences)
+    return design.like(given, new_levels=True, num_rows=steps)
 
 
 def _inputs_of_steps(

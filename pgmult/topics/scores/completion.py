@@ -201,9 +201,10 @@ class DocumentCompletion:
         got = (self.held_out.num_documents, self.held_out.num_words)
         if got != expected:
             raise ValueError(f"held_out must be {expected} like the training data, got {got}")
-        probs = self._told(sweep.model, sweep.state, data, [sweep.chain, sweep.index])
+        count = self._draws.get(sweep.chain, 0)
+        probs = self._told(sweep.model, sweep.state, data, [sweep.chain, count])
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
-        self._draws[sweep.chain] = self._draws.get(sweep.chain, 0) + 1
+        self._draws[sweep.chain] = count + 1
 
     def _told(self, model: Any, state: Any, data: Any, seed: list[int]) -> FloatArray:
         """The probability of each entry's word given the topics of all tokens."""

@@ -123,7 +123,7 @@ def completion_by_seconds(
                     if passed <= mark:
                         sweeps[place][chain] = count
                     if count % every == 0 and burn_in * mark < passed <= mark:
-                        window(Sweep(chain, 0, False, state, model, data))
+                        window(Sweep(chain, count, False, state, model, data))
 
     with ThreadPoolExecutor(min(chains, as_cores(cores))) as pool:
         list(pool.map(run, range(chains)))

@@ -141,3 +141,16 @@ def test_theta_is_averaged_over_draws_given_the_counts_of_topics(kind, rng):
     again = model.mean_theta(rng, state, training, rows, 600)
     np.testing.assert_allclose(many, again, atol=0.05)
     assert np.abs(many - model.theta(state, training)[rows]).max() > 0.02
+
+
+def test_every_state_is_told_by_draws_of_its_own(rng):
+    training, held_out = split_tokens(
+        as_corpus(rng.poisson(1.0, size=(8, 6))), documents=4, random_seed=0
+    )
+    model = CorrelatedTopics(2, start_sweeps=2)
+    sweep = sweep_of(model, model.init(rng, training), training)
+    once, twice = (DocumentCompletion(held_out, every=1) for _ in range(2))
+    for completion, times in ((once, 1), (twice, 2)):
+        for _ in range(times):
+            completion(sweep)
+    assert (once.score().by_unit != twice.score().by_unit).any()
