@@ -252,12 +252,12 @@ def _lasting(found: NextChange) -> str:
             f" {names[int(found.then[0].argmax())]} with probability {found.then[0].max():.2f}."
         )
     changing = found.lasts[:, 0]
-    s = int(changing.argmax())
+    s, more_steps = int(changing.argmax()), round(float(np.median(middle)))
     return (
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
         f" {names[found.present[s]]}): probability {changing[s]:.2f}; over the"
         f" {data.num_sequences} sequences it is {changing.mean():.2f} on average, and the present"
-        f" symbol goes on for {np.median(middle):.0f} steps (median)."
+        f" symbol goes on for {more_steps} step{'s' * (more_steps != 1)} (median)."
     )
 
 
