@@ -29,6 +29,7 @@ from pgmult.core.labels import Levels
 from pgmult.core.scores import Score, leave_one_out
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.columns import told_values
 from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -300,12 +301,7 @@ def effects(
             held &= np.isin(codes, levels.find([np.atleast_1d(wanted)]))
     if not held.any():
         raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
-    if values is not None:
-        asked = as_list(values, "values", "values")
-    elif own.dtype.kind == "f":
-        asked = np.unique(np.quantile(own[held], [0.1, 0.5, 0.9], method="nearest")).tolist()
-    else:
-        asked = np.unique(own[held]).tolist()
+    asked = told_values(own[held]) if values is None else as_list(values, "values", "values")
     used, people = as_positive_int(max_draws, "max_draws"), np.arange(data.num_people)
     draws = []
     for value in asked:

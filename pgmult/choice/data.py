@@ -29,7 +29,7 @@ from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_nam
 from pgmult.core.labels import Levels, find_labels, labels_of
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import cells_of_rows
+from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Name, parse
 from pgmult.formulas.terms import GroupTerm
@@ -334,7 +334,7 @@ def _arranged(
     """The order of rows; where occasions and people begin; what tells occasions apart."""
     num_rows = len(next(iter(columns.values())).values)
     names = [*(terms[0].variables if terms else ()), *_listed(occasion)]
-    labels = {name: _column(columns, name, "occasion") for name in names}
+    labels = {name: table_column(columns, name, "occasion") for name in names}
     of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
     told = {name: labels[name] for name in _listed(occasion)}
     case = Levels.of(told)[1] if told else np.zeros(num_rows, dtype=np.int64)
@@ -354,17 +354,8 @@ def _alternatives(
 ) -> tuple[Levels | None, IntArray]:
     if name is None:
         return None, order[:0]
-    known, codes = Levels.of({name: _column(columns, name, "alternative")})
+    known, codes = Levels.of({name: table_column(columns, name, "alternative")})
     return known, codes[order]
-
-
-def _column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
-    if not isinstance(name, str) or name not in columns:
-        raise ValueError(
-            f"{what} must name a column of the table, got {brief(name)}; it has"
-            f" {', '.join(columns)}"
-        )
-    return cells_of_rows(columns, name, len(columns[name].values)).values
 
 
 def _taken(
@@ -372,7 +363,7 @@ def _taken(
     labels: Mapping[str, Any],
 ) -> FloatArray:  # fmt: skip
     """How much each alternative was taken, in the order of occasions."""
-    cells = _column(columns, name, "the left-hand side")
+    cells = table_column(columns, name, "the left-hand side")
     if set(np.unique(cells.astype(np.str_))) <= _TRUE | _FALSE:
         cells = np.isin(cells.astype(np.str_), list(_TRUE)).astype(np.int64)
     taken = numbers_of(cells, name)[order]
@@ -408,7 +399,7 @@ def _taken(
 def _weights(
     columns: Mapping[str, Cells], name: Any, order: IntArray, occasions: IntArray
 ) -> FloatArray:
-    weight = numbers_of(_column(columns, name, "weights"), name)[order]
+    weight = numbers_of(table_column(columns, name, "weights"), name)[order]
     first = np.repeat(weight[occasions[:-1]], np.diff(occasions))
     if (weight < 0.0).any() or (weight != first).any():
         raise ValueError("weights must be 0 or more, and the same in all rows of an occasion")
@@ -544,7 +535,7 @@ def lengthen(
             )
 
     def column(name: Any, what: str = "attributes") -> NDArray[Any]:
-        return _column(columns, name, what)
+        return table_column(columns, name, what)
 
     chosen = find_labels(labels_of(alternatives, "attributes"), column(choice, "choice"), choice)
     is_there = np.ones((num, len(alternatives)), dtype=np.bool_)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_strings
+from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
@@ -18,7 +18,7 @@ from pgmult.core.tables import (
     missing_in,
     numbers_of,
 )
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +129,24 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
             " as --drop-incomplete does, or fill in a value and add a column that says so)"
         )
     return cells
+
+
+def told_values(cells: ArrayLike) -> list[Any]:
+    """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers."""
+    known = np.asarray(cells)
+    if known.dtype.kind == "f":
+        known = np.quantile(known, [0.1, 0.5, 0.9], method="nearest")
+    return list(np.unique(known).tolist())
+
+
+def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
+    """A column that is there and has no missing values; `what` asked for it, for errors."""
+    if not isinstance(name, str) or name not in columns:
+        raise ValueError(
+            f"{what} must name a column of the table, got {brief(name)}; it has"
+            f" {', '.join(columns)}"
+        )
+    return cells_of_rows(columns, name, len(columns[name].values)).values
 
 
 def read_columns(

@@ -27,7 +27,6 @@ _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
 _LEAST_J = 1e-10
-_NEWTON = 1  # steps towards a mode
 _TRIES = 100  # of a draw of hyperparameters until they are what they may be
 _PULL = 0.25  # precision of the normal that holds the first predictors near those of all rows
 
@@ -105,9 +104,8 @@ def near_mode(family: Family, rows: RowsLikelihood, x: FloatArray, start: float)
     and must not depend on the weights either.
     """
     J, h = _expected(rows, np.full(family.shape, start), np.zeros(family.shape))
-    for _ in range(_NEWTON):
-        psi = family.predictor(family.at(x, family.absorb(J, h)).mean)
-        J, h = _expected(rows, psi, np.zeros(family.shape))
+    psi = family.predictor(family.at(x, family.absorb(J, h)).mean)
+    J, h = _expected(rows, psi, np.zeros(family.shape))
     guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
     return Approximation(J, h, family.absorb(J, h), guess, math.nan)
 

@@ -36,7 +36,7 @@ from pgmult.core.labels import Levels, find_labels, value_texts
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
-from pgmult.formulas.columns import cells_of_rows
+from pgmult.formulas.columns import cells_of_rows, told_values
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
@@ -707,10 +707,8 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
 def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     known = np.asarray(table_of(data.design)[column])
-    if known.dtype.kind != "f":
-        return list(np.unique(known).tolist())
-    each = np.repeat(known, data.respondents.astype(np.int64))
-    return list(np.unique(np.quantile(each, [0.1, 0.5, 0.9], method="nearest")).tolist())
+    is_number = known.dtype.kind == "f"  # labels are told also where nobody has them
+    return told_values(np.repeat(known, data.respondents.astype(np.int64)) if is_number else known)
 
 
 def _sd_of(data: AdditiveRows, column: str) -> float:

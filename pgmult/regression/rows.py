@@ -28,7 +28,7 @@ from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
-from pgmult.formulas.columns import cells_of_rows
+from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.functions import SPECIAL
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
@@ -116,16 +116,6 @@ def _outcome(
     if len(found) < 2:
         formula.refuse(f"c(...) takes two columns of counts or more, got {left}")
     return found, None
-
-
-def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
-    """A column that is there and has no missing values; `what` asked for it, for errors."""
-    if not isinstance(name, str) or name not in columns:
-        raise ValueError(
-            f"{what} must name a column of the table, got {brief(name)}; it has"
-            f" {', '.join(columns)}"
-        )
-    return cells_of_rows(columns, name, len(columns[name].values)).values
 
 
 def offset_at(design: Design, columns: Mapping[str, Cells], name: str | None) -> FloatArray | None:

@@ -19,6 +19,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.reports import Interval, Section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.columns import told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.labels import match_rows
 from pgmult.sampling.posterior import Posterior
@@ -50,7 +51,7 @@ def input_effects(
     """Long-run shares, or transitions, if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
     given, fixed = table_of(data.design), as_mapping(at, "at")
-    chosen = _values_of(given[column]) if values is None else as_list(values, "values", "values")
+    chosen = told_values(given[column]) if values is None else as_list(values, "values", "values")
     for name in fixed:
         as_choice(name, "at", [name for name in given if name != column])
     levels: Any = [""]
@@ -78,14 +79,6 @@ def input_effects(
         draws, (*labels, *_AXES[of]), {**labels, "symbol": symbols} if of == "symbols" else labels,
         caption=f"{what} if {column} stayed so{told}.", probability=probability,
     )  # fmt: skip
-
-
-def _values_of(cells: Any) -> list[Any]:
-    """Labels, or the 10, 50 and 90 % quantiles of numbers."""
-    known = np.asarray(cells)
-    if known.dtype.kind != "f":
-        return list(np.unique(known).tolist())
-    return list(np.unique(np.quantile(known, [0.1, 0.5, 0.9], method="nearest")).tolist())
 
 
 def _states(

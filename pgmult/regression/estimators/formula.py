@@ -29,12 +29,13 @@ from sklearn.base import clone
 from pgmult.core.arguments import as_kind, under_name
 from pgmult.core.tables import as_frame, exact_columns
 from pgmult.core.typing import FloatArray
+from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design
 from pgmult.regression.estimators._linear import Coefficients, LinearPredictor
 from pgmult.regression.estimators.counts import CountRegressor
 from pgmult.regression.estimators.logistic import LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier
-from pgmult.regression.rows import ask, offset_at, table_column
+from pgmult.regression.rows import ask, offset_at
 
 
 @dataclass(frozen=True, eq=False, repr=False)
