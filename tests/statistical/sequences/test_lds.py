@@ -34,6 +34,7 @@ FEW_OF_MANY = as_sequences([np.array([[20, 2, 1]] * 4)])
 LARGE = as_sequences(
     [np.array([[10, 2, 1], [30, 5, 0], [0, 0, 0], [7, 7, 30]]), np.array([[40, 1, 1]])]
 )
+HUGE = as_sequences([np.array([[300, 60, 20], [100, 300, 40], [50, 400, 90]])])
 MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
 QUIET = replace(MODEL, overdispersion=False)
 NOISY = replace(MODEL, overdispersion=True, noise_scale=0.5)
@@ -335,27 +336,82 @@ def pulled_the_wrong_way(self, rng, mean):
     return right_noise(self, rng, mean)
 
 
+def none_where_nothing_is_seen(self, rng, mean):
+    noise, pairs = right_noise(self, rng, mean), self.pairs
+    seen = np.zeros(mean.shape)
+    seen[pairs.step, pairs.stick] = pairs.reaching > 0
+    return noise * seen
+
+
+def not_softened(self, noise_var):
+    """Paths and turns around sites as they are."""
+    right_soften(self, noise_var)
+    self._base = self._augmented(self.pairs.J, self.pairs.h)
+
+
 right_pairs, right_noise = Pairs.of, carried.Softened.sample_noise
+right_soften = carried.Sited._soften
 AROUND_SITES = {
     "correction forgotten": (lds.Pairs, "of", uncorrected),
     "level of noise forgotten": (carried, "_level_of_noise", level_forgotten),
     "noise pulled the wrong way": (carried.Softened, "sample_noise", pulled_the_wrong_way),
+    "no noise where nothing is seen": (
+        carried.Softened,
+        "sample_noise",
+        none_where_nothing_is_seen,
+    ),
 }
+
+
+OTHERS = {
+    "noise_sd": lambda state, data: np.log(state.noise_sd),
+    "noise": lambda state, data: (state.noise**2).mean(axis=0),
+    "noise of unit variance": lambda state, data: ((state.noise / state.noise_sd) ** 2).mean(axis=0),
+    "fit with noise": NOISY.log_likelihood,
+}  # fmt: skip
+
+
+def sites_alone(self, rng, state, data):
+    """Nothing moves but around sites; noise that nothing was seen of goes along with its scale."""
+    state, held, sums = self.local_step(rng, state, data)
+    moves = self._carried(rng, state, sums, data)
+    ask = next(moves)
+    while ask.method != "local_augment":
+        state, held, sums = getattr(self, ask.method)(None, state, held, data, *ask.arrays)
+        ask = moves.send(sums)
+    accepted, dynamics, weights = ask.arrays
+    state, _, sums = self.local_augment(rng, state, held, data, *ask.arrays)
+    with pytest.raises(StopIteration) as end:
+        moves.send(sums)
+    *_, sd, _ = end.value.value
+    noise, seen = sd * rng.standard_normal(state.noise.shape), held.pairs.reaching > 0
+    noise[held.pairs.step[seen], held.pairs.stick[seen]] = held.noise[seen]
+    transition, input_weights = self._split(dynamics, data)
+    return replace(
+        state, transition=transition, input_weights=input_weights, noise=noise, noise_sd=sd,
+        loadings=weights[:, : self.state_dim].copy(), offset=weights[:, -1].copy(),
+    )  # fmt: skip
+
+
+def check_noise(model, data, replicates=600):
+    check_geweke(model, data, statistics=STATISTICS | OTHERS, replicates=replicates, sweeps=4)
 
 
 @pytest.mark.parametrize("name", AROUND_SITES)
 def test_broken_moves_around_sites(name, monkeypatch):
     place, attribute, broken = AROUND_SITES[name]
     monkeypatch.setattr(place, attribute, broken)
-    others = {
-        "noise_sd": lambda state, data: np.log(state.noise_sd),
-        "noise": lambda state, data: (state.noise**2).mean(axis=0),
-    }
-    with monkeypatch.context() as patched:
-        patched.setattr(lds, "path_share", lambda *sizes: 0.5)
-        rejects(
-            check_geweke, NOISY, LARGE, statistics=STATISTICS | others, replicates=600, sweeps=4
-        )
+    monkeypatch.setattr(lds, "path_share", lambda *sizes: 0.5)
+    rejects(check_noise, NOISY, LARGE)
+
+
+def test_moves_around_sites_alone():
+    check_noise(mutant(NOISY, step=sites_alone), HUGE, 300)
+
+
+def test_sites_that_know_of_no_noise_are_refused(monkeypatch):
+    monkeypatch.setattr(carried.Sited, "_soften", not_softened)
+    rejects(check_noise, mutant(NOISY, step=sites_alone), HUGE, 300)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -112,6 +112,14 @@ def unpooled(rng, family, successes, trials, weights, x):
 regressed = module.regressed
 
 
+def late(self, states, data):
+    """Emissions told by the inputs of the step after."""
+    seen = self._seen(data.design)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_seen", lambda *given: seen._replace(which=np.roll(seen.which, 1)))
+        yield from list(MixedHMM._tried(self, states, data))
+
+
 BROKEN = {
     "sticks of another state": mutant(BOTH, _tried=misplaced),
     "constants forgotten": step_with(unshifted),
@@ -122,6 +130,22 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_mutants_are_refused(kind):
     assert rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=300)
+
+
+MANY = sequences(table=TABLE | {"n": np.full(18, 8)})
+
+
+def test_inputs_of_another_step_are_refused():
+    model = MODELS["emissions"]
+
+    def fits(state, data):
+        """Whether the slopes suit the data better than their opposites."""
+        signs = np.where(np.arange(state.weights.shape[1]) == 1, -1.0, 1.0)
+        other = replace(state, weights=signs * state.weights)
+        return model.log_likelihood(state, data) - model.log_likelihood(other, data)
+
+    statistics = STATISTICS | {"log_likelihood": model.log_likelihood, "fits": fits}
+    rejects(check_geweke, mutant(model, _tried=late), MANY, statistics=statistics, replicates=100)
 
 
 # ------------------------------------------------------------------ beside the prior, weighted
