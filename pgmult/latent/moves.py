@@ -179,7 +179,20 @@ def interweave(
     found: Approximation,
 ) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
-    x, w, psi = point.x.copy(), point.w.copy(), point.psi
+    x, w = interwoven(rng, family, point.x, point.w, point.psi, rows.total)
+    return Point.of(x, w, family, found)
+
+
+def interwoven(
+    rng: np.random.Generator,
+    family: Additive,
+    x: FloatArray,
+    w: FloatArray,
+    psi: FloatArray,
+    total: Callable[[FloatArray], float],
+) -> tuple[FloatArray, FloatArray]:
+    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
+    x, w = x.copy(), w.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, own, weights in parts:
         for i in range(term.num_hyperparameters):
@@ -189,9 +202,9 @@ def interweave(
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             part[scaled] = w[scaled]
             moved = family.times(part)
-            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, rows)
+            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total)
             x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
-    return Point.of(x, w, family, found)
+    return x, w
 
 
 def _given_weights(
@@ -227,7 +240,7 @@ def _stretched(
     i: int,
     rest: FloatArray,
     part: FloatArray,
-    rows: RowsLikelihood,
+    total: Callable[[FloatArray], float],
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     here = sd_at(float(x[i]))
@@ -236,7 +249,7 @@ def _stretched(
         term,
         x,
         i,
-        lambda new: rows.total(rest + sd_at(float(new[i])) / here * part),
+        lambda new: total(rest + sd_at(float(new[i])) / here * part),
     )
     return out, sd_at(float(out[i])) / here
 

@@ -112,7 +112,9 @@ def parts():
         ),
         (
             "draw of the loadings",
-            lambda: model._sample_weights(rng, *sums, state.loading_var, data),
+            lambda: model._sample_weights(
+                rng, *sums, state.loading_var, state.hyperparameters, data
+            ),
             None,
         ),
         ("moments of the states", moments, None),

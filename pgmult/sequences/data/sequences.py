@@ -25,6 +25,8 @@ from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
+from pgmult.formulas.terms import GroupTerm
+from pgmult.latent.predictors import latent_of
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
@@ -226,10 +228,23 @@ class Sequences:
             self._pieces(middle, self.offsets[1:], every),
         )
 
-    def with_design(self, design: Design) -> "Sequences":
-        """The same sequences with a design of all steps."""
+    def with_design(self, design: Design, *, effects: bool | None = None) -> "Sequences":
+        """The same sequences with a design of all steps.
+
+        With `effects` inputs have a column for each effect of its terms, too; if it is left out,
+        where these inputs have them.
+        """
         inputs = design.matrix[:, design.names != "Intercept"]
+        if effects or (effects is None and self.num_effects):
+            inputs = np.concatenate([inputs, _effect_columns(design)], axis=1)
         return replace(self, design=design, inputs=inputs if inputs.size else None)
+
+    @property
+    def num_effects(self) -> int:
+        """The last so many inputs are of effects of the design's terms."""
+        if self.design is None or not self.design.terms:
+            return 0
+        return self.num_inputs - int((self.design.names != "Intercept").sum())
 
     def extended(self, steps: int, inputs: Any = None) -> "Sequences":
         """The same sequences with missing steps appended to each, for forecasts.
@@ -326,6 +341,18 @@ def _whole(data: Sequences) -> Whole:
         data.num_sequences, data.num_steps, int(data.lengths.max(initial=0)), taken,
         depths[::-1].cumsum()[::-1][1:].astype(np.int64),
     )  # fmt: skip
+
+
+def _effect_columns(design: Design) -> NDArray[np.float64]:
+    """A column for each effect of a design's terms, ``(num_steps, num_effects)``."""
+    for term in design.terms:
+        if isinstance(term, GroupTerm) and len(term.new):
+            raise ValueError(
+                f"inputs have {', '.join(map(str, term.new[0]))} in {term.title}, of which the run"
+                " was not made: linear dynamics know no effects of new levels"
+            )
+    columns = latent_of(design).family.design[:, design.matrix.shape[1] :]
+    return np.asarray(columns.toarray(), dtype=np.float64)
 
 
 def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:

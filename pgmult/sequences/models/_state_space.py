@@ -23,6 +23,7 @@ from pgmult.core.parameters import Checked, Positive, axes_of
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import Design
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
@@ -154,17 +155,21 @@ class StateSpace(Checked, ABC):
         """`Sequences`, from what `as_sequences` takes."""
         sequences = as_sequences(data)
         if sequences.design is not None and sequences.design.terms:
-            raise ValueError(
-                f"{type(self).__name__} takes columns, without effects of groups or curves, got"
-                f" {sequences.design.formula!r}"
-            )
-        rows = self.state_dim + self._num_driving(sequences)
+            sequences = self._with_effects(sequences, sequences.design)
+        rows = self.state_dim + self._num_fixed(sequences)
         if self.dynamics is not None and len(self.dynamics.mean) != rows:
             raise ValueError(
                 f"dynamics must have a row for each of {self.state_dim} states and"
                 f" {rows - self.state_dim} inputs, got {len(self.dynamics.mean)}"
             )
         return sequences
+
+    def _with_effects(self, sequences: Sequences, design: Design) -> Sequences:
+        """The sequences with the columns of their terms, where the model takes terms."""
+        raise ValueError(
+            f"{type(self).__name__} takes columns, without effects of groups or curves, got"
+            f" {design.formula!r}"
+        )
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of symbols, or their numbers, and of sequences where they have any."""
@@ -179,9 +184,10 @@ class StateSpace(Checked, ABC):
         """The inputs that enter the emissions."""
         return data.inputs
 
-    def _num_driving(self, data: Sequences) -> int:
+    def _num_fixed(self, data: Sequences) -> int:
+        """Inputs that enter the dynamics, without effects of terms."""
         inputs = self._driving(data)
-        return 0 if inputs is None else inputs.shape[1]
+        return 0 if inputs is None else inputs.shape[1] - data.num_effects
 
     # ------------------------------------------------------------------ what a state says
 
@@ -281,7 +287,7 @@ class StateSpace(Checked, ABC):
         """The prior of (A, B)' and Q."""
         if self.dynamics is not None:
             return self.dynamics
-        return _default_dynamics(self.state_dim, self._num_driving(data))
+        return _default_dynamics(self.state_dim, self._num_fixed(data))
 
     def _law_of(
         self,

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,8 +14,10 @@ from pgmult.core.arguments import as_real
 from pgmult.core.parameters import Positive
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import Design
+from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
-from pgmult.priors.matrix_normal import linear_means
+from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import (
     StateSpace,
@@ -27,6 +29,7 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.carried import many_a_step, sample_noise_sd
 from pgmult.sequences.updates.dynamics import sample_stable_prior
 from pgmult.sequences.updates.loadings import uniform_sticks
+from pgmult.sequences.updates.pooled import Pooled, pooled_of, refuse_other_priors
 
 
 def _as_concentration(value: Any, name: str) -> float:
@@ -45,10 +48,14 @@ class StickBreakingState(StateSpaceState):
         e.
     noise_sd : array, ``(num_sticks,)``, or ``(0,)``
         s.
+    hyperparameters : array, ``(num_pooled, num_hyperparameters)``, or ``(0, 0)``
+        Coordinates of standard deviations of effects, on each stick and then on the states, as far
+        as inputs enter: see `pgmult.latent.terms`.
     """
 
     noise: Annotated[FloatArray, "step", "noisy_stick"]
     noise_sd: Annotated[FloatArray, "noisy_stick"]
+    hyperparameters: Annotated[FloatArray, "pooled", "hyperparameter"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +64,7 @@ class StickBreakingLDS(StateSpace):
 
     Parameters
     ----------
-    initial, inputs, concentration, overdispersion, noise_scale
+    initial, inputs, concentration, overdispersion, noise_scale, priors
         As in `MultinomialLDS`.
     """
 
@@ -66,19 +73,52 @@ class StickBreakingLDS(StateSpace):
     concentration: Annotated[float, _as_concentration] = 1.0
     overdispersion: Literal["auto"] | bool = "auto"
     noise_scale: Positive = 0.1
+    priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **state_space_dims("stick"), "noise": ("step", "noisy_stick"),
-        "noise_sd": ("noisy_stick",),
+        "noise_sd": ("noisy_stick",), "hyperparameters": ("pooled", "hyperparameter"),
+        "sds": ("pooled", "sd"),
     }  # fmt: skip
     predictive_variables: ClassVar[tuple[str, ...]] = (*StateSpace.predictive_variables, "noise_sd")
-    default_keep: ClassVar[tuple[str, ...]] = (*StateSpace.default_keep, "noise_sd")
+    default_keep: ClassVar[tuple[str, ...]] = (*StateSpace.default_keep, "noise_sd", "sds")
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""
         labels = StateSpace.coords(self, data)
         sticks = np.asarray(labels["symbol"])[data.order[:-1]]
-        return {**labels, "stick": sticks, "noisy_stick": sticks[: self._num_noisy(data)]}
+        own = {**labels, "stick": sticks, "noisy_stick": sticks[: self._num_noisy(data)]}
+        pooled = self._pooled(data)
+        if pooled is None:
+            return own
+        blocks = [*(str(stick) for stick in sticks), "states"]
+        entered = (
+            blocks[-1:] if self.inputs == "dynamics" else blocks[: self._num_pooled(len(sticks))]
+        )
+        return {**own, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
+
+    def _num_pooled(self, num_sticks: int) -> int:
+        """How many have effects: sticks, states or both."""
+        return num_sticks * (self.inputs != "dynamics") + (self.inputs != "emissions")
+
+    def _with_effects(self, sequences: Sequences, design: Design) -> Sequences:
+        refuse_other_priors(design, self.priors)
+        pooled_of(design, self.priors, self.state_dim)  # refuses what it does not take
+        return sequences if sequences.num_effects else sequences.with_design(design, effects=True)
+
+    def _pooled(self, data: Sequences) -> Pooled | None:
+        """The terms of the inputs."""
+        if not data.num_effects:
+            return None
+        assert data.design is not None  # which has the terms
+        return pooled_of(data.design, self.priors, self.state_dim)
+
+    def sds(self, state: StickBreakingState, data: Sequences) -> FloatArray:
+        """Standard deviations of effects on each stick and, in units of Q's root, on states."""
+        pooled = self._pooled(data)
+        if pooled is None:
+            return np.empty((0, 0))
+        return np.array([pooled.latent.sds(x) for x in state.hyperparameters])
 
     def is_noisy(self, data: Sequences) -> bool:
         """Whether psi has noise of its own at every step."""
@@ -100,14 +140,19 @@ class StickBreakingLDS(StateSpace):
     def prior(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
+        x, pooled = np.empty((0, 0)), self._pooled(data)
+        if pooled is not None:
+            terms, size = pooled.of_stick.terms, self._num_pooled(n)
+            x = np.array([np.concatenate([t.sample(rng) for t in terms]) for _ in range(size)])
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
         loadings = np.sqrt(loading_var) * rng.standard_normal((n, D))
         emission_weights = np.zeros((n, U))
         if self.inputs != "dynamics":
-            emission_weights = np.sqrt(self.emission_var) * rng.standard_normal((n, U))
+            var = self._input_variances(x, n, data)
+            emission_weights = np.sqrt(var) * rng.standard_normal((n, U))
         mean, var = self._offset_moments(data)
         offset = mean + np.sqrt(var) * rng.standard_normal(n)
-        prior = self._dynamics(data)
+        prior = self._dynamics(data, x)
         if self.initial == "stationary":
             transition, weights, noise_cov = sample_stable_prior(rng, prior)
             initial_mean, initial_cov = np.zeros(D), stationary(transition, noise_cov)
@@ -121,7 +166,7 @@ class StickBreakingLDS(StateSpace):
         sd = sample_noise_sd(rng, self.noise_scale, self._num_noisy(data))
         return StickBreakingState(
             states, *dynamics, loadings, emission_weights, offset, loading_var,
-            sd * rng.standard_normal((data.num_steps, len(sd))), sd,
+            sd * rng.standard_normal((data.num_steps, len(sd))), sd, x,
         )  # fmt: skip
 
     def _psi(
@@ -135,12 +180,33 @@ class StickBreakingLDS(StateSpace):
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
+    def _input_variances(self, x: FloatArray, num_sticks: int, data: Sequences) -> FloatArray:
+        """Prior variances of emission weights at hyperparameters, ``(num_sticks, num_inputs)``."""
+        var, pooled = np.full((num_sticks, data.num_inputs), self.emission_var), self._pooled(data)
+        if pooled is not None:
+            var[:, pooled.fixed :] = [pooled.variances(own) for own in x[:num_sticks]]
+        return var
+
+    def _dynamics(self, data: Sequences, x: FloatArray | None = None) -> MatrixNormalInverseWishart:
+        """With the precisions of effects at hyperparameters."""
+        prior, pooled = StateSpace._dynamics(self, data), self._pooled(data)
+        if pooled is None or x is None or self._driving(data) is None:
+            return prior
+        own, size = len(prior.mean), pooled.num_effects
+        precision = np.zeros((own + size, own + size))
+        precision[:own, :own] = prior.row_precision
+        precision[range(own, own + size), range(own, own + size)] = 1.0 / pooled.variances(x[-1])
+        mean = np.concatenate([prior.mean, np.zeros((size, self.state_dim))])
+        return replace(prior, mean=mean, row_precision=precision)
+
     def _weight_moments(
-        self, shape: tuple[int, ...], loading_var: FloatArray, data: Sequences
+        self, shape: tuple[int, ...], loading_var: FloatArray, x: FloatArray, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """Prior means and variances of the weights, ``(num_sticks, n)`` each."""
-        mean, var = np.zeros(shape), np.full(shape, self.emission_var)
+        mean, var = np.zeros(shape), np.empty(shape)
         var[:, : self.state_dim] = loading_var
+        if self._emitting(data) is not None:
+            var[:, self.state_dim : -1] = self._input_variances(x, len(var), data)
         mean[:, -1], var[:, -1] = self._offset_moments(data)
         return mean, var
 

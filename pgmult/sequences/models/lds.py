@@ -144,6 +144,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     overdispersion : "auto" or bool
         Whether psi has white noise at every step; "auto" where steps with observations have twenty
         on average.
+    priors : mapping from term to law, optional
+        Of standard deviations of effects of groups and curves, half-t(3) by default, as of
+        `pgmult.regression.AdditiveRegression`. Their columns enter what `inputs` says; those of the
+        dynamics are in units of Q.
     noise_scale : float
         The noise's standard deviations are half-t variables of three degrees times this: a small
         one where the data tell little, any where they tell.
@@ -183,11 +187,14 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         if slow is not None:
             warnings.warn(slow, ConvergenceWarning, stacklevel=2)
         states, design, weights, loading_var = self._start(rng, data)
+        x, pooled = np.empty((0, 0)), self._pooled(data)
+        if pooled is not None:
+            x = np.tile(pooled.of_stick.start(), (self._num_pooled(len(weights)), 1))
         active = ActiveSticks.of(data)
         for _ in range(START_SWEEPS):
             omega = active.augment(rng, design, weights)
             squares, linear = active.statistics(omega, design)
-            weights = self._sample_weights(rng, squares, linear, loading_var, data)
+            weights = self._sample_weights(rng, squares, linear, loading_var, x, data)
             loading_var = self._sample_loading_var(rng, weights)
         U = data.num_inputs
         stable = (0.5 * np.eye(self.state_dim), np.zeros((self.state_dim, U)))
@@ -197,7 +204,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         later = transition_sums(states, data.offsets, driving, about)
         first = first_sums(states, data.offsets, states[data.offsets[:-1]].mean(axis=0))
         sd = np.full(self._num_noisy(data), self.noise_scale)
-        noise = np.zeros((data.num_steps, len(sd))), sd
+        noise = np.zeros((data.num_steps, len(sd))), sd, x
         return self._state(rng, states, later, first, weights, loading_var, dynamics, noise, data)
 
     def local_step(
@@ -360,12 +367,14 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         squares, linear, *moments_of_states = sums.rounded
         later = RegressionSums(dynamics, *moments_of_states[:3])
         first = RegressionSums(state.initial_mean[:, None], *moments_of_states[3:])
-        weights = self._sample_weights(rng, squares, linear, state.loading_var, data)
+        x = state.hyperparameters
+        weights = self._sample_weights(rng, squares, linear, state.loading_var, x, data)
+        x, weights = self._pooled_weights(rng, squares, linear, x, weights, data)
         loading_var = self._sample_loading_var(rng, weights)
         delta, weights = self._translated(rng, weights, state, later, first, data)
         later, first = _moved_sums(later, first, delta)
         current = *self._split(dynamics, data), state.noise_cov
-        kept = state.noise, noise_sd
+        kept = state.noise, noise_sd, x
         moved = self._state(
             rng, state.states, later, first, weights, loading_var, current, kept, data
         )
@@ -388,8 +397,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             return dynamics, weights
         if share < 1.0:
             sums = yield Ask("local_density", (dynamics, weights), moves=False, draws=False)
-        moments = self._weight_moments(weights.shape, state.loading_var, data)
-        density = Collapsed(state.noise_cov, self._dynamics(data), *moments, data.whole)
+        x = state.hyperparameters
+        moments = self._weight_moments(weights.shape, state.loading_var, x, data)
+        density = Collapsed(state.noise_cov, self._dynamics(data, x), *moments, data.whole)
         dynamics, weights, _ = yield from walk_collapsed(
             rng, density, sums, dynamics, weights, "local_density"
         )
@@ -511,11 +521,30 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         squares: FloatArray,
         linear: FloatArray,
         loading_var: FloatArray,
+        x: FloatArray,
         data: Sequences,
     ) -> FloatArray:
         """Loadings, emission weights and offset, side by side: see `ActiveSticks.statistics`."""
-        mean, var = self._weight_moments(linear.shape, loading_var, data)
+        mean, var = self._weight_moments(linear.shape, loading_var, x, data)
         return sample_rows(rng, squares, linear, 1.0 / var, mean)
+
+    def _pooled_weights(
+        self,
+        rng: np.random.Generator,
+        squares: FloatArray,
+        linear: FloatArray,
+        x: FloatArray,
+        weights: FloatArray,
+        data: Sequences,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Standard deviations of effects in psi, and the weights that go along."""
+        pooled = self._pooled(data)
+        if pooled is None or self._emitting(data) is None:
+            return x, weights
+        x, weights = x.copy(), weights.copy()
+        for k in range(len(weights)):
+            x[k], weights[k] = pooled.move_stick(rng, x[k], weights[k], squares[k], linear[k])
+        return x, weights
 
     def _translated(
         self,
@@ -546,7 +575,11 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     def _scale_law(self, state: StickBreakingState, data: Sequences) -> ScaleLaw:
         """The law of the logarithms of factors that `_rescaled` takes."""
         return scale_law(
-            (self._dynamics(data), self._coefficients(state, data).T, state.noise_cov),
+            (
+                self._dynamics(data, state.hyperparameters),
+                self._coefficients(state, data).T,
+                state.noise_cov,
+            ),
             None
             if self.initial == "stationary"
             else (self.gaussian_prior, state.initial_mean, state.initial_cov),
@@ -563,12 +596,13 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights: FloatArray,
         loading_var: FloatArray,
         dynamics: tuple[FloatArray, FloatArray, FloatArray],
-        noise: tuple[FloatArray, FloatArray],
+        kept: tuple[FloatArray, FloatArray, FloatArray],
         data: Sequences,
     ) -> StickBreakingState:
         """Draw what the states' moments alone determine: dynamics, and the law of first states."""
         D, U = self.state_dim, data.num_inputs
-        prior = self._dynamics(data)
+        noise, noise_sd, x = kept
+        prior = self._dynamics(data, x)
         if self.initial == "stationary":
             transition, input_weights, noise_cov = draw_stationary_dynamics(
                 rng, prior, later, first, dynamics
@@ -577,7 +611,12 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         else:
             transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
             initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
-        n = len(weights)
+        pooled, n = self._pooled(data), len(weights)
+        if pooled is not None and self._driving(data) is not None:
+            x = x.copy()
+            x[-1], input_weights = pooled.move_states(
+                rng, x[-1], input_weights, noise_cov, transition, later
+            )
         return StickBreakingState(
             states=states,
             transition=transition,
@@ -591,8 +630,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             ),
             offset=weights[:, -1].copy(),
             loading_var=loading_var,
-            noise=noise[0],
-            noise_sd=noise[1],
+            noise=noise,
+            noise_sd=noise_sd,
+            hyperparameters=x,
         )
 
 

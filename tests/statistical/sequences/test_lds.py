@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from same_draws import forget_a_block, repeat_the_first_block
 
+import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
+from pgmult.priors import HalfT
 from pgmult.sampling.blocks import Ask
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import carried, collapsed, state_slice
+from pgmult.sequences.updates import carried, collapsed, pooled, state_slice
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -366,7 +368,9 @@ AROUND_SITES = {
 OTHERS = {
     "noise_sd": lambda state, data: np.log(state.noise_sd),
     "noise": lambda state, data: (state.noise**2).mean(axis=0),
-    "noise of unit variance": lambda state, data: ((state.noise / state.noise_sd) ** 2).mean(axis=0),
+    "noise of unit variance": lambda state, data: (
+        ((state.noise / state.noise_sd) ** 2).mean(axis=0)
+    ),
     "fit with noise": NOISY.log_likelihood,
 }  # fmt: skip
 
@@ -379,7 +383,7 @@ def sites_alone(self, rng, state, data):
     while ask.method != "local_augment":
         state, held, sums = getattr(self, ask.method)(None, state, held, data, *ask.arrays)
         ask = moves.send(sums)
-    accepted, dynamics, weights = ask.arrays
+    _, dynamics, weights = ask.arrays
     state, _, sums = self.local_augment(rng, state, held, data, *ask.arrays)
     with pytest.raises(StopIteration) as end:
         moves.send(sums)
@@ -434,3 +438,75 @@ def test_states_seen_without_their_link_are_refused(monkeypatch):
         return StickBreaking(order=data.order[::-1]).probs(psi)
 
     rejects(check, mutant(MODEL, probs=probs), SYMBOLS)
+
+
+# ------------------------------------------------------------------ effects of individuals
+
+
+def of_animals(count=1):
+    rng = np.random.default_rng(5)
+    table = {
+        "animal": np.repeat(["a", "b", "c"], 4), "day": np.tile(np.arange(4), 3),
+        "x": rng.standard_normal(12), "symbol": np.tile(["A", "B", "C"], 4),
+        "n": np.full(12, count),
+    }  # fmt: skip
+    return pgmult.read(table).sequences(
+        "symbol", sequence="animal", time="day", count="n", inputs="~ x + (1 | animal)"
+    )
+
+
+ANIMALS, OFTEN = of_animals(), of_animals(6)
+POOLED = MultinomialLDS(
+    2, loading_shape=3.0, loading_scale=1.0, priors={"(1 | animal)": HalfT(6, 0.8)}
+)
+OF_EFFECTS = STATISTICS | {
+    "hyperparameters": lambda state, data: state.hyperparameters,
+    "emission_weights": lambda state, data: state.emission_weights,
+    "effects of unit variance": lambda state, data: (
+        (state.emission_weights[:, 1:] / POOLED.sds(state, data)[:2]) ** 2
+    ).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (POOLED, ANIMALS),
+        (replace(POOLED, inputs="emissions", block_rows=1), OFTEN),
+        (replace(POOLED, inputs="dynamics", initial="stationary"), ANIMALS),
+        (replace(POOLED, inputs="emissions", overdispersion=True), OFTEN),
+    ],
+    ids=["both", "emissions, blocks", "dynamics, stationary", "emissions, noise"],
+)
+def test_effects_of_individuals(model, data):
+    check_model(model, data, replicates=REPLICATES, sweeps=4)
+
+
+def stretched_without_the_data(rng, family, x, w, psi, total):
+    return right_interwoven(rng, family, x, w, psi, lambda psi: 0.0)
+
+
+def sds_of_the_prior(self, x):
+    return np.ones(self.num_effects)
+
+
+right_interwoven = pooled.interwoven
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "broken"),
+    [
+        (pooled, "interwoven", stretched_without_the_data),
+        (pooled.Pooled, "variances", sds_of_the_prior),
+    ],
+)
+def test_broken_effects_of_individuals(place, name, broken, monkeypatch):
+    def step(self, rng, state, data):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, broken)
+            return MultinomialLDS.step(self, rng, state, data)
+
+    rejects(
+        check_geweke, mutant(POOLED, step=step), OFTEN, statistics=OF_EFFECTS, replicates=200,
+        sweeps=4,
+    )  # fmt: skip

@@ -46,7 +46,9 @@ class Case:
         if inputs is not None:
             self.dynamics = np.concatenate([self.dynamics, self.state.input_weights], axis=1)
         self.prior = model._dynamics(data)
-        self.moments = model._weight_moments(self.weights.shape, self.state.loading_var, data)
+        self.moments = model._weight_moments(
+            self.weights.shape, self.state.loading_var, self.state.hyperparameters, data
+        )
         self.noise_cov = self.state.noise_cov if noise_cov is None else noise_cov
         dense, self.blocks = self.active.dense(self.omega), []
         for first in range(0, data.num_sequences, size or data.num_sequences):

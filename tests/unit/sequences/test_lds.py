@@ -11,7 +11,8 @@ from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+from pgmult.priors import MatrixNormalInverseWishart, MvNormal, Normal, NormalInverseWishart
+from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
@@ -136,7 +137,7 @@ def test_weights_given_omega(case, monkeypatch):
 
     monkeypatch.setattr("pgmult.sequences.models.lds.sample_rows", remember)
     sums = active.statistics(omega, design)
-    model._sample_weights(None, *sums, state.loading_var, data)
+    model._sample_weights(None, *sums, state.loading_var, state.hyperparameters, data)
     dense, n = active.dense(omega), design.shape[1]
     lower = np.tril_indices(n)
 
@@ -392,3 +393,40 @@ def test_dynamics_must_have_a_row_for_every_input():
     with pytest.raises(ValueError, match="2 states and 2 inputs, got 2"):
         MultinomialLDS(2, dynamics=prior).as_data(COUNTS)
     MultinomialLDS(2, dynamics=prior, inputs="emissions").as_data(COUNTS)
+
+
+# ------------------------------------------------------------------ effects of individuals
+
+
+def of_animals(formula):
+    table = {
+        "animal": np.repeat(["a", "b"], 3), "x": np.linspace(-1.0, 1.0, 6), "does": list("ABABBA"),
+    }  # fmt: skip
+    return pgmult.read(table).sequences("does", sequence="animal", inputs=formula)
+
+
+def test_inputs_have_a_column_for_each_effect():
+    model = MultinomialLDS(1, inputs="emissions")
+    data = model.as_data(of_animals("~ x + (1 | animal)"))
+    assert data.num_effects == 2
+    np.testing.assert_array_equal(data.inputs[:, 1:], np.kron(np.eye(2), np.ones((3, 1))))
+    assert model.as_data(data) is data
+    assert model.coords(data)["input"].tolist() == ["x", "1 | animal[a]", "1 | animal[b]"]
+    with pytest.warns(ConvergenceWarning):
+        run = pgmult.sample(
+            model, data, draws=4, tune=0, chains=1, random_seed=0, progressbar=False
+        )
+    assert run["sds"].shape == (1, 4, 1, 1)
+    one = {"animal": ["a", "b"], "x": [0.0, 0.0]}
+    assert run.forecast(1, inputs=one).mean.shape == (2, 1, 2)
+    with pytest.raises(ValueError, match="know no effects of new levels"):
+        model.as_data(data.extended(1, one | {"animal": ["a", "zoe"]}))
+
+
+def test_terms_that_linear_dynamics_do_not_take():
+    with pytest.raises(ValueError, match=r"each effect with one standard deviation, got \(1 \+ x"):
+        MultinomialLDS(1).as_data(of_animals("~ x + (1 + x | animal)"))
+    with pytest.raises(ValueError, match="got one of fixed"):
+        MultinomialLDS(1, priors={"fixed": Normal(0.0, 1.0)}).as_data(
+            of_animals("~ x + (1 | animal)")
+        )

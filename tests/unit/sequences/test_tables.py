@@ -7,9 +7,9 @@ import scipy.sparse
 from pgmult.sequences import (
     Forecast,
     Imputed,
+    LogisticNormalLDS,
     MarkovChain,
     MultinomialHMM,
-    MultinomialLDS,
     StepProbs,
     as_sequences,
 )
@@ -241,6 +241,6 @@ def test_rows_of_a_step_must_have_the_same_inputs():
 
 
 def test_models_without_inputs_refuse_them():
-    for model in (MarkovChain(1), MultinomialHMM(2), MultinomialLDS(1)):
+    for model in (MarkovChain(1), MultinomialHMM(2), LogisticNormalLDS(1)):
         with pytest.raises(ValueError, match=r"takes (no inputs|columns)"):
             model.as_data(health())

@@ -1,0 +1,160 @@
+"""Effects of individuals in linear dynamics: weights of inputs whose variances are learned.
+
+A formula's terms, such as ``(1 | animal)``, are columns of the inputs beside those of numbers. In
+the weights of a stick they are N(0, P(x_k)^-1), and in those of the dynamics, B, they are
+matrix-normal: L^-1 B has rows N(0, P(x_0)^-1), L L' = Q. P is diagonal, so that all draws of
+weights given hyperparameters x are as without terms. Given the weights and what is linear and
+quadratic in them, x moves with them and without them (`pgmult.latent.moves.interwoven`).
+
+First states need no such term: those of all sequences share a mean and a covariance.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pgmult.core.memory import once_a_data_set
+from pgmult.core.typing import FloatArray
+from pgmult.formulas.design import Design
+from pgmult.latent.additive import Additive
+from pgmult.latent.moves import interwoven
+from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of
+from pgmult.latent.terms import Copies
+from pgmult.priors.gaussian import lower_cholesky
+from pgmult.sequences.updates.dynamics import RegressionSums
+
+
+class Pooled(NamedTuple):
+    """The terms of a design.
+
+    Attributes
+    ----------
+    latent : Latent
+        Of the whole design.
+    of_stick, of_states : Additive
+        Effects of a stick, and of all states, as their own predictors.
+    fixed : int
+        Columns of inputs before those of effects.
+    """
+
+    latent: Latent
+    of_stick: Additive
+    of_states: Additive
+    fixed: int
+
+    @property
+    def num_effects(self) -> int:
+        """Columns of all terms."""
+        return self.of_stick.num_weights
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """Of the inputs' columns."""
+        return np.asarray(self.latent.names[self.latent.names != "Intercept"])
+
+    def variances(self, x: FloatArray) -> FloatArray:
+        """Of the effects at hyperparameters."""
+        own = zip(self.of_stick.terms, self.of_stick.hyperparameters, strict=True)
+        return np.concatenate([1.0 / term.precision(x[at]) for term, at in own])
+
+    def move_stick(
+        self,
+        rng: np.random.Generator,
+        x: FloatArray,
+        weights: FloatArray,
+        squares: FloatArray,
+        linear: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights of a stick, all of its effects but the last column's.
+
+        `squares` is the lower triangle of what is quadratic in its weights, ``(q,)``.
+        """
+        q = len(weights)
+        square = np.zeros((q, q))
+        square[np.tril_indices(q)] = squares
+        square = square + np.tril(square, -1).T
+        own = slice(q - 1 - self.num_effects, q - 1)
+        e, block, rest = weights[own], square[own, own], weights.copy()
+        rest[own] = 0.0
+        pull = linear[own] - square[own] @ rest
+
+        def total(e: FloatArray) -> float:
+            return float(e @ (pull - 0.5 * (block @ e)))
+
+        x, e = interwoven(rng, self.of_stick, x, e, e, total)
+        weights = weights.copy()
+        weights[own] = e
+        return x, weights
+
+    def move_states(
+        self,
+        rng: np.random.Generator,
+        x: FloatArray,
+        input_weights: FloatArray,
+        noise_cov: FloatArray,
+        transition: FloatArray,
+        later: RegressionSums,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters of the dynamics' effects, and input weights, given states."""
+        root = lower_cholesky(noise_cov)
+        coefficients = np.concatenate([transition, input_weights], axis=1)
+        p = coefficients.shape[1]
+        own = slice(p - self.num_effects, p)
+        block = later.zz[own, own]
+        others = coefficients - later.coefficients
+        others[:, own] = -later.coefficients[:, own]
+        pull: Any = later.ze[own] - later.zz[own, :p] @ others.T
+        pull = np.linalg.solve(root, pull.T).T
+        white = np.linalg.solve(root, coefficients[:, own]).T
+
+        def total(flat: FloatArray) -> float:
+            b = flat.reshape(white.shape)
+            return float((b * (pull - 0.5 * (block @ b))).sum())
+
+        flat = white.ravel()
+        x, flat = interwoven(rng, self.of_states, x, flat, flat, total)
+        moved = input_weights.copy()
+        moved[:, -self.num_effects :] = root @ flat.reshape(white.shape).T
+        return x, moved
+
+
+@once_a_data_set
+def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
+    """The terms of a design.
+
+    Raises
+    ------
+    ValueError
+        If one has effects that are not independent given one standard deviation, or priors are of
+        anything else.
+    """
+    check_priors(design, priors)
+    latent = latent_of(design, priors)
+    fixed, *pieces = latent.pieces
+    for term, piece in zip(design.terms, pieces, strict=True):
+        prior = piece.prior
+        if prior.num_hyperparameters != 1 or np.ndim(prior.precision(prior.start())) != 1:
+            raise ValueError(
+                f"linear dynamics take (1 | g), (0 + x | g) and s(x), each effect with one standard"
+                f" deviation, got {term.title} (MixedHMM takes it)"
+            )
+    own = [piece.prior for piece in pieces]
+    size = sum(prior.size for prior in own)
+    copies = [Copies(prior, state_dim) for prior in own]
+    return Pooled(
+        latent, Additive(own, sparse.eye_array(size)),
+        Additive(copies, sparse.eye_array(size * state_dim)),
+        int(np.sum(np.array(fixed.names) != "Intercept")),
+    )  # fmt: skip
+
+
+def refuse_other_priors(design: Design, priors: Any) -> None:
+    """Refuse priors of coefficients, which have ``emission_var`` and ``dynamics``."""
+    named = {"fixed", *design.names.tolist()} & set(priors)
+    if named:
+        raise ValueError(
+            f"priors are of the terms' standard deviations, got one of {min(named)}: coefficients"
+            " have emission_var and dynamics"
+        )
