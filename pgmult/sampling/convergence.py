@@ -29,6 +29,11 @@ _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
 _MATCHED_DRAWS = 100  # of a chain, whose mean rows tell labels apart
 _FAR = 1.1  # R-hat of chains that more draws alone do not join
 _NEARLY = 1.1  # R-hat of chains that agree roughly
+_STILL_MOVING = "A chain is still moving, for its halves differ"
+_APART = (
+    "Each chain has settled, but not where the others have: there are several modes, or the data"
+    " say little about these values, and neither longer tuning nor more draws join them"
+)
 
 
 def convergence_problems(draws: Draws) -> str:
@@ -43,7 +48,7 @@ def convergence_problems(draws: Draws) -> str:
     few: dict[str, float] = {}
     undefined: list[str] = []
     notes: list[str] = []
-    checked = 0
+    checked, moving = 0, 1.0
     for name in [*_judged(draws), *draws.sample_stats]:
         labels, values, note = draws.entries(name, _CHECKED_ENTRIES)
         if not labels:
@@ -52,6 +57,8 @@ def convergence_problems(draws: Draws) -> str:
         checked += len(labels)
         undefined += [labels[i] for i in np.flatnonzero(np.isnan(values).any(axis=(0, 1)))]
         r_hat, ess = _worst(values, separate=bool(matched) or draws.is_labelled(name))
+        if np.nanmax(r_hat, initial=1.0) > _FAR:
+            moving = max(moving, _moving(values))
         high |= {labels[i]: -r_hat[i] for i in np.flatnonzero(r_hat > R_HAT_LIMIT)}
         few |= {labels[i]: ess[i] for i in np.flatnonzero(ess < ESS_PER_CHAIN_LIMIT)}
     problems = []
@@ -77,21 +84,26 @@ def convergence_problems(draws: Draws) -> str:
         where = ", each within its chains," if matched else ""
         sentences.append(
             f"of {checked} kept values{where} {'; '.join(problems)}{checks}."
-            f" {_what_helps(high, few, bool(matched))}"
+            f" {_what_helps(high, moving)}"
         )
     return " ".join(sentences)
 
 
-def _what_helps(high: Mapping[str, float], few: Mapping[str, float], apart: bool) -> str:
-    """More draws where chains agree and are slow; else tuning, or a look at what differs."""
-    if high and max(-value for value in high.values()) > _FAR:
-        if apart:
-            return "Look at posterior.summary(): a chain has not settled within its mode"
+def _what_helps(high: Mapping[str, float], moving: float) -> str:
+    """More draws where chains agree and are slow; else what each chain's own halves say."""
+    if not high or max(-value for value in high.values()) <= _FAR:
+        return "More draws (draws=) give steadier numbers: see posterior.summary()"
+    if moving > _FAR:
         return (
-            "Chains differ: tune longer if they are still on their way (tune=), or look at"
-            " posterior.summary(), for there may be several modes"
+            f"{_STILL_MOVING}: tune longer (tune=) and draw more (draws=); posterior.summary()"
+            " shows what differs"
         )
-    return "More draws (draws=) give steadier numbers: see posterior.summary()"
+    return f"{_APART}: posterior.summary() shows what differs"
+
+
+def _moving(values: NDArray[np.float64]) -> float:
+    """How far the halves of one chain differ: the largest split R-hat of chains taken alone."""
+    return float(np.nanmax(_worst(values, separate=True)[0], initial=1.0))
 
 
 def _first(values: Mapping[str, float]) -> list[str]:
@@ -169,12 +181,14 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
     if num_draws < diagnostics.MIN_DRAWS:
         return [f"{num_draws} draws a chain are too few to rely on: draw more."]
     found: dict[str, tuple[float, float]] = {}
+    moving = 1.0  # of what matters most
     for what, name in parts.items():
         _, some, _ = posterior.entries(name, _WORDED_ENTRIES)
         if some.shape[2] == 0:
             continue
         r_hat = np.append(diagnostics.r_hat(some), 1.0)  # a constant's is nan
         ess = np.append(diagnostics.ess_bulk(some), chains * num_draws)
+        moving = moving if found else _moving(some)
         found[what] = float(np.nanmax(r_hat)), float(np.nanmin(ess))
     details = [
         f"{name}: split R-hat at most {r_hat:.3f}, worth at least {ess:.0f} independent draws of"
@@ -185,10 +199,12 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
         return details
     main, *others = found
     slow = [n for n in others if found[n][0] > _NEARLY]
-    return [_verdict(main, *found[main], chains, slow), *details]
+    return [_verdict(main, *found[main], moving, slow, chains), *details]
 
 
-def _verdict(main: str, r_hat: float, ess: float, chains: int, slow: list[str]) -> str:
+def _verdict(
+    main: str, r_hat: float, ess: float, moving: float, slow: list[str], chains: int
+) -> str:
     who, others = ("The chains agree", "") if chains > 1 else ("The chain has settled", "")
     if slow:
         others = f"; draw more to learn the {' and '.join(slow)} as well"
@@ -199,8 +215,8 @@ def _verdict(main: str, r_hat: float, ess: float, chains: int, slow: list[str]) 
             f"{who} on the {main}, roughly (R-hat at most {r_hat:.3f}, worth {ess:.0f} independent"
             " draws or more): draw more for finer intervals."
         )
+    differ = "chains differ" if chains > 1 else "the halves of the chain differ"
+    what_helps = f"{_STILL_MOVING}: tune longer and draw more" if moving > _FAR else _APART
     return (
-        f"Do not rely on this yet: on the {main} chains differ (R-hat up to {r_hat:.2f}). If more"
-        " tuning does not bring them together, the posterior has several modes, or the data say"
-        " little about them."
+        f"Do not rely on this yet: on the {main} {differ} (R-hat up to {r_hat:.2f}). {what_helps}."
     )

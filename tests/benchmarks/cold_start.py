@@ -2,17 +2,21 @@
 
     python -m tests.benchmarks.cold_start [FAMILY ...] [--functions 15]
     python -m tests.benchmarks.cold_start [FAMILY ...] --record
+    python -m tests.benchmarks.cold_start --command "regression fit survey.csv 'vote ~ s(age)'"
 
 Each family runs in processes of its own on tiny data: with an empty cache of machine code, again
 with what that left there, and with an empty cache and other processes that compile too. CPU seconds
 of compiling are by function, without those that it calls. ``--record`` writes which functions each
-family calls first, for `pgmult.compiled.ahead`. For a processor without AVX-512 set
+family calls first, for `pgmult.compiled.ahead`. ``--command`` times a command line to its page, with
+an empty cache and with what that left there; ``--out`` is added. For a processor without AVX-512 set
 ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
 """
 
 import argparse
 import json
 import os
+import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -221,6 +225,23 @@ def record(families: list[str]) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
+def time_command(words: list[str]) -> None:
+    """Seconds of a command, start and page included, of the clock and of all its processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"PGMULT_CACHE_DIR": folder}
+        for cache in ("cold", "warm"):
+            out = ["--out", str(Path(folder) / cache)]
+            before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "pgmult.cli", *words, "--quiet", *out],
+                env=environment, check=True, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+            wall = perf_counter() - wall
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            print(f"{cache}: {cpu:.1f} s of processors, {wall:.1f} s of the clock", flush=True)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -228,7 +249,11 @@ def main() -> None:
     parser.add_argument("--functions", type=int, default=0)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--command", type=shlex.split, metavar="WORDS")
     options = parser.parse_args()
+    if options.command:
+        time_command(options.command)
+        return
     families = options.families or list(FAMILIES)
     if options.inside:
         print(json.dumps(_first_draw(families[0])))
