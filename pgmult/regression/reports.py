@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -86,9 +85,10 @@ def report(
     for found in by_group:
         title = f"{kind} by {found.axes[0]}"
         sections.append(_shown(found, title, "Means over the respondents", form))
-    for column in design.columns.names.tolist():
-        found = _effect(some, column)
-        sections.append(_shown(found, f"If all had the same {column}", "All else as it is", form))
+    effects = [_effect(some, column) for column in design.columns.names.tolist()]
+    for found in effects:
+        title = f"If all had the same {found.axes[0]}"
+        sections.append(_shown(found, title, "All else as it is", form))
     sections += [] if shares is None else [_variances(shares)]
     sections += [*_sds(run, data), check_section(checked)]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
@@ -98,7 +98,7 @@ def report(
     verdict = [
         _in_short(data),
         *(sentence for found in beats for sentence in found.sentences),
-        *_what_matters(apart, data.is_events),
+        *_what_matters(effects, data.is_events),
         *(_extremes(found) for found in by_group),
         *([] if shares is None else [_explained(shares)]),
         checked.verdict,
@@ -181,29 +181,28 @@ def _by_group(means: Means, term: GroupTerm) -> Estimand:
     return own.estimand(own.over([{}])[:, 0], (), {}, "", 0.9)
 
 
-def _what_matters(found: Estimand | None, is_events: bool) -> list[str]:
-    """The largest difference that a column makes, of those whose interval excludes 0."""
-    if found is None:
+def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
+    """The largest difference between values of a column, of those whose interval excludes 0."""
+    sure = []
+    for found in effects:
+        k = int(np.argmax(np.ptp(found.mean, axis=0)))
+        most, least = int(found.mean[:, k].argmax()), int(found.mean[:, k].argmin())
+        draws = found.draws[:, most, k] - found.draws[:, least, k]
+        low, high = np.quantile(draws, [0.05, 0.95])
+        if low > 0.0:
+            sure.append((float(draws.mean()), float(low), float(high), found, k, most, least))
+    if not effects:
         return []
-    lower, upper = found.interval()
-    sure = np.where((lower > 0.0) | (upper < 0.0), np.abs(found.mean), 0.0)
-    if not sure.any():
+    if not sure:
         return ["No column makes a difference whose 90 % interval excludes 0."]
-    row, k = np.unravel_index(int(sure.argmax()), sure.shape)
-    labels: Any = found.labels["comparison"]
-    column, words = labels["column"][row], labels["comparison"][row]
-    category = np.asarray(found.labels["category"])[k]
+    mean, low, high, found, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
-    mean, low, high = (unit * x[row, k] for x in (found.mean, lower, upper))
-    gap = Interval(mean, low, high, form)
-    if mean < 0.0:
-        gap = Interval(-mean, -high, -low, form)
-    told = f"percentage points {'rarer' if mean < 0.0 else 'more frequent'}"
-    if is_events:
-        told = "less" if mean < 0.0 else "more"
+    texts, category = _texts(found, ".3g"), np.asarray(found.labels["category"])[k]
+    gap = Interval(unit * mean, unit * low, unit * high, form)
+    told = "more" if is_events else "percentage points more frequent"
     return [
-        f"All else as it is, {column} makes the largest difference: {words}, {category} is {gap}"
-        f" {told}."
+        f"All else as it is, {found.axes[0]} makes the largest difference: at {texts[most]} rather"
+        f" than {texts[least]}, {category} is {gap} {told}."
     ]
 
 
@@ -236,9 +235,14 @@ def _explained(shares: Estimand) -> str:
     )
 
 
-def _texts(found: Estimand) -> list[str]:
-    """What the entries along the first axis are."""
-    each = [value_texts(list(values)) for values in found.columns_of(found.axes[0]).values()]
+def _texts(found: Estimand, form: str = "") -> list[str]:
+    """What the entries along the first axis are; numbers that are not whole in a format."""
+    columns = [np.asarray(values) for values in found.columns_of(found.axes[0]).values()]
+    each = [
+        [f"{x:{form}}" for x in values] if form and values.dtype.kind == "f"
+        else value_texts(list(values))
+        for values in columns
+    ]  # fmt: skip
     return [", ".join(text) for text in zip(*each, strict=True)]
 
 
