@@ -14,11 +14,13 @@ from .simd import (
     WIDTH,
     add,
     add_product,
+    divide,
     load,
     multiply,
     reciprocal_root,
     splat,
     store,
+    subtract,
     subtract_product,
 )
 from .streams import gamma, normal, open_stream
@@ -310,6 +312,40 @@ def solve_upper_lanes(a, x, n):
         store(x, i * WIDTH, y)
         for k in range(0, i * WIDTH, WIDTH):
             store(x, k, subtract_product(load(x, k), load(a, row + k), y))
+
+
+@jit
+def solve_lower_lanes(a, x, n):
+    """Solve L y = x in place, L as `factor_lanes` leaves it."""
+    for i in range(0, n, 4):
+        r0 = row_at(i)
+        r1 = row_at(i + 1) if i + 1 < n else r0
+        r2 = row_at(i + 2) if i + 2 < n else r0
+        r3 = row_at(i + 3) if i + 3 < n else r0
+        x0, x1, x2, x3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+        for k in range(0, i * WIDTH, WIDTH):
+            y = load(x, k)
+            x0 = add_product(x0, load(a, r0 + k), y)
+            x1 = add_product(x1, load(a, r1 + k), y)
+            x2 = add_product(x2, load(a, r2 + k), y)
+            x3 = add_product(x3, load(a, r3 + k), y)
+        for row in range(i, min(i + 4, n)):
+            products = x0 if row == i else x1 if row == i + 1 else x2 if row == i + 2 else x3
+            y = subtract(load(x, row * WIDTH), products)
+            for k in range(i * WIDTH, row * WIDTH, WIDTH):
+                y = subtract_product(y, load(a, row_at(row) + k), load(x, k))
+            store(x, row * WIDTH, multiply(y, load(a, row_at(row) + row * WIDTH)))
+
+
+@jit
+def multiply_upper_lanes(a, x, n):
+    """Replace x by L' x, L as `factor_lanes` leaves it."""
+    for i in range(n):
+        row = row_at(i)
+        y = load(x, i * WIDTH)
+        for k in range(0, i * WIDTH, WIDTH):
+            store(x, k, add_product(load(x, k), load(a, row + k), y))
+        store(x, i * WIDTH, divide(y, load(a, row + i * WIDTH)))
 
 
 @jit

@@ -34,7 +34,7 @@ from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
-from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.swing import swing_psi
 
 
 class Sweep:
@@ -128,7 +128,7 @@ def parts(options):
     blocks = {
         "z (with theta)": allocate,
         "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
-        "psi": lambda: sample_sticks(rng, link, state.psi, counts, state.mu, state.Sigma),
+        "psi": lambda: swing_psi(rng, link, state.psi, counts, state.mu, state.Sigma),
         "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
         "whole sweep": lambda: model.step(rng, state, training),
         "log likelihood": lambda: model.log_likelihood(state, training),

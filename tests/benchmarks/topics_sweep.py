@@ -27,12 +27,10 @@ from topics import ap_split, tomotopy_documents
 
 import pgmult
 import pgmult.sampling.blocks
-from pgmult.priors import MvNormal
 from pgmult.sampling.diagnostics import ess_mean
 from pgmult.topics.models.gaussian import ExchangeableTopicsState
-from pgmult.topics.updates import sticks
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
-from pgmult.topics.updates.sticks import TOGETHER, sample_used_sticks
+from pgmult.topics.updates.swing import swing_psi
 
 FIELDS = ("psi", "mu", "Sigma", "topics", "topic_counts")
 
@@ -76,14 +74,7 @@ def sweep_parts(model, data, state, rng):
     return {
         "z": allocate,
         "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
-        "psi together": lambda: (
-            MvNormal(state.mu, state.Sigma)
-            .condition(link.augment(rng, state.psi, counts))
-            .sample(rng)
-        ),
-        "psi by use": lambda: sample_used_sticks(
-            rng, link, state.psi, counts, state.mu, state.Sigma
-        ),
+        "psi": lambda: swing_psi(rng, link, state.psi, counts, state.mu, state.Sigma),
         "mu, Sigma": lambda: model.gaussian_prior.condition(state.psi).sample(rng),
     }
 
@@ -113,8 +104,7 @@ def parts(options):
         blocks = sweep_parts(model, data, state, rng)
         others = {} if options.alone else peers(num_topics, data)
         found = least(blocks, options.rounds)
-        psi = TOGETHER * found["psi together"] + (1.0 - TOGETHER) * found["psi by use"]
-        found["sweep"] = found["z"] + found["topics"] + psi + found["mu, Sigma"]
+        found["sweep"] = sum(found.values())
         slow = {name: block for name, (_, block) in others.items()}
         for name, value in least(slow, max(1, options.rounds // 8)).items():
             found[name] = value / others[name][0]
@@ -177,7 +167,6 @@ def small(options):
 
 def blocks(options):
     """Sweeps in blocks of the usual size beside sweeps in one, many words or few."""
-    sticks.TOGETHER = 1.0  # the same work in all blocks
     rng = np.random.default_rng(options.seed)
     small = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
     problems = {"20 documents, K = 5": (5, small, None, 50)}

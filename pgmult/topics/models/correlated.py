@@ -9,13 +9,12 @@ section 3; Blei and Lafferty 2007 for the logistic normal original)::
     theta_d       = stick-breaking(psi_d)                           topics in documents
     z_di, x_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
-Given one Pólya-gamma variable a stick, the counts of topics in a document are a diagonal Gaussian
-potential for psi_d. Every block of the sweep is exact:
+Every block of the sweep is exact:
 
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
 2. topics | z                Dirichlet rows
-3. psi | z, mu, Sigma        all sticks in one Gaussian draw given Pólya-gamma omega; in one of five
-                             sweeps those of used topics, then all proposed from their prior
+3. psi | z, mu, Sigma        all sticks of a document on one path about a Gaussian that is near
+                             their law (`pgmult.topics.compiled.swing`)
 4. mu, Sigma | psi           normal-inverse-Wishart
 
 Sigma is the covariance of sticks and depends on their order: see `topic_correlations` for topics.
@@ -98,8 +97,7 @@ class CorrelatedTopics(NormalTopics):
 
     Notes
     -----
-    A sweep costs O(entries K + K V + D K**2 + sum of U_d**3), U_d the number of topics that
-    document d uses.
+    A sweep costs O(entries K + K V + D K**3).
     """
 
     num_topics: NumTopics

@@ -31,7 +31,7 @@ from pgmult.topics.updates.allocation import (
     no_counts,
     sample_topics,
 )
-from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.swing import swing_psi
 
 
 def as_scales(scales: Any, name: str) -> CovarianceScales:
@@ -120,9 +120,9 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
     def _sample_psi(
         self, rng: np.random.Generator, state: Any, topic_counts: IntArray, data: Any
     ) -> FloatArray:
-        """Psi given the topics of the tokens: all sticks in one of two steps (`sample_sticks`)."""
+        """Psi given the topics of the tokens."""
         means = self.psi_mean.means(state, data)
-        return sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
+        return swing_psi(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
 
     def _sample_mean(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
         """The mean and covariance of psi given psi."""

@@ -1,0 +1,373 @@
+"""Psi of documents given their topic counts: paths about a Gaussian, eight documents at a time.
+
+Write x for psi less its mean. Its law given the counts is N(x | 0, cov) times the likelihood, and
+the law of `latent.moves.swing` with a Gaussian site in the likelihood's place,
+
+    exp(linear' x - x' J x / 2),
+
+is N(m, P^-1), P = cov^-1 + J. What the site lacks is the correction C(x). Sites depend on counts,
+mean and covariance, never on x, so a path about that Gaussian leaves the law of x as it is:
+
+1. With P = L L', u = L'x - L^-1 linear is standard normal where C = 0; v ~ N(0, I).
+2. Kicks v += s L^-1 grad C, half as long at both ends, and between them exact turns of (u, v) by
+   the angle pi / (2 `_TURNS`) times U(0.8, 1.2): together about a quarter of a turn.
+3. The end is accepted by exp(change of C - change of (u'u + v'v) / 2), the old x kept otherwise.
+
+Under *sticks* counts are binomial: slope taken - reaching sigma(psi), J diagonal. Sticks that no
+token reaches are integrated out first and drawn from the prior given the others at the end. Under
+the *softmax* slope is taken - N p(psi) and J = N (diag(p) - p p') at shares p of the site.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import (
+    complete_lanes,
+    factor_lanes,
+    invert_lower,
+    multiply_upper_lanes,
+    row_at,
+    solve_lower_lanes,
+    solve_upper_lanes,
+)
+from pgmult.compiled.simd import (
+    WIDTH,
+    add,
+    add_product,
+    divide,
+    exp_negative,
+    load,
+    minus_absolute,
+    multiply,
+    softplus_change,
+    splat,
+    store,
+    subtract,
+    subtract_product,
+    where_above,
+)
+from pgmult.compiled.streams import exponential, normal, open_stream, uniform
+
+_TURNS = 3
+
+
+class Rows(NamedTuple):
+    """Documents in order of their depth, how many sticks anything reaches; all K of a softmax.
+
+    `sticks` has the topic of each stick, and that which takes the rest.
+    """
+
+    by_depth: np.ndarray
+    depths: np.ndarray
+    counts: np.ndarray
+    sticks: np.ndarray
+    softmax: bool
+
+
+class Lanes(NamedTuple):
+    """Eight documents, n numbers of each, or one from `angle` on.
+
+    The likelihood: `taken`, `reaching`, `total` tokens. The site: `curvature` c and `linear`; J is
+    diag(c), less c c' / total of a softmax. The path: `old`, x, u, v and the slope of C at x.
+    """
+
+    mean: np.ndarray
+    taken: np.ndarray
+    reaching: np.ndarray
+    curvature: np.ndarray
+    linear: np.ndarray
+    old: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
+    slope: np.ndarray
+    unreached: np.ndarray
+    angle: np.ndarray
+    cosine: np.ndarray
+    sine: np.ndarray
+    threshold: np.ndarray
+    total: np.ndarray
+
+
+@jit
+def _make_lanes(n):
+    size = n * WIDTH
+    return Lanes(
+        np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size),
+        np.zeros(size), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH),
+        np.zeros(WIDTH),
+    )  # fmt: skip
+
+
+@jit
+def _read(rows, r, lane, depth, mean, key, psi, lanes):
+    """One document into its lane: its likelihood, a first guess of x and its weight, its noise."""
+    n = psi.shape[1]
+    m = min(r, mean.shape[0] - 1)
+    rest, largest, prior = 0, mean[m].max(), 0.0
+    for k in rows.sticks:
+        rest += rows.counts[r, k]
+    if rows.softmax:
+        for k in range(n):
+            prior += math.exp(mean[m, k] - largest)
+    smoothed = math.log(rest + 0.5 * n) - largest - math.log(max(prior, 1.0))
+    lanes.total[lane] = max(rest, 1)
+    for k in range(depth):
+        at = k * WIDTH + lane
+        count = rows.counts[r, rows.sticks[k]]
+        lanes.mean[at], lanes.taken[at], lanes.reaching[at] = mean[m, k], count, rest
+        lanes.old[at] = psi[r, k] - mean[m, k]
+        if rows.softmax:
+            lanes.x[at] = math.log(count + 0.5) - smoothed - mean[m, k]
+            lanes.slope[at] = count + 0.5
+        else:
+            left = rest - count
+            lanes.x[at] = math.log((count + 0.5) / (left + 0.5)) - mean[m, k]
+            lanes.slope[at] = (count + 0.5) * (left + 0.5) / (rest + 1.0) if rest > 0 else 0.0
+            rest = left
+    state = open_stream(key, r)
+    for k in range(depth):
+        lanes.v[k * WIDTH + lane], state = normal(state)
+    for k in range(depth, n):
+        lanes.unreached[k * WIDTH + lane], state = normal(state)
+    share, state = uniform(state)
+    lanes.angle[lane] = (0.8 + 0.4 * share) * 0.5 * math.pi / _TURNS
+    lanes.cosine[lane], lanes.sine[lane] = math.cos(lanes.angle[lane]), math.sin(lanes.angle[lane])
+    lanes.threshold[lane], state = exponential(state)
+
+
+@jit
+def _sum_exponentials(lanes, x, depth):
+    """The largest psi, and the sum of exp(psi) divided by exp of it."""
+    largest = splat(-math.inf)
+    for at in range(0, depth * WIDTH, WIDTH):
+        psi = add(load(lanes.mean, at), load(x, at))
+        largest = where_above(psi, largest, psi, largest)
+    total = splat(0.0)
+    for at in range(0, depth * WIDTH, WIDTH):
+        psi = add(load(lanes.mean, at), load(x, at))
+        total = add(total, exp_negative(subtract(psi, largest)))
+    return largest, total
+
+
+@jit
+def _average(lanes, x, depth, softmax):
+    """The average of x by curvature, with which a softmax's site compares x; 0 under sticks."""
+    total = splat(0.0)
+    if softmax:
+        for at in range(0, depth * WIDTH, WIDTH):
+            total = add_product(total, load(lanes.curvature, at), load(x, at))
+    return divide(total, load(lanes.total, 0))
+
+
+@jit
+def _expect(lanes, depth, softmax):
+    """Write the counts that are expected at x to `slope`."""
+    zero, one = splat(0.0), splat(1.0)
+    largest, total = zero, zero
+    if softmax:
+        largest, total = _sum_exponentials(lanes, lanes.x, depth)
+    for at in range(0, depth * WIDTH, WIDTH):
+        psi = add(load(lanes.mean, at), load(lanes.x, at))
+        if softmax:
+            share = divide(exp_negative(subtract(psi, largest)), total)
+        else:
+            e = exp_negative(minus_absolute(psi))
+            share = divide(where_above(psi, zero, one, e), add(one, e))
+        store(lanes.slope, at, multiply(load(lanes.reaching, at), share))
+
+
+@jit
+def _bend(lanes, depth, softmax):
+    """Expected counts at x, and the diagonal of the likelihood's curvature there."""
+    _expect(lanes, depth, softmax)
+    zero, one = splat(0.0), splat(1.0)
+    for at in range(0, depth * WIDTH, WIDTH):
+        expected, n = load(lanes.slope, at), load(lanes.reaching, at)
+        left = divide(subtract(n, expected), where_above(n, zero, n, one))
+        store(lanes.curvature, at, expected if softmax else multiply(expected, left))
+
+
+@jit
+def _approximate(lanes, precision, depth, softmax):
+    """The site: one Newton step from the first guess, each coordinate on its own."""
+    for k in range(depth):
+        at, weight = k * WIDTH, load(lanes.slope, k * WIDTH)
+        x = multiply(weight, load(lanes.x, at))
+        store(lanes.x, at, divide(x, add(weight, splat(precision[k, k]))))
+    _bend(lanes, depth, softmax)
+    for k in range(depth):
+        at, tau, x = k * WIDTH, splat(precision[k, k]), load(lanes.x, k * WIDTH)
+        force = subtract(load(lanes.taken, at), load(lanes.slope, at))
+        force = subtract_product(force, tau, x)
+        store(lanes.x, at, add(x, divide(force, add(load(lanes.curvature, at), tau))))
+    _bend(lanes, depth, softmax)
+    average = _average(lanes, lanes.x, depth, softmax)
+    for at in range(0, depth * WIDTH, WIDTH):
+        linear = subtract(load(lanes.taken, at), load(lanes.slope, at))
+        x = subtract(load(lanes.x, at), average)
+        store(lanes.linear, at, add_product(linear, load(lanes.curvature, at), x))
+
+
+@jit
+def _factor(lanes, precision, depth, softmax, packed):
+    """The factor of the Gaussian's precision, and below it L^-1 linear."""
+    end = row_at(depth)
+    for i in range(depth):
+        row, own = row_at(i), load(lanes.curvature, i * WIDTH)
+        shared = divide(own, load(lanes.total, 0))
+        for j in range(i + 1):
+            value = splat(precision[i, j])
+            if softmax:
+                value = subtract_product(value, shared, load(lanes.curvature, j * WIDTH))
+            store(packed, row + j * WIDTH, add(value, own) if i == j else value)
+        store(packed, end + i * WIDTH, load(lanes.linear, i * WIDTH))
+    store(packed, end + depth * WIDTH, splat(1.0))
+    factor_lanes(packed, depth + 1)
+
+
+@jit
+def _slopes(lanes, depth, softmax):
+    """Write the slope of the correction at x."""
+    _expect(lanes, depth, softmax)
+    average = _average(lanes, lanes.x, depth, softmax)
+    for at in range(0, depth * WIDTH, WIDTH):
+        slope = subtract(load(lanes.taken, at), load(lanes.slope, at))
+        slope = subtract(slope, load(lanes.linear, at))
+        x = subtract(load(lanes.x, at), average)
+        store(lanes.slope, at, add_product(slope, load(lanes.curvature, at), x))
+
+
+@jit
+def _change_of_normalizer(lanes, depth, room):
+    """Of log sum exp(psi), from `old` to x; `room` has eight numbers."""
+    before, total_before = _sum_exponentials(lanes, lanes.old, depth)
+    after, total_after = _sum_exponentials(lanes, lanes.x, depth)
+    store(room, 0, divide(total_after, total_before))
+    for lane in range(WIDTH):
+        room[lane] = math.log(room[lane])
+    return add(load(room, 0), subtract(after, before))
+
+
+@jit
+def _gain(lanes, depth, softmax):
+    """By how much the correction at x exceeds that at `old`."""
+    gain = splat(0.0)
+    if softmax:
+        change = _change_of_normalizer(lanes, depth, lanes.angle)
+        gain = subtract_product(gain, load(lanes.reaching, 0), change)
+    before = _average(lanes, lanes.old, depth, softmax)
+    after = _average(lanes, lanes.x, depth, softmax)
+    for at in range(0, depth * WIDTH, WIDTH):
+        old, x, mean = load(lanes.old, at), load(lanes.x, at), load(lanes.mean, at)
+        linear = subtract(load(lanes.taken, at), load(lanes.linear, at))
+        gain = add_product(gain, linear, subtract(x, old))
+        if not softmax:
+            change = softplus_change(add(mean, old), add(mean, x))
+            gain = subtract_product(gain, load(lanes.reaching, at), change)
+        squares = multiply(x, subtract(x, after))
+        squares = subtract_product(squares, old, subtract(old, before))
+        half = multiply(splat(0.5), load(lanes.curvature, at))
+        gain = add_product(gain, half, squares)
+    return gain
+
+
+@jit
+def _whiten(lanes, packed, depth):
+    """Write u of x."""
+    lanes.u[:] = lanes.x
+    multiply_upper_lanes(packed, lanes.u, depth)
+    for at in range(0, depth * WIDTH, WIDTH):
+        store(lanes.u, at, subtract(load(lanes.u, at), load(packed, row_at(depth) + at)))
+
+
+@jit
+def _energy(lanes, depth):
+    """(u'u + v'v) / 2."""
+    total = splat(0.0)
+    for at in range(0, depth * WIDTH, WIDTH):
+        u, v = load(lanes.u, at), load(lanes.v, at)
+        total = add_product(add_product(total, u, u), v, v)
+    return multiply(splat(0.5), total)
+
+
+@jit
+def _travel(lanes, packed, depth, softmax):
+    """One path from `old` to x; x stays at `old` in lanes where the path is refused."""
+    centre = row_at(depth)
+    lanes.x[:] = lanes.old
+    _whiten(lanes, packed, depth)
+    gain = _energy(lanes, depth)
+    angle, cosine, sine = load(lanes.angle, 0), load(lanes.cosine, 0), load(lanes.sine, 0)
+    half = multiply(splat(0.5), angle)
+    for kick in range(_TURNS + 1):
+        _slopes(lanes, depth, softmax)
+        solve_lower_lanes(packed, lanes.slope, depth)
+        length = half if kick == 0 or kick == _TURNS else angle
+        for at in range(0, depth * WIDTH, WIDTH):
+            v = add_product(load(lanes.v, at), length, load(lanes.slope, at))
+            store(lanes.v, at, v)
+        if kick == _TURNS:
+            break
+        for at in range(0, depth * WIDTH, WIDTH):
+            u, v = load(lanes.u, at), load(lanes.v, at)
+            turned = add_product(multiply(u, cosine), v, sine)
+            store(lanes.v, at, subtract_product(multiply(v, cosine), u, sine))
+            store(lanes.u, at, turned)
+            store(lanes.x, at, add(turned, load(packed, centre + at)))
+        solve_upper_lanes(packed, lanes.x, depth)
+    gain = add(subtract(gain, _energy(lanes, depth)), _gain(lanes, depth, softmax))
+    excess = add(gain, load(lanes.threshold, 0))
+    for at in range(0, depth * WIDTH, WIDTH):
+        moved = where_above(excess, splat(0.0), load(lanes.x, at), load(lanes.old, at))
+        store(lanes.x, at, moved)
+
+
+@jit
+def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
+    """Move psi, in place, given topic counts.
+
+    Parameters
+    ----------
+    rows : Rows
+    root : Cholesky factor of the covariance.
+    mean : one row, or one a row of psi.
+
+    This piece does groups of eight rows ``worker, worker + pieces, ...``. Returns 0, or 1 + a row
+    that is not finite.
+    """
+    num_rows, n = psi.shape
+    inverse_root = invert_lower(root)
+    precision = np.zeros((n, n))  # of what is reached, the rest integrated out
+    grown = 0
+    packed = np.empty(row_at(n + 1))
+    lanes = _make_lanes(n)
+    for group in range(worker, (num_rows + WIDTH - 1) // WIDTH, pieces):
+        first = group * WIDTH
+        width = min(WIDTH, num_rows - first)
+        depth = rows.depths[rows.by_depth[first + width - 1]]
+        while grown < depth:  # by one row of the inverse of `root` at a time
+            for i in range(grown + 1):
+                for j in range(i + 1):
+                    precision[i, j] += inverse_root[grown, i] * inverse_root[grown, j]
+            grown += 1
+        for lane in range(WIDTH):
+            r = rows.by_depth[first + min(lane, width - 1)]
+            _read(rows, r, lane, depth, mean, key, psi, lanes)
+        _approximate(lanes, precision, depth, rows.softmax)
+        _factor(lanes, precision, depth, rows.softmax, packed)
+        _travel(lanes, packed, depth, rows.softmax)
+        if depth < n:
+            complete_lanes(inverse_root, root, lanes.unreached, lanes.x, depth)
+        for lane in range(width):
+            r = rows.by_depth[first + lane]
+            m = min(r, mean.shape[0] - 1)
+            for k in range(n):
+                psi[r, k] = mean[m, k] + lanes.x[k * WIDTH + lane]
+                if not math.isfinite(psi[r, k]):
+                    return 1 + r
+    return 0

@@ -1,0 +1,74 @@
+"""Psi of documents given their topic counts and a Gaussian prior: one exact step for either link.
+
+All coordinates of a document move together, along a Hamiltonian path about a Gaussian that is near
+their law: see `pgmult.topics.compiled.swing`.
+"""
+
+import numpy as np
+
+from pgmult.compiled.rows import num_workers, over_rows
+from pgmult.compiled.simd import WIDTH
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.priors.gaussian import lower_cholesky
+from pgmult.topics.compiled import swing
+
+
+def swing_psi(
+    rng: np.random.Generator,
+    link: StickBreaking | LogisticNormal,
+    psi: FloatArray,
+    counts: IntArray,
+    mean: FloatArray,
+    cov: FloatArray,
+) -> FloatArray:
+    """Move psi, leaving its law given the counts as it is.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    link : StickBreaking or LogisticNormal
+    psi : array, ``(num_documents, n)``
+        K - 1 sticks or K coordinates of a softmax. Not changed.
+    counts : int64 array, ``(num_documents, K)``
+    mean : array, ``(n,)`` or one row a document
+    cov : array, ``(n, n)``
+
+    Returns
+    -------
+    array, ``(num_documents, n)``
+
+    Raises
+    ------
+    ValueError
+        If the covariance is singular to working precision, or a document has no finite draw.
+
+    Notes
+    -----
+    A document costs O(m**3), m the number of its sticks that anything reaches, or K.
+    """
+    root, moved = lower_cholesky(cov), psi.copy()
+    groups = -(-len(psi) // WIDTH)
+    statuses = over_rows(
+        swing.swing_documents, groups, num_workers(groups, 1), _rows(link, counts), root,
+        np.atleast_2d(mean), new_key(rng), moved, grain=1,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise ValueError(f"psi of document {min(failed)} is not finite any more")
+    return moved
+
+
+def _rows(link: StickBreaking | LogisticNormal, counts: IntArray) -> swing.Rows:
+    """The documents in the order in which the kernel takes them."""
+    num_documents, num_topics = counts.shape
+    if isinstance(link, LogisticNormal):
+        depths = np.full(num_documents, num_topics)
+        topics = np.arange(num_topics)
+        return swing.Rows(np.arange(num_documents), depths, counts, topics, True)
+    order = link.order_of(num_topics)
+    used = counts[:, order[::-1]] > 0
+    depths = np.minimum(num_topics - np.argmax(used, axis=1), num_topics - 1)
+    depths[~used.any(axis=1)] = 0
+    return swing.Rows(np.argsort(depths, kind="stable"), depths, counts, order, False)

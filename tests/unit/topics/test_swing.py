@@ -1,0 +1,254 @@
+"""The path of a document's psi leaves its exact posterior alone, under either link."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pgmult import LogisticNormal, MvNormal, StickBreaking
+from pgmult.compiled.jit import jit
+from pgmult.compiled.rows import row_threads
+from pgmult.compiled.simd import WIDTH, store, subtract
+from pgmult.testing import conditional_ratio
+from pgmult.topics.compiled import swing as kernels
+from pgmult.topics.updates import swing as updates
+from pgmult.topics.updates.swing import swing_psi
+
+MEAN = np.array([-0.7, 0.4])
+COV = np.array([[1.5, 0.9], [0.9, 2.0]])
+COUNTS = [[2, 0, 3], [0, 4, 0], [5, 0, 0], [0, 0, 6], [1, 2, 0], [0, 0, 0], [0, 1, 2], [3, 1, 1]]
+LINKS = {
+    "sticks": StickBreaking(),
+    "other order": StickBreaking((2, 0, 1)),
+    "softmax": LogisticNormal(),
+}
+
+
+def exact_moments(link, mean, cov, counts):
+    """Mean and covariance of two coordinates by a sum over a fine grid."""
+    line = np.linspace(-12.0, 12.0, 481)
+    psi = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_density = link.log_likelihood(psi, np.tile(counts, (len(psi), 1)))
+    log_density = log_density + MvNormal(mean, cov).log_density(psi)
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    centre = weights @ psi
+    return centre, (psi - centre).T @ ((psi - centre) * weights[:, None])
+
+
+def largest_z_score(link, copies=1500, sweeps=8):
+    """Moments of chains that start at the prior, one a copy, against the exact ones.
+
+    Documents have means of their own.
+    """
+    rng = np.random.default_rng(1)
+    rows = np.array(COUNTS) if isinstance(link, StickBreaking) else np.array(COUNTS)[:, :2]
+    means = MEAN + np.arange(len(rows))[:, None] * [0.2, -0.1]
+    counts, mean, cov = np.tile(rows, (copies, 1)), np.tile(means, (copies, 1)), COV
+    psi = MvNormal(mean, cov).sample(rng)
+    for _ in range(sweeps):
+        psi = swing_psi(rng, link, psi, counts, mean, cov)
+    found = 0.0
+    for i, row in enumerate(rows):
+        centre, exact = exact_moments(link, means[i], cov, row)
+        deviation = psi[i :: len(rows)] - centre
+        squares = np.stack([deviation[:, 0] ** 2, deviation[:, 1] ** 2, deviation.prod(axis=1)])
+        expected = np.array([exact[0, 0], exact[1, 1], exact[0, 1]])
+        scores = [
+            *(deviation.mean(axis=0) / np.sqrt(np.diag(exact) / copies)),
+            *((squares.mean(axis=1) - expected) / (squares.std(axis=1) / np.sqrt(copies))),
+        ]
+        found = max(found, np.abs(scores).max())
+    return found
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_two_coordinates_have_their_exact_posterior(link):
+    assert largest_z_score(LINKS[link]) < 4.5
+
+
+@jit
+def prepare(lanes, rows, mean, precision, packed, psi):
+    """Eight rows of the same counts, their site and its factor; `old` is that of the first."""
+    key = np.zeros(2, dtype=np.uint64)
+    for lane in range(WIDTH):
+        kernels._read(rows, lane, lane, len(mean), np.atleast_2d(mean), key, psi, lanes)
+        lanes.x[lane::WIDTH] = lanes.old[lane::WIDTH]
+    start = lanes.x.copy()
+    kernels._approximate(lanes, precision, len(mean), rows.softmax)
+    kernels._factor(lanes, precision, len(mean), rows.softmax, packed)
+    lanes.x[:] = start
+    for k in range(len(mean)):
+        lanes.old[k * WIDTH : (k + 1) * WIDTH] = start[k * WIDTH]
+    lanes.v[:] = 0.0
+
+
+@jit
+def log_densities(lanes, packed, depth, softmax, out):
+    """What the acceptance of a path takes for the log density at x, but for that at `old`."""
+    kernels._whiten(lanes, packed, depth)
+    energy = kernels._energy(lanes, depth)
+    store(out, 0, subtract(kernels._gain(lanes, depth, softmax), energy))
+
+
+@jit
+def corrections(lanes, depth, softmax, out):
+    store(out, 0, kernels._gain(lanes, depth, softmax))
+
+
+@pytest.mark.parametrize("link", [LINKS["sticks"], LINKS["softmax"]], ids=["sticks", "softmax"])
+def test_paths_see_the_posterior_and_its_slopes(link):
+    """Log joint less what a path takes for it is the same anywhere; slopes by differences."""
+    rng, softmax = np.random.default_rng(7), isinstance(link, LogisticNormal)
+    size = 5 if softmax else 4
+    root = rng.normal(size=(size, size))
+    mean, cov = rng.normal(size=size), root @ root.T + np.eye(size)
+    psi, counts = 2.0 * rng.normal(size=(8, size)), np.tile([3, 0, 40, 1, 2], (8, 1))
+    everything = np.arange(8), np.full(8, size), counts, np.arange(5), softmax
+    lanes, packed = kernels._make_lanes(size), np.zeros(kernels.row_at(size + 1))
+    prepare(lanes, kernels.Rows(*everything), mean, np.linalg.inv(cov), packed, psi)
+    found = np.zeros(WIDTH)
+    log_densities(lanes, packed, size, softmax, found)
+    joint = link.log_likelihood(psi, counts) + MvNormal(mean, cov).log_density(psi)
+    conditional_ratio(lambda i: joint[i], lambda i: found[i], range(8))
+
+    at, ends = lanes.x.copy(), []
+    for step in (-1e-5, 1e-5):
+        values = np.empty((size, WIDTH))
+        for k in range(size):
+            lanes.x[:] = at
+            lanes.x[k * WIDTH : (k + 1) * WIDTH] += step
+            corrections(lanes, size, softmax, values[k])
+        ends.append(values)
+    lanes.x[:] = at
+    kernels._slopes(lanes, size, softmax)
+    slope = lanes.slope.reshape(size, WIDTH)
+    np.testing.assert_allclose(slope, (ends[1] - ends[0]) / 2e-5, rtol=1e-5, atol=1e-5)
+
+
+ROUGH = "add_product(linear, load(lanes.curvature, at), x))", "multiply(splat(0.3), linear))"
+"""A site far from the likelihood, about which only what is accepted makes a path exact."""
+
+ACCEPTED = "_energy(lanes, depth)), _gain(lanes, depth, softmax))"
+BROKEN = {
+    "nothing": ("_TURNS = 3", "_TURNS = 3"),
+    "all accepted": ("(excess, splat(0.0), load", "(splat(1.0), splat(0.0), load"),
+    "no correction accepted": (ACCEPTED, "_energy(lanes, depth)), splat(0.0))"),
+    "no energy accepted": (ACCEPTED, "gain), _gain(lanes, depth, softmax))"),
+    "first kick not half": ("kick == 0 or kick", "kick"),
+    "a site that follows the point": ("smoothed - mean[m, k]", "smoothed + psi[r, k]"),
+    "N instead of N_k": ("            rest = left\n", ""),
+    "conditional prior for marginal": ("while grown < depth:", "while grown < n:"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN)
+def test_broken_paths_are_noticed(kind, monkeypatch, tmp_path):
+    """Where the site is rough, so that the correction matters."""
+    source = Path(kernels.__file__).read_text(encoding="utf-8")
+    for right, wrong in (BROKEN[kind], ROUGH):
+        assert source.count(right) == 1
+        source = source.replace(right, wrong)
+    monkeypatch.setattr("pgmult.compiled.jit.cache_directory", lambda: None)  # none holds a mutant
+    path = tmp_path / "broken_swing.py"
+    path.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("broken_swing", path)
+    assert spec is not None
+    assert spec.loader is not None
+    broken = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(broken)
+    monkeypatch.setattr(updates, "swing", broken)
+    links = LINKS["sticks"], LINKS["softmax"]
+    score = max(largest_z_score(link, copies=15_000, sweeps=20) for link in links)
+    assert score < 4.5 if kind == "nothing" else score > 6.0
+
+
+def test_without_observations_rows_are_the_prior():
+    """Whatever they were before, and one mean a row."""
+    rows = 40_000
+    rng = np.random.default_rng(2)
+    cov = np.array([[2.0, 1.2, 0.1], [1.2, 1.5, -0.4], [0.1, -0.4, 1.0]])
+    mean = np.tile([[0.0, 1.0, -1.0], [2.0, 0.0, 3.0]], (rows // 2, 1))
+    counts = np.zeros((rows, 4), dtype=np.int64)
+    moved = swing_psi(rng, StickBreaking(), np.zeros((rows, 3)), counts, mean, cov)
+    whitened = (moved - mean) @ np.linalg.inv(np.linalg.cholesky(cov)).T
+    for column in whitened.T:
+        assert stats.kstest(column, "norm").pvalue > 1e-4
+    assert np.abs(np.corrcoef(whitened.T) - np.eye(3)).max() < 0.03
+
+
+def test_rare_categories_move_faster_than_by_augmentation():
+    """One use in many: steps given omega are short."""
+    link, rng = StickBreaking(), np.random.default_rng(3)
+    mean, cov = np.array([-8.0]), np.array([[9.0]])
+    counts = np.tile([0, 100], (5000, 1))
+    start = np.full((5000, 1), -8.0)
+    potential = link.augment(rng, start, counts)
+    augmented = MvNormal(mean, cov).condition(potential).sample(rng)
+    moved = swing_psi(rng, link, start, counts, mean, cov)
+    assert np.mean((moved - start) ** 2) > 5.0 * np.mean((augmented - start) ** 2)
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("num_topics", [3, 6, 21])
+def test_threads_do_not_matter_and_arguments_are_not_changed(num_topics, link):
+    rng = np.random.default_rng(4)
+    if isinstance(link, StickBreaking):
+        link = StickBreaking(link.order and rng.permutation(num_topics))
+    counts = rng.poisson(rng.gamma(0.3, 5.0, size=(101, num_topics)))
+    psi = rng.normal(size=(101, num_topics - isinstance(link, StickBreaking)))
+    before = psi.copy()
+    mean, cov = np.zeros(psi.shape[1]), np.eye(psi.shape[1])
+    draws = []
+    for threads in (1, 2, 3):
+        with row_threads(threads):
+            draws.append(swing_psi(np.random.default_rng(0), link, psi, counts, mean, cov))
+    np.testing.assert_array_equal(psi, before)
+    np.testing.assert_array_equal(draws[1], draws[0])
+    np.testing.assert_array_equal(draws[2], draws[0])
+    assert (draws[0] != psi).any(axis=1).mean() > 0.8
+
+
+@pytest.mark.parametrize("link", [LINKS["sticks"], LINKS["softmax"]], ids=["sticks", "softmax"])
+@pytest.mark.parametrize("tokens", [3, 100, 100_000])
+def test_paths_are_accepted_at_any_length(link, tokens):
+    rng = np.random.default_rng(5)
+    size = 20 - isinstance(link, StickBreaking)
+    root = rng.normal(size=(size, size))
+    cov = 0.5 * np.eye(size) + 2.0 * root @ root.T / size
+    psi = MvNormal(np.zeros(size), cov).sample(rng, 400)
+    counts = link.simulate(rng, psi, np.full(400, tokens))
+    moved = swing_psi(rng, link, psi, counts, np.zeros(size), cov)
+    assert (moved[:, 0] != psi[:, 0]).mean() > 0.75
+
+
+def test_extreme_means_and_values_stay_finite():
+    """Exponentials of either link over- and underflow."""
+    rng = np.random.default_rng(6)
+    counts = np.array([[1, 0, 2], [0, 0, 0], [10**9, 0, 1]])
+    for link, size in ((StickBreaking(), 2), (LogisticNormal(), 3)):
+        for far in (-2000.0, 2000.0):
+            mean, psi = np.zeros((3, size)), np.zeros((3, size))
+            mean[:, 0] = far
+            psi[:, 1] = -far
+            assert np.isfinite(swing_psi(rng, link, psi, counts, mean, np.eye(size))).all()
+    with pytest.raises(ValueError, match="document 1 is not finite"):
+        swing_psi(
+            rng,
+            StickBreaking(),
+            np.array([[0.0], [np.nan]]),
+            counts[:2, :2],
+            np.zeros(1),
+            np.eye(1),
+        )
+
+
+def test_a_singular_covariance_is_refused():
+    with pytest.raises(ValueError, match="singular"):
+        swing_psi(
+            np.random.default_rng(0), StickBreaking(), np.zeros((2, 2)),
+            np.ones((2, 3), dtype=np.int64), np.zeros(2), np.ones((2, 2)),
+        )  # fmt: skip
