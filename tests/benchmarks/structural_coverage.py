@@ -79,7 +79,7 @@ def composition(rng, theta, treated):
     for one in theta:
         beta = inverse @ x.T @ one
         var = ((one - x @ beta) ** 2).sum(axis=0) / (len(x) - 2)
-        slopes.append(beta[1] + np.sqrt(var * inverse[1, 1]) * rng.standard_normal(3))
+        slopes.append(beta[1] + np.sqrt(var * inverse[1, 1]) * rng.standard_normal(theta.shape[2]))
     return np.array(slopes)
 
 

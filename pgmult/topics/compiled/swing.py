@@ -51,7 +51,7 @@ from pgmult.compiled.simd import (
 )
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 
-_TURNS = 3
+_TURNS = 6
 
 
 class Rows(NamedTuple):

@@ -44,6 +44,7 @@ from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design
+from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import corpus_from
@@ -164,6 +165,11 @@ def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, 
         names = ["mu", "Sigma"]
         order = stick_order_of(posterior)
         return order, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    if not isinstance(known.link, StickBreaking):
+        raise ValueError(
+            "posterior must be of a stick-breaking link, got the softmax"
+            " (fit StructuralTopics(prevalence='sticks'))"
+        )
     as_kind(
         corpus, "corpus", StructuredCorpus,
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",

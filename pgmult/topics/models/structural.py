@@ -1,14 +1,13 @@
 """Correlated topics whose prevalence depends on covariates: a structural topic model.
 
-The correlated topic model under the stick-breaking link with a linear model for the mean of psi
-(Roberts, Stewart and Airoldi 2016, "A model of text for experimentation in the social sciences",
-whose link is the softmax)::
+The correlated topic model with a linear model for the mean of psi (Roberts, Stewart and Airoldi
+2016, "A model of text for experimentation in the social sciences")::
 
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     B, Sigma      ~ MNIW,                                           B: covariates x sticks
     u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)             effect of level a, term j
     psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma),  d = 1..D   K - 1 sticks
-    theta_d       = stick-breaking(psi_d)                           topics in documents
+    theta_d       = stick-breaking(psi_d), or softmax(psi_d)        topics in documents
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
 The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last one is a Bayesian
@@ -21,7 +20,8 @@ regression of psi on the covariates. Three things are there if the data or the m
   stm, by table counts (`pgmult.topics.updates.content`);
 * keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
 
-Coefficients are those of sticks, and the proportion of a topic depends on all sticks up to its own.
+Coefficients are those of sticks, and the proportion of a topic depends on all sticks up to its own;
+under the softmax it depends on all coordinates, and what all of them share changes nothing.
 So do not read them one by one: `pgmult.topics.effects` gives the expected topic proportions
 E[theta | x] at covariates x, and differences of them.
 
@@ -62,6 +62,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
@@ -87,6 +88,8 @@ _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopicsState:
     """One point of the chain; arrays that the data or the model do not use are empty.
+
+    Where the link is the softmax, each of its `num_topics` coordinates stands in a stick's place.
 
     Attributes
     ----------
@@ -155,10 +158,13 @@ class StructuralTopics(GaussianTopics):
     word_concentration : float
         Dirichlet concentration eta of words in topics.
     regression : MatrixNormalInverseWishart, optional
-        Prior of the coefficients and Sigma on K - 1 sticks; by default
+        Prior of the coefficients and Sigma on K - 1 sticks, or K coordinates; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
+    prevalence : {"sticks", "softmax"}
+        The link from psi to topic proportions. Covariates act on all K coordinates of a softmax
+        as stm's do, and topics have no order.
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
@@ -196,6 +202,7 @@ class StructuralTopics(GaussianTopics):
     num_topics: NumTopics
     word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
+    prevalence: Literal["sticks", "softmax"] = "sticks"
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
@@ -222,13 +229,18 @@ class StructuralTopics(GaussianTopics):
 
     def _complete(self) -> None:
         self._set(keywords=as_keywords(self.keywords, self.num_topics))
-        if self.regression is None:
-            return
-        if self.regression.mean.shape[1] != self.num_topics - 1:
+        if self.prevalence == "softmax" and self.order is not None:
+            raise ValueError("order is of sticks: leave it out where prevalence is 'softmax'")
+        columns = len(self._uniform())
+        if self.regression is not None and self.regression.mean.shape[1] != columns:
             raise ValueError(
-                f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
+                f"regression must have {columns} columns, one for each number of psi,"
                 f" got {self.regression.mean.shape[1]}"
             )
+
+    def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
+        """The link from psi to topic proportions."""
+        return LogisticNormal() if self.prevalence == "softmax" else StickBreaking(self.order)
 
     @property
     def psi_mean(self) -> RegressedMean:
