@@ -263,7 +263,7 @@ def fit_ctm(
     Parameters
     ----------
     model : LogisticNormalTopics
-        Its `start_sweeps` and `approximate_trials` are of the sampler, and not used.
+        Its `start_sweeps` is of the sampler, and not used.
     corpus : Corpus, or sparse matrix or array of counts
     method : {"laplace", "delta", "bound"}
         Of the E-step.

@@ -353,12 +353,12 @@ BROKEN_COUNTS = {
 
 @pytest.mark.parametrize("kind", BROKEN_COUNTS)
 def test_geweke_refuses_sticks_that_see_other_counts(kind, monkeypatch):
-    right = topics_module.sample_sticks
+    right = topics_module.swing_psi
 
     def broken(rng, link, psi, counts, mean, cov):
         return right(rng, link, psi, np.ascontiguousarray(BROKEN_COUNTS[kind](counts)), mean, cov)
 
-    monkeypatch.setattr(topics_module, "sample_sticks", broken)
+    monkeypatch.setattr(topics_module, "swing_psi", broken)
     rejects(check_geweke, MODEL, CORPUS, statistics=STATISTICS, replicates=1000)
 
 
