@@ -104,6 +104,11 @@ def _add_covariates(group: Any) -> None:
         help="covariance of the effects of (1 | author): that of documents times a learned size, or"
         " any, which takes many authors (default: shared)",
     )
+    group.add_argument(
+        "--effects",
+        choices=["sticks", "softmax"],
+        help="what covariates act on (default: sticks); softmax: stm's link",
+    )
     add_incomplete(group)
 
 
@@ -120,10 +125,14 @@ def _job(options: argparse.Namespace) -> Job:
     if keywords and not isinstance(corpus, StructuredCorpus):
         corpus = with_covariates(corpus, {}, "~ 1")
     if isinstance(corpus, StructuredCorpus):
-        effects: Any = options.random_effects or "shared"
-        kind = partial(StructuralTopics, random_effects=effects, keywords=keywords)
+        kind = partial(
+            StructuralTopics, random_effects=options.random_effects or "shared", keywords=keywords,
+            effects=options.effects or "sticks",
+        )  # fmt: skip
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
+    elif options.effects:
+        raise ValueError("--effects is for --prevalence with a formula")
     model = kind(options.topics)
     keep_theta = options.keep_theta
     if keep_theta is None:  # less than the topics take, or needed for quotes and checks

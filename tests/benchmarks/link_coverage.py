@@ -60,7 +60,7 @@ def simulate(rng, options, coefficients, cov):
 
 def fit(rng, data, link, options):
     """Coefficients, covariance and theta of each draw, topics in the truth's order if found."""
-    model = StructuralTopics(TOPICS, prevalence=link, start_sweeps=40)
+    model = StructuralTopics(TOPICS, effects=link, start_sweeps=40)
     state = model.init(rng, data)
     coefficients, covs, theta = [], [], []
     for sweep in range(options.tune + options.draws):

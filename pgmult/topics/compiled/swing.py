@@ -51,7 +51,7 @@ from pgmult.compiled.simd import (
 )
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 
-_TURNS = 6
+_TURNS = 4
 
 
 class Rows(NamedTuple):
@@ -193,15 +193,15 @@ def _bend(lanes, depth, softmax):
 
 
 @jit
-def _approximate(lanes, precision, depth, softmax):
-    """The site: one Newton step from the first guess, each coordinate on its own."""
+def _approximate(lanes, weights, depth, softmax):
+    """The site: one Newton step from the first guess, each coordinate under its marginal prior."""
     for k in range(depth):
         at, weight = k * WIDTH, load(lanes.slope, k * WIDTH)
         x = multiply(weight, load(lanes.x, at))
-        store(lanes.x, at, divide(x, add(weight, splat(precision[k, k]))))
+        store(lanes.x, at, divide(x, add(weight, splat(weights[k]))))
     _bend(lanes, depth, softmax)
     for k in range(depth):
-        at, tau, x = k * WIDTH, splat(precision[k, k]), load(lanes.x, k * WIDTH)
+        at, tau, x = k * WIDTH, splat(weights[k]), load(lanes.x, k * WIDTH)
         force = subtract(load(lanes.taken, at), load(lanes.slope, at))
         force = subtract_product(force, tau, x)
         store(lanes.x, at, add(x, divide(force, add(load(lanes.curvature, at), tau))))
@@ -342,6 +342,7 @@ def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
     """
     num_rows, n = psi.shape
     inverse_root = invert_lower(root)
+    weights = 1.0 / np.sum(root**2, axis=1)
     precision = np.zeros((n, n))  # of what is reached, the rest integrated out
     grown = 0
     packed = np.empty(row_at(n + 1))
@@ -358,7 +359,7 @@ def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
         for lane in range(WIDTH):
             r = rows.by_depth[first + min(lane, width - 1)]
             _read(rows, r, lane, depth, mean, key, psi, lanes)
-        _approximate(lanes, precision, depth, rows.softmax)
+        _approximate(lanes, weights, depth, rows.softmax)
         _factor(lanes, precision, depth, rows.softmax, packed)
         _travel(lanes, packed, depth, rows.softmax)
         if depth < n:

@@ -168,7 +168,7 @@ def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, 
     if not isinstance(known.link, StickBreaking):
         raise ValueError(
             "posterior must be of a stick-breaking link, got the softmax"
-            " (fit StructuralTopics(prevalence='sticks'))"
+            " (fit StructuralTopics(effects='sticks'))"
         )
     as_kind(
         corpus, "corpus", StructuredCorpus,

@@ -162,9 +162,9 @@ class StructuralTopics(GaussianTopics):
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
-    prevalence : {"sticks", "softmax"}
-        The link from psi to topic proportions. Covariates act on all K coordinates of a softmax
-        as stm's do, and topics have no order.
+    effects : {"sticks", "softmax"}
+        What covariates act on: sticks, or all K coordinates of a softmax, as in stm. Topics of a
+        softmax have no order.
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
@@ -202,7 +202,7 @@ class StructuralTopics(GaussianTopics):
     num_topics: NumTopics
     word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
-    prevalence: Literal["sticks", "softmax"] = "sticks"
+    effects: Literal["sticks", "softmax"] = "sticks"
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
@@ -229,8 +229,8 @@ class StructuralTopics(GaussianTopics):
 
     def _complete(self) -> None:
         self._set(keywords=as_keywords(self.keywords, self.num_topics))
-        if self.prevalence == "softmax" and self.order is not None:
-            raise ValueError("order is of sticks: leave it out where prevalence is 'softmax'")
+        if self.effects == "softmax" and self.order is not None:
+            raise ValueError("order is of sticks: leave it out where effects is 'softmax'")
         columns = len(self._uniform())
         if self.regression is not None and self.regression.mean.shape[1] != columns:
             raise ValueError(
@@ -240,7 +240,7 @@ class StructuralTopics(GaussianTopics):
 
     def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
         """The link from psi to topic proportions."""
-        return LogisticNormal() if self.prevalence == "softmax" else StickBreaking(self.order)
+        return LogisticNormal() if self.effects == "softmax" else StickBreaking(self.order)
 
     @property
     def psi_mean(self) -> RegressedMean:

@@ -52,7 +52,7 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
         MODEL,
         replace(MODEL, order=(2, 0, 1), block_rows=2),
         StructuralTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0), block_rows=2),
-        StructuralTopics(2, word_concentration=1.5, prevalence="softmax", block_rows=2),
+        StructuralTopics(2, word_concentration=1.5, effects="softmax", block_rows=2),
     ],
     ids=["3 topics", "another order, blocks", "2 topics, scale of Sigma, blocks", "softmax"],
 )

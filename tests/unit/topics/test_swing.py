@@ -71,14 +71,14 @@ def test_two_coordinates_have_their_exact_posterior(link):
 
 
 @jit
-def look(lanes, rows, mean, precision, packed, psi, step, out):
+def look(lanes, rows, mean, weights, precision, packed, psi, step, out):
     """Eight rows of the same counts: the log density at each that a path's acceptance takes, the
     slopes of the correction, and the same by differences."""
     n = len(mean)
     key = np.zeros(2, dtype=np.uint64)
     for lane in range(WIDTH):
         kernels._read(rows, lane, lane, n, np.atleast_2d(mean), key, psi, lanes)
-    kernels._approximate(lanes, precision, n, rows.softmax)
+    kernels._approximate(lanes, weights, n, rows.softmax)
     kernels._factor(lanes, precision, n, rows.softmax, packed)
     start = lanes.old.copy()
     for k in range(n):
@@ -107,20 +107,29 @@ def test_paths_see_the_posterior_and_its_slopes(link):
     psi, counts = 2.0 * rng.normal(size=(8, size)), np.tile([3, 0, 40, 1, 2], (8, 1))
     rows = kernels.Rows(np.arange(8), np.full(8, size), counts, np.arange(5), softmax)
     packed, found = np.zeros(row_at(size + 1)), np.zeros((4, size * WIDTH))
-    look(kernels._make_lanes(size), rows, mean, np.linalg.inv(cov), packed, psi, step, found)
+    lanes, weights, precision = kernels._make_lanes(size), 1.0 / np.diag(cov), np.linalg.inv(cov)
+    look(lanes, rows, mean, weights, precision, packed, psi, step, found)
     joint = link.log_likelihood(psi, counts) + MvNormal(mean, cov).log_density(psi)
     conditional_ratio(lambda i: joint[i], lambda i: found[0, i], range(8))
     np.testing.assert_allclose(found[1], (found[3] - found[2]) / (2.0 * step), rtol=1e-5, atol=1e-5)
 
 
-ROUGH = "add_product(linear, load(lanes.curvature, at), x))", "multiply(splat(0.3), linear))"
-"""A site far from the likelihood, about which only what is accepted makes a path exact."""
+ROUGH = (
+    ("add_product(linear, load(lanes.curvature, at), x))", "multiply(splat(0.3), linear))"),
+    ("_TURNS = 4", "_TURNS = 2"),
+)
+"""Few turns, and a site far from the likelihood: only what is accepted makes a path exact."""
+
+SITES = "        _approximate(lanes, weights, depth, rows.softmax)\n"
 
 BROKEN = {
-    "nothing": ("_TURNS = 6", "_TURNS = 6"),
+    "nothing": ("", ""),
     "all accepted": ("(excess, splat(0.0), load", "(splat(1.0), splat(0.0), load"),
     "no correction accepted": (", _gain(lanes, depth, softmax))", ", splat(0.0))"),
-    "a site that follows the point": ("smoothed - mean[m, k]", "smoothed + psi[r, k]"),
+    "kicks of one length": ("length = half if kick == 0 or kick == _TURNS else", "length ="),
+    "a site that follows the point": (
+        SITES, "        lanes.x[:], lanes.slope[:] = lanes.old, 50.0\n" + SITES,
+    ),
     "conditional prior for marginal": ("while grown < depth:", "while grown < n:"),
 }
 
@@ -130,9 +139,9 @@ BROKEN = {
 def test_broken_paths_are_noticed(kind, monkeypatch, tmp_path):
     """Where the site is rough, so that the correction matters."""
     source = Path(kernels.__file__).read_text(encoding="utf-8")
-    for right, wrong in (BROKEN[kind], ROUGH):
-        assert source.count(right) == 1
-        source = source.replace(right, wrong)
+    for right, wrong in (BROKEN[kind], *ROUGH):
+        assert not right or source.count(right) == 1
+        source = source.replace(right, wrong) if right else source
     monkeypatch.setattr("pgmult.compiled.jit.cache_directory", lambda: None)  # none holds a mutant
     path = tmp_path / "broken_swing.py"
     path.write_text(source, encoding="utf-8")
