@@ -128,7 +128,8 @@ BROKEN = {
     "no correction accepted": (", _gain(lanes, depth, softmax))", ", splat(0.0))"),
     "kicks of one length": ("length = half if kick == 0 or kick == _TURNS else", "length ="),
     "a site that follows the point": (
-        SITES, "        lanes.x[:], lanes.slope[:] = lanes.old, 50.0\n" + SITES,
+        SITES,
+        "        lanes.x[:], lanes.slope[:] = lanes.old, 50.0\n" + SITES,
     ),
     "conditional prior for marginal": ("while grown < depth:", "while grown < n:"),
 }
