@@ -76,6 +76,7 @@ def test_what_needs_no_file(code, monkeypatch, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.slow
 def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
     pytest.importorskip("arviz")
     monkeypatch.chdir(tmp_path)

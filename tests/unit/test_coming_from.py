@@ -29,6 +29,7 @@ def test_the_page_has_its_sections():
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.slow
 def test_it_runs(name, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
     monkeypatch.chdir(tmp_path)

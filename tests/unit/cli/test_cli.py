@@ -396,6 +396,7 @@ class TestShow:
         assert code == 2
         assert "must know its model" in errors
 
+    @pytest.mark.slow
     def test_a_reader_that_leaves(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
         fit(capsys, corpus, out, *SMALL)

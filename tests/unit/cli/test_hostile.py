@@ -126,6 +126,7 @@ def job(request, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_pages_and_notebook_views(job, capsys):
     family, path, sources, shown = job
     capsys.readouterr()

@@ -206,6 +206,7 @@ class TestCommands:
 
     @pytest.mark.skipif(BASH is None, reason="there is no bash")
     @pytest.mark.parametrize("job", TABLES)
+    @pytest.mark.slow
     def test_no_name_is_anything_but_a_name(self, capsys, tmp_path, job):
         """Each hostile name stands for every column once, with the names after it beside it."""
         lines = TABLES[job](tmp_path).read_text(encoding="utf-8").splitlines()

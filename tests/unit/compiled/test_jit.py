@@ -77,6 +77,7 @@ def run(package, script=REPORT, /, **environment):
     return json.loads(finished.stdout)
 
 
+@pytest.mark.slow
 def test_the_second_process_is_warm_and_an_edited_helper_is_seen(package, tmp_path):
     cache = str(tmp_path / "cache")
     cold = run(package, PGMULT_CACHE_DIR=cache)
@@ -119,6 +120,7 @@ def test_an_edit_costs_only_what_depends_on_it(package, tmp_path):
         slow("from copied.compiled import (\n    helper as h,\n)\nhelper = h.helper"),
     ],
 )
+@pytest.mark.slow
 def test_a_helper_in_another_folder_is_seen(package, tmp_path, statement):
     """A family's compiled code stands on the folder that all share."""
     family = package.parent / "family" / "compiled"

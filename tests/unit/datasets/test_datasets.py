@@ -523,6 +523,7 @@ class TestAssociatedPress:
         with pytest.raises(ImportError, match=r"pip install 'pgmult\[data\]'.*PGMULT_DATA"):
             associated_press()
 
+    @pytest.mark.slow
     def test_an_archive_in_another_order_of_words(self, monkeypatch, tmp_path, shared_data):
         archive = self._shuffled_archive(tmp_path, shared_data("ap"))
         monkeypatch.delenv("PGMULT_DATA", raising=False)

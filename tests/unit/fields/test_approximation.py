@@ -20,6 +20,7 @@ RARE = as_field(
 MODEL = MultinomialGP(4.0 * Matern(0.5, 3.0), hyperparameters="fixed")
 
 
+@pytest.mark.slow
 def test_the_approximation_is_near():
     for structure in ("dense", "state_space"):
         (found,) = replace(MODEL, structure=structure).approximations(RARE)

@@ -106,6 +106,7 @@ def test_an_absurd_prior_is_named(estimator):
 @pytest.mark.filterwarnings("ignore:the prior gives")
 @pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")
 @pytest.mark.parametrize("covariance", ["full", "class"])
+@pytest.mark.slow
 def test_raw_columns_are_fitted_in_few_iterations(covariance):
     """And the posterior is that of standardised columns under the same prior, put in their terms.
 

@@ -17,7 +17,8 @@ METHODS += ["sampling", "probit", "sticks", "mean_field", "sticks_sampling"]
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["quadrature", "laplace", "probit", "sticks", "sticks_sampling"])
 def test_scikit_learns_own_checks(method):
-    model = MultinomialClassifier(method, tol=1e-10, draws=50, tune=20, chains=1)
+    tol = 1e-10 if method == "probit" else 1e-6  # whole weights are rows repeated, to 7 digits
+    model = MultinomialClassifier(method, tol=tol, draws=50, tune=20, chains=1)
     results = check_estimator(model, on_fail=None, on_skip=None)
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     if method == "sticks_sampling":  # other draws of the same law: see test_row_weights.py

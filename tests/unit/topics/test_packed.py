@@ -294,6 +294,7 @@ def test_a_killed_pack_leaves_nothing_that_opens(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
 
 
+@pytest.mark.slow
 def test_no_sweep_copies_the_corpus(tmp_path, monkeypatch):
     """What is allocated from the start to the last draw is a small part of the words."""
     monkeypatch.setattr(corpus_module, "_BLOCK", 2**13)
