@@ -318,7 +318,7 @@ class _Jobs:
         of_each = f" of each '{_told(whose.name)}'" if whose else ""
         why = f"One of {len(symbol.counts)} labels of '{_told(symbol.name)}' at each"
         why += f" '{_told(time.name)}'{of_each}: what comes next, and what the gaps were."
-        commands = [self._fit("sequences", columns, options)]
+        commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
         inputs = dict([*self._numbers(*columns).items()][:_FEW])
         if inputs:
             group = _in_formula(whose.name) if whose else ""

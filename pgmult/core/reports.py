@@ -32,6 +32,9 @@ from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tabled import Table
 
+_DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
+_MOST_ROWS = 20  # of a table on a page, unless there are less than twice as many
+
 PAGE_STYLE = Markup("""
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
   --accent: #2a6f97; }
@@ -49,6 +52,7 @@ td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font
 th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
 td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; } figure { margin: 1em 0; }
+summary { color: var(--accent); cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
 footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
 @media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; } }
@@ -166,14 +170,23 @@ class Section:
         )
 
     def _table_html(self) -> Markup:
+        """The table; what is beyond its first rows is unfolded by a click."""
         if self.table is not None:
-            table = self.table.html()
-        else:
-            heads = [tag("th", name, scope="col") for name in self.head]
-            rows = [tag("tr", map(_cell, row)) for row in self.rows]
-            head = tag("thead", tag("tr", heads)) if heads else None
-            table = tag("table", head, tag("tbody", rows))
-        about = {"tabindex": 0, "role": "region", "aria_label": f"table: {self.title}"}
+            return self._wide(self.table.html(), "table")
+        heads = [tag("th", name, scope="col") for name in self.head]
+        rows = [tag("tr", map(_cell, row)) for row in self.rows]
+        head = tag("thead", tag("tr", heads)) if heads else None
+        first = len(rows) if len(rows) < 2 * _MOST_ROWS else _MOST_ROWS
+        table = self._wide(tag("table", head, tag("tbody", rows[:first])), "table")
+        if first == len(rows):
+            return table
+        more = self._wide(tag("table", head, tag("tbody", rows[first:])), "more of the table")
+        told = tag("summary", f"{len(rows) - first:,} more rows")
+        return joined(table, tag("details", told, more))
+
+    def _wide(self, table: Markup, what: str) -> Markup:
+        """Scrolled sideways where the page is narrow."""
+        about = {"tabindex": 0, "role": "region", "aria_label": f"{what}: {self.title}"}
         return tag("div", table, class_="wide", **about)
 
     def numbers(self) -> dict[str, Any]:
@@ -211,6 +224,11 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     style: Markup | None = None
     script: Markup | None = None
+
+    def __post_init__(self) -> None:
+        """What casts doubt on everything else is said before it."""
+        ordered = sorted(self.verdict, key=lambda sentence: not sentence.startswith(_DOUBT))
+        object.__setattr__(self, "verdict", ordered)
 
     def text(self, width: int = 100) -> str:
         """The report in lines of at most about `width` characters; tables may be wider."""

@@ -158,6 +158,23 @@ class TestWhatIsSeen:
         assert formula in command
         assert "--occasion trip" in command
 
+    def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
+        rows = [["yn"[i % 2] if i % 5 else "", "ab"[i % 2], 18 + i % 50, 900] for i in range(60)]
+        table = written(tmp_path / "t.csv", [["vote", "sex", "age", "population"], *rows])
+        (command,) = commands(capsys, table)["Regression"]
+        assert "'vote ~ sex + s(age)'" in command
+        assert "--drop-incomplete" in command
+        assert "--weight" not in command  # people who live somewhere are no respondents
+
+    def test_columns_beside_symbols_may_act_on_them(self, capsys, tmp_path):
+        rows = [[i // 12, i % 12, "ab"[i % 2], 0.1 * (i % 7)] for i in range(60)]
+        table = written(tmp_path / "t.csv", [["animal", "step", "state", "heat"], *rows])
+        plain, acting = commands(capsys, table)["Sequences"]
+        assert "--inputs" not in plain
+        assert "--model auto" in plain
+        words = " ".join(acting.split()).replace("\\ ", "")
+        assert "--model hmm --states 2,3,4 --inputs '~ heat + (1 | animal)'" in words
+
     def test_no_job(self, capsys, tmp_path):
         code, out, _ = look(capsys, written(tmp_path / "t.csv", [["x", "y"], [1.5, 2.5], [2.5, 3]]))
         assert code == 0

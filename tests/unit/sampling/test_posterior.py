@@ -8,6 +8,7 @@ from toy_models import NormalModel, Numbers
 
 import pgmult
 from pgmult.sampling import diagnostics
+from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 SIDES = ["left", "right"]
@@ -264,3 +265,17 @@ def test_draws_find_their_data(tmp_path):
         pgmult.load(tmp_path / "draws", model=model).data  # noqa: B018
     with pytest.raises(ValueError, match="posterior must know its model"):
         Posterior({"x": np.zeros((1, 2))}).data  # noqa: B018
+
+
+@pytest.mark.parametrize("drifts", [True, False])
+def test_advice_is_what_helps_chains_that_differ(drifts):
+    """Longer tuning where chains are still moving; not where each has settled in its own place."""
+    rng = np.random.default_rng(0)
+    path = np.linspace(0.0, 20.0, 400) if drifts else np.zeros(400)
+    values = rng.normal(size=(2, 400, 1)) + path[:, None] + 20.0 * np.arange(2)[:, None, None]
+    posterior = Posterior({"x": values}, dims={"x": ("a",)})
+    told = posterior.convergence_problems()
+    assert ("tune longer" in told) is drifts
+    assert ("nor more draws join them" in told) is not drifts
+    verdict = chains_in_words(posterior, {"values": "x"})[0]
+    assert ("tune longer" in verdict) is drifts
