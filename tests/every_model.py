@@ -33,8 +33,8 @@ def structured(formula, **more):
     return topics.with_covariates(WORDS, TABLE, formula, **more)
 
 
-def timed():
-    return topics.as_timed_corpus(WORDS, np.arange(70) // 14)
+def timed(*vocabulary):
+    return topics.as_timed_corpus(WORDS, np.arange(70) // 14, *vocabulary)
 
 
 def rows(y):
@@ -92,6 +92,10 @@ MODELS = {
         structured("~ party + (1 | who)"),
     ),
     "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),
+    "DynamicTopics keywords": lambda: (
+        topics.DynamicTopics(3, keywords={"one": ["word 3", "word 5"], "two": ["word 5"]}),
+        timed([f"word {v}" for v in range(40)]),
+    ),
     "StructuralTopics keywords": lambda: (
         topics.StructuralTopics(4, keywords={"one": ["word 3", "word 5"]}),
         topics.with_covariates(

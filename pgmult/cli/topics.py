@@ -61,7 +61,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "--keywords", metavar="FILE",
         help="what some topics are about, a line each: a name, a colon and words (economy: tax,"
-        " jobs); with or without covariates",
+        " jobs); run.keywords() tells how strongly they were taken up",
     )  # fmt: skip
     _add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
 
@@ -113,7 +113,7 @@ def _add_covariates(group: Any) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.topics.data.structured import StructuredCorpus, with_covariates
+    from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 
@@ -122,18 +122,16 @@ def _job(options: argparse.Namespace) -> Job:
         _print_corpus(corpus, said)
     kind: Any = CorrelatedTopics
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
-    if keywords and not isinstance(corpus, StructuredCorpus):
-        corpus = with_covariates(corpus, {}, "~ 1")
     if isinstance(corpus, StructuredCorpus):
         kind = partial(
-            StructuralTopics, random_effects=options.random_effects or "shared", keywords=keywords,
+            StructuralTopics, random_effects=options.random_effects or "shared",
             effects=options.effects or "sticks",
         )  # fmt: skip
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
     elif options.effects:
         raise ValueError("--effects is for --prevalence with a formula")
-    model = kind(options.topics)
+    model = kind(options.topics, keywords=keywords)
     keep_theta = options.keep_theta
     if keep_theta is None:  # less than the topics take, or needed for quotes and checks
         few = corpus.num_documents <= corpus.num_words or isinstance(corpus, StructuredCorpus)

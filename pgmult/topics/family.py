@@ -27,7 +27,7 @@ TOPICS = Family(
         "permutation_test": Verb(
             f"{_SUMMARIES}.permutation:permutation_test", _WITH_COVARIATES, ("topics",)
         ),
-        "keywords": Verb(f"{_SUMMARIES}.words:keywords", _WITH_COVARIATES, ("keyword_shares",)),
+        "keywords": Verb(f"{_SUMMARIES}.words:keywords", keeps=("keyword_shares",)),
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
         "shares_over_time": Verb(f"{_SUMMARIES}.effects:shares_over_time", ("DynamicTopics",)),
     },

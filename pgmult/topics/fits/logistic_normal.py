@@ -62,7 +62,7 @@ from pgmult.topics.fits.mean_field import (
     as_words,
     num_pieces,
     refuse_failed,
-    refuse_scales,
+    refuse_unfitted,
     word_counts,
 )
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
@@ -304,7 +304,7 @@ def fit_ctm(
     as_choice(method, "method", dict.fromkeys(m for m, _ in _METHODS))
     as_choice(covariance, f"covariance of method {method}", [c for m, c in _METHODS if m == method])
     with_covariances = as_flag(with_covariances, "with_covariances")
-    refuse_scales(as_kind(model, "model", LogisticNormalTopics).scales)
+    refuse_unfitted(as_kind(model, "model", LogisticNormalTopics))
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a fit, got {brief(callback)}")
     corpus = as_words(corpus)

@@ -141,10 +141,12 @@ def refuse_failed(statuses: list[int], what: str) -> None:
         )
 
 
-def refuse_scales(scales: Any) -> None:
-    """Refuse priors of scales: fits support the conjugate prior of mu and Sigma only."""
-    if scales is not None:
+def refuse_unfitted(model: Any) -> None:
+    """Refuse priors of scales and keywords: fits know conjugate priors only."""
+    if model.scales is not None:
         raise ValueError(
-            f"model must have scales=None to be fitted, got {scales!r} (give the scale of Sigma in"
-            " `gaussian`, or sample)"
+            f"model must have scales=None to be fitted, got {model.scales!r} (give the scale of"
+            " Sigma in `gaussian`, or sample)"
         )
+    if model.keywords:
+        raise ValueError("model must have no keywords to be fitted (sample, which knows them)")

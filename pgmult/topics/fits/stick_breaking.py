@@ -70,7 +70,7 @@ from pgmult.topics.fits.mean_field import (
     as_words,
     num_pieces,
     refuse_failed,
-    refuse_scales,
+    refuse_unfitted,
     until_settled,
     word_counts,
 )
@@ -212,7 +212,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             As in `fit_cavi`.
         """
         corpus = as_words(corpus)
-        refuse_scales(as_kind(model, "model", CorrelatedTopics).scales)
+        refuse_unfitted(as_kind(model, "model", CorrelatedTopics))
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)

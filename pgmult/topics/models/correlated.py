@@ -31,7 +31,7 @@ Sigma is the covariance of sticks and depends on their order: see `topic_correla
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -88,6 +88,8 @@ class CorrelatedTopics(NormalTopics):
         `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
+    keywords : mapping from str to sequence of str, optional
+        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     words : {"parallel", "collapsed"}
         How z is drawn: given the topics, documents side by side, or with the topics integrated out,
         token after token, which moves topics further a sweep and uses one thread. Both are exact.
@@ -106,8 +108,15 @@ class CorrelatedTopics(NormalTopics):
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
+    keywords: Any = None
     words: Literal["parallel", "collapsed"] = "parallel"
     block_rows: BlockRows = BLOCK_ROWS
+
+    def _complete(self) -> None:
+        if self.keywords and self.words == "collapsed":
+            raise ValueError(
+                "keywords need topics that are drawn: words must be 'parallel', got 'collapsed'"
+            )
 
     @property
     def in_blocks(self) -> bool:

@@ -20,17 +20,10 @@ from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
 from pgmult.sampling.blocks import Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
+from pgmult.topics.models.words import KeywordsState, WordsOfTopics
 from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import (
-    AllocatedTopics,
-    WordTables,
-    kept_counts,
-    mean_words,
-    no_counts,
-    sample_topics,
-)
+from pgmult.topics.updates.allocation import WordTables, kept_counts, no_counts
 from pgmult.topics.updates.swing import swing_psi
 
 
@@ -54,7 +47,7 @@ OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effect
 """Axes of what follows from the state of a topic model."""
 
 
-class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
+class GaussianTopics(Checked, WordsOfTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
@@ -65,7 +58,7 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
 
     state_type: ClassVar[type[Any]]
     default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "mu", "Sigma", "topic_shares", "effective_topics",
+        "topics", "mu", "Sigma", "topic_shares", "effective_topics", "keyword_shares",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
 
@@ -92,7 +85,8 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         psi, of_psi = self.psi_mean.prior(rng, data)
         words = self._words_from_prior(rng, data)
         topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
-        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+        return self._varied_from_prior(rng, state, data)
 
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn given them."""
@@ -100,7 +94,8 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         words = self._words_at(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
         topic_counts = kept_counts(at.allocation.topic_counts)
-        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+        return self._varied_at_start(rng, state, data)
 
     def local_step(
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
@@ -144,13 +139,6 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         topics = posterior.sample(rng)
         return {"topics": topics, "word_counts": no_counts(*topics.shape)}
 
-    def _sample_words(
-        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
-    ) -> Any:
-        """The state with words of topics drawn given the tokens' topics."""
-        topics = sample_topics(rng, self.word_concentration, word_counts)
-        return replace(state, topics=topics, word_counts=kept_counts(word_counts))
-
     def mean_theta(
         self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
     ) -> FloatArray:
@@ -163,13 +151,9 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
             total += self.theta(here, part)
         return total / draws
 
-    def mean_topics(self, state: Any, data: Any) -> FloatArray:
-        """Mean word probabilities given the topics of the tokens, once these are known."""
-        return mean_words(state.topics, state.word_counts, self.word_concentration)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExchangeableTopicsState:
+class ExchangeableTopicsState(KeywordsState):
     """One point of the chain, of n = K - 1 sticks or n = K coordinates of a softmax.
 
     Attributes
@@ -182,7 +166,10 @@ class ExchangeableTopicsState:
     topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     word_counts : int32 array, ``(num_topics, num_words)``
-        Tokens of each topic by word, as last allocated; empty before the first sweep.
+        Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
+        before the first sweep.
+    keyword_shares, keyword_words : arrays
+        See `pgmult.topics.models.words.KeywordsState`.
     """
 
     psi: Annotated[FloatArray, "document", "stick"]

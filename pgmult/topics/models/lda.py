@@ -42,16 +42,14 @@ from pgmult.priors import Dirichlet
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import OF_TOPICS, BlockRows, Concentration, NumTopics
+from pgmult.topics.models.words import KeywordsState, WordsOfTopics
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import StartSweeps
 from pgmult.topics.updates.allocation import (
     AllocatedTopics,
     WordTables,
     kept_counts,
-    mean_words,
     no_counts,
-    sample_topics,
 )
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -237,7 +235,7 @@ class LDA(_DirichletTopics):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDAState:
+class UncollapsedLDAState(KeywordsState):
     """One point of the chain.
 
     Theta is not stored: `UncollapsedLDA.theta` draws it given topic counts and alpha, from these
@@ -254,7 +252,10 @@ class UncollapsedLDAState:
     alpha : array, ``(num_topics,)``
     word_concentration : float
     word_counts : int32 array, ``(num_topics, num_words)``
-        Tokens of each topic by word, as last allocated; empty before the first sweep.
+        Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
+        before the first sweep.
+    keyword_shares, keyword_words : arrays
+        See `pgmult.topics.models.words.KeywordsState`.
     """
 
     seeds: Annotated[IntArray, "document"]
@@ -266,7 +267,7 @@ class UncollapsedLDAState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
+class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
     """Latent Dirichlet allocation with theta and the topics in the chain, parallel over documents.
 
     Parameters
@@ -275,6 +276,8 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         As for `LDA`.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    keywords : mapping from str to sequence of str, optional
+        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
@@ -285,10 +288,12 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     """
 
     start_sweeps: StartSweeps = 5
+    keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(UncollapsedLDAState) | OF_TOPICS
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic"})
+    default_keep: ClassVar[tuple[str, ...]] = (*_DirichletTopics.default_keep, "keyword_shares")
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
         """A state from the prior, its topic counts from the documents' totals."""
@@ -297,7 +302,9 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
         topic_counts = kept_counts(rng.multinomial(data.totals, theta))
         none = no_counts(*topics.shape)
-        return UncollapsedLDAState(_seeds(rng, len(theta)), topics, topic_counts, alpha, eta, none)
+        seeds = _seeds(rng, len(theta))
+        state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, eta, none)
+        return self._varied_from_prior(rng, state, data)
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -311,7 +318,8 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
         topic_counts = kept_counts(at.allocation.topic_counts)
         seeds, none = _seeds(rng, len(topic_counts)), no_counts(*topics.shape)
-        return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta, none)
+        state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta, none)
+        return self._varied_at_start(rng, state, data)
 
     def _rows_at(
         self, rng: np.random.Generator, at: Searched, data: Corpus
@@ -344,12 +352,18 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
             alpha = concentrations_given(
                 rng, seated, float(log_beta), self.alpha_shape, self.alpha_rate
             )
-        eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
-        topics = sample_topics(rng, eta, word_counts)
-        return replace(
-            state, topics=topics, alpha=alpha, word_concentration=eta,
-            word_counts=kept_counts(word_counts),
-        )  # fmt: skip
+        return self._sample_words(rng, replace(state, alpha=alpha), word_counts, data)
+
+    def _words_concentration(self, state: UncollapsedLDAState) -> float:
+        """Dirichlet concentration of words in topics."""
+        return state.word_concentration
+
+    def _plain_words(
+        self, rng: np.random.Generator, state: UncollapsedLDAState, counts: IntArray
+    ) -> UncollapsedLDAState:
+        """The concentration of words if it is learned, then the words of topics."""
+        eta = self._sample_word_concentration(rng, state.word_concentration, counts.T)
+        return WordsOfTopics._plain_words(self, rng, replace(state, word_concentration=eta), counts)
 
     def _alpha_sums(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
@@ -377,10 +391,6 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     ) -> FloatArray:
         """Mean proportions of some documents given the topics of their tokens."""
         return Dirichlet(state.topic_counts[rows] + state.alpha).mean()
-
-    def mean_topics(self, state: UncollapsedLDAState, data: Corpus) -> FloatArray:
-        """Mean word probabilities given the topics of the tokens, once these are known."""
-        return mean_words(state.topics, state.word_counts, state.word_concentration)
 
 
 def _seeds(rng: np.random.Generator, size: int) -> IntArray:

@@ -66,6 +66,8 @@ class LogisticNormalTopics(NormalTopics):
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
+    keywords : mapping from str to sequence of str, optional
+        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
@@ -79,6 +81,7 @@ class LogisticNormalTopics(NormalTopics):
     gaussian: NormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
+    keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {

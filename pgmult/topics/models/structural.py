@@ -75,18 +75,19 @@ from pgmult.topics.models.gaussian import (
     NumTopics,
     Scales,
 )
+from pgmult.topics.models.words import KeywordsState
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
-from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
+from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts
 from pgmult.topics.updates.content import ContentPrior, sample_content, vary
-from pgmult.topics.updates.keywords import Keywords, as_keywords
+from pgmult.topics.updates.keywords import Keywords
 
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopicsState:
+class StructuralTopicsState(KeywordsState):
     """One point of the chain; arrays that the data or the model do not use are empty.
 
     Where the link is the softmax, each of its `num_topics` coordinates stands in a stick's place.
@@ -116,10 +117,8 @@ class StructuralTopicsState:
         How close words stay to those of the branch above, in tokens.
     content_rate : array, ``(num_factors,)``
         Of the prior of these.
-    keyword_shares : array, ``(num_keyword_topics,)``
-        Share of a topic's tokens that came as its keywords.
-    keyword_words : array, ``(num_keywords,)``
-        Probability of each keyword among those of its topic.
+    keyword_shares, keyword_words : arrays
+        See `pgmult.topics.models.words.KeywordsState`.
     plain_topics : array, ``(num_topics, num_words)``
         With keywords and groups, what groups vary around: `topics` without keywords.
     word_counts : int32 array, ``(num_topics, num_words)``, by group ``(num_groups, ...)``
@@ -141,8 +140,6 @@ class StructuralTopicsState:
     branch_topics: Annotated[FloatArray, "branch", "topic", "word"] = field(default_factory=_EMPTY3)
     content_concentration: Annotated[FloatArray, "factor", "topic"] = field(default_factory=_EMPTY2)
     content_rate: Annotated[FloatArray, "factor"] = field(default_factory=_EMPTY1)
-    keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(default_factory=_EMPTY1)
-    keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY1)
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
     word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
 
@@ -224,11 +221,10 @@ class StructuralTopics(GaussianTopics):
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "effect_covariances", "group_topics",
-        "group_tokens", "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
+        "group_tokens", "content_concentration", *GaussianTopics.default_keep,
     )  # fmt: skip
 
     def _complete(self) -> None:
-        self._set(keywords=as_keywords(self.keywords, self.num_topics))
         if self.effects == "softmax" and self.order is not None:
             raise ValueError("order is of sticks: leave it out where effects is 'softmax'")
         columns = len(self._uniform())
@@ -257,8 +253,7 @@ class StructuralTopics(GaussianTopics):
                 " (make one with pgmult.topics.with_covariates)"
             )
         self.psi_mean.prior_of(data)
-        if self.keywords:
-            Keywords.of(self.keywords, data)
+        self._keywords_in(data)
         return data
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
@@ -274,15 +269,11 @@ class StructuralTopics(GaussianTopics):
             coords["group"] = data.content.labels
             coords["factor"] = np.array(data.content.names, dtype=np.str_)
             coords["branch"] = data.content.branch_labels
-        if self.keywords:
-            coords["keyword_topic"] = np.array([name for name, _ in self.keywords], dtype=np.str_)
-            pairs = [f"{name}: {word}" for name, words in self.keywords for word in words]
-            coords["keyword"] = np.array(pairs, dtype=np.str_)
         return coords
 
     def absent(self, data: StructuredCorpus) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
-        absent: set[str] = set()
+        absent = set(GaussianTopics.absent(self, data))
         shared, free = self.psi_mean.terms(data)
         if not data.design.terms:
             absent |= {"effects"}
@@ -292,15 +283,9 @@ class StructuralTopics(GaussianTopics):
             absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
         if data.content is None or not data.content.num_branches:
             absent |= {"branch_topics"}
-        if not self.keywords:
-            absent |= {"keyword_shares", "keyword_words"}
         return frozenset(absent)
 
-    def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        return self._content_from_prior(rng, GaussianTopics.prior(self, rng, data), data)
-
-    def _content_from_prior(
+    def _varied_from_prior(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
     ) -> StructuralTopicsState:
         """The state with groups and keywords, both from their priors around its topics."""
@@ -317,12 +302,10 @@ class StructuralTopics(GaussianTopics):
                 branch_topics=np.concatenate([levels[:0], *inner[:-1]]),
                 word_counts=no_counts(*levels.shape),
             )  # fmt: skip
-        if self.keywords:
-            shares, words = Keywords.of(self.keywords, data).prior(rng)
-            state = self._with_keywords(state, shares, words, data)
-        return state
+        varied: StructuralTopicsState = GaussianTopics._varied_from_prior(self, rng, state, data)
+        return varied
 
-    def _with_keywords(
+    def _mixed(
         self,
         state: StructuralTopicsState,
         shares: FloatArray,
@@ -330,39 +313,25 @@ class StructuralTopics(GaussianTopics):
         data: StructuredCorpus,
     ) -> StructuralTopicsState:
         """The state with keywords mixed into topics that have none yet."""
-        keywords = Keywords.of(self.keywords, data)
-        mixed = replace(
-            state, topics=keywords.mixed(state.topics, shares, words), keyword_shares=shares,
-            keyword_words=words,
-        )  # fmt: skip
+        mixed: StructuralTopicsState = GaussianTopics._mixed(self, state, shares, words, data)
         if data.content is None:
             return mixed
-        groups = keywords.mixed(state.group_topics, shares, words)
+        groups = Keywords.of(self.keywords, data).mixed(state.group_topics, shares, words)
         return replace(mixed, group_topics=groups, plain_topics=state.topics)
-
-    def in_order(self, at: Searched, data: StructuredCorpus) -> Searched:
-        """Topics with keywords first."""
-        if not self.keywords:
-            return at
-        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
-        return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
     def _from_part(
         self, rng: np.random.Generator, at: Searched, part: StructuredCorpus
     ) -> StructuralTopicsState:
         """A state of a part: topics at their mean, if neither groups nor keywords vary them."""
-        state = self.from_allocation(rng, at, part)
-        varied = part.content is not None or self.keywords
-        return state if varied else replace(state, topics=at.topics())
+        if part.content is not None:
+            return self.from_allocation(rng, at, part)
+        state: StructuralTopicsState = GaussianTopics._from_part(self, rng, at, part)
+        return state
 
-    def from_allocation(
-        self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
+    def _varied_at_start(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
     ) -> StructuralTopicsState:
-        """A state with these topics in this order.
-
-        With groups, some sweeps follow in which these are free to differ.
-        """
-        state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
+        """With groups, some sweeps follow in which these are free to differ."""
         topics = state.topics
         if data.content is not None:
             factors, content = len(data.content.names), self.content
@@ -374,9 +343,7 @@ class StructuralTopics(GaussianTopics):
                 content_concentration=np.full((factors, self.num_topics), content.start),
                 content_rate=np.full(factors, content.shape / content.start),
             )
-        if self.keywords:
-            start = Keywords.of(self.keywords, data).start()
-            state = self._with_keywords(state, *start, data)
+        state = GaussianTopics._varied_at_start(self, rng, state, data)
         if data.content is not None:
             hold = partial(self.shared_step, hold=True)
             for _ in range(self.content.start_sweeps):
@@ -405,29 +372,22 @@ class StructuralTopics(GaussianTopics):
         hold: bool = False,
     ) -> StructuralTopicsState:
         """Words of topics, groups and keywords given the tokens' topics."""
-        keywords = Keywords.of(self.keywords, data) if self.keywords else None
-        if data.content is None and keywords is None:
+        if data.content is None:
             plain_state: StructuralTopicsState = GaussianTopics._sample_words(
                 self, rng, state, word_counts, data
             )
             return plain_state
-        groups = 1 if data.content is None else data.content.num_groups
-        by_word = word_counts.T.reshape(groups, data.num_words, self.num_topics)
+        keywords = self._keywords_in(data)
+        by_word = word_counts.T.reshape(data.content.num_groups, data.num_words, self.num_topics)
         counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
         plain, shares, words = state, state.keyword_shares, state.keyword_words
         if keywords is not None:
-            mixture = state.topics[None] if data.content is None else state.group_topics
-            counts, shares, words = keywords.sample(rng, counts, mixture, shares, words)
+            counts, shares, words = keywords.sample(rng, counts, state.group_topics, shares, words)
             plain = replace(state, topics=state.plain_topics)
-        if data.content is None:
-            counts = counts[0]
-            state = replace(state, topics=sample_topics(rng, self.word_concentration, counts))
-        else:
-            parents, eta = data.content.parents, self.word_concentration
-            moved = sample_content(rng, self.content, eta, counts, parents, plain, hold)
-            state = replace(state, **moved)  # type: ignore[arg-type]
-        state = replace(state, word_counts=kept_counts(counts))
-        return state if keywords is None else self._with_keywords(state, shares, words, data)
+        parents, eta = data.content.parents, self.word_concentration
+        moved = sample_content(rng, self.content, eta, counts, parents, plain, hold)
+        state = replace(state, word_counts=kept_counts(counts), **moved)  # type: ignore[arg-type]
+        return state if keywords is None else self._mixed(state, shares, words, data)
 
     def mean_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean word probabilities, as `_topics_of` has them, given which topic a token is of.
@@ -435,21 +395,18 @@ class StructuralTopics(GaussianTopics):
         And given which came as keywords, and what groups vary around.
         """
         counts, content = state.word_counts, data.content
+        if content is None:
+            return GaussianTopics.mean_topics(self, state, data)
         if not counts.any():
             return self._topics_of(state, data)
-        mean, around = state.topics, np.asarray(self.word_concentration)
-        if content is not None:
-            above = state.plain_topics[None] if self.keywords else state.topics[None]
-            if len(content.parents) > 1:
-                above = state.branch_topics[-len(content.parents[-2]) :]
-            mean = state.group_topics
-            around = state.content_concentration[-1][:, None] * above[content.parents[-1]]
-        mean = mean_words(mean, counts, around)
-        if self.keywords:
-            keywords = Keywords.of(self.keywords, data)
+        above = state.plain_topics[None] if self.keywords else state.topics[None]
+        if len(content.parents) > 1:
+            above = state.branch_topics[-len(content.parents[-2]) :]
+        around = state.content_concentration[-1][:, None] * above[content.parents[-1]]
+        mean = mean_words(state.group_topics, counts, around)
+        keywords = self._keywords_in(data)
+        if keywords is not None:
             mean = keywords.mixed(mean, state.keyword_shares, state.keyword_words)
-        if content is None:
-            return mean
         return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
 
     def simulate(

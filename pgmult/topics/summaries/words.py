@@ -34,7 +34,7 @@ from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_
 
 
 def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
-    """How strongly keywords were taken up: of topics that were given some (`StructuralTopics`).
+    """How strongly keywords were taken up: of topics that were given some.
 
     A topic's tokens come from its keywords with a probability that is learned, its *strength*: near
     0 the texts do not use them together, and near 1 the topic says nothing else. Such a topic has
@@ -43,7 +43,7 @@ def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
     Parameters
     ----------
     posterior : Posterior
-        With ``keyword_shares`` and ``topic_shares``.
+        Of a model with ``keywords=``, with ``keyword_shares`` and ``topic_shares``.
     probability : float in (0, 1)
         Of the intervals.
 

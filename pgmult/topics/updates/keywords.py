@@ -81,7 +81,9 @@ class Keywords:
         """Keywords as words of a corpus; a word that it does not have is refused."""
         if data.vocabulary is None:
             raise ValueError("keywords need a corpus with a vocabulary (as_corpus(counts, words))")
-        place = {str(word): v for v, word in enumerate(data.vocabulary)}
+        wanted = {word for _, words in keywords for word in words}
+        listed = enumerate(data.vocabulary.tolist())
+        place = {word: v for v, word in listed if word in wanted}
         for name, words in keywords:
             absent = [word for word in words if word not in place]
             if absent:

@@ -36,6 +36,15 @@ CASES = [
     (CorrelatedTopics, {"order": [1, 0]}, "permutation of 0, ..., 2"),
     (CorrelatedTopics, {"scales": HalfTScales}, "scales must be a prior such as"),
     (CorrelatedTopics, {"scales": 2.0}, r"or None, got 2.0 \(float\)"),
+    *[
+        (kind, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name")
+        for kind in EVERY
+        if kind is not LDA
+    ],
+    (
+        CorrelatedTopics, {"words": "collapsed", "keywords": {"a": ["tax"]}},
+        "words must be 'parallel', got 'collapsed'",
+    ),
     (CorrelatedTopics, {"words": "serial"}, "words must be one of parallel, collapsed"),
     (SOFTMAX, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
