@@ -23,6 +23,8 @@ Cy    0.194  0.120  [0.040, 0.426]
 ((3,), {'name': ['Ada', 'Ben', 'Cy']})
 >>> bool(np.all(gap.mean == -shares.difference("year", 1999, 2000).mean))
 True
+>>> list(gap.tidy().columns)
+['term', 'contrast', 'name', 'estimate', 'std_error', 'conf_low', 'conf_high']
 """
 
 import warnings
@@ -70,6 +72,8 @@ class Estimand(Checked, Tabled):
         Of the central intervals.
     is_difference : bool
         Whether its sign matters: tables then tell how probably it is above 0.
+    term, contrast : str
+        What is compared: a column, and which of its values, such as "2000 - 1999".
     """
 
     draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
@@ -78,6 +82,8 @@ class Estimand(Checked, Tabled):
     caption: str = field(default="", kw_only=True)
     probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
     is_difference: bool = field(default=False, kw_only=True)
+    term: str = field(default="", kw_only=True)
+    contrast: str = field(default="", kw_only=True)
 
     def _complete(self) -> None:
         if self.draws.ndim != len(self.axes) + 1:
@@ -167,8 +173,9 @@ class Estimand(Checked, Tabled):
         caption = f"{self.caption} {column} {one} less {column} {other}."
         gap = first.draws - second.draws
         return replace(
-            first._with(gap, first.axes, first.labels, caption.strip()), is_difference=True
-        )
+            first._with(gap, first.axes, first.labels, caption.strip()),
+            is_difference=True, term=column, contrast=" - ".join(value_texts([one, other])),
+        )  # fmt: skip
 
     def _with(
         self, draws: FloatArray, axes: tuple[str, ...], labels: Any, caption: str
@@ -176,7 +183,7 @@ class Estimand(Checked, Tabled):
         """Other draws of the same kind; of a kind of estimand, a plain one."""
         return Estimand(
             draws, axes, labels, caption=caption, probability=self.probability,
-            is_difference=self.is_difference,
+            is_difference=self.is_difference, term=self.term, contrast=self.contrast,
         )  # fmt: skip
 
     def _where(self, column: str, label: Any) -> "Estimand":
@@ -244,6 +251,30 @@ class Estimand(Checked, Tabled):
             for _ in range(self.is_difference)
         ]
         return Table(said, [*labels, mean, sd, *ends, *above])
+
+    def tidy(self, probability: float | None = None) -> Table:
+        """A row an entry, in the columns of marginaleffects and broom.
+
+        ``term`` and ``contrast`` where something is compared, the labels, then ``estimate`` (the
+        posterior mean), ``std_error`` (its standard deviation), ``conf_low``, ``conf_high`` (ends
+        of the central interval). Shares are from 0 to 1.
+        """
+        level = self.probability if probability is None else probability
+        cells, size = self._cells(), self.mean.size
+        term = cells.pop("column", [self.term] * size)
+        contrast = cells.pop("comparison", [self.contrast] * size)
+        told = {"term": term, "contrast": contrast} if any(contrast) else {}
+        form, (lower, upper) = number(4), self.interval(level)
+        numbers = {
+            "estimate": self.mean, "std_error": self.sd, "conf_low": lower, "conf_high": upper,
+        }  # fmt: skip
+        return Table(
+            f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip(),
+            [
+                *(Column(name, v, name, value_texts(v)) for name, v in (told | cells).items()),
+                *(Column(name, values.ravel(), name, form) for name, values in numbers.items()),
+            ],
+        )
 
     def to_dataframe(self, probability: float | None = None) -> Any:
         """The numbers of the table as a pandas data frame."""

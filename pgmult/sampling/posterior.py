@@ -79,6 +79,7 @@ class Posterior(Draws):
         impute: Callable[..., Any]
         topics: Callable[..., Any]
         keywords: Callable[..., Any]
+        refit: Callable[..., Any]
         content: Callable[..., Any]
         stability: Callable[..., Any]
         correlations: Callable[..., Any]

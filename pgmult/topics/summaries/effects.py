@@ -394,6 +394,11 @@ class Difference(OfTopics):
         """The values of `by`."""
         return list(self.labels["group"])
 
+    def _cells(self) -> dict[str, list[Any]]:
+        cells = Estimand._cells(self)
+        groups = cells.pop("group")
+        return cells if self.by is None else {self.by: groups, **cells}
+
     def between(self, group: Any, other: Any) -> "Difference":
         """How much larger the difference is in one group than in another: an interaction."""
         texts, places = value_texts(self.groups), []
@@ -728,6 +733,8 @@ def difference(effects: Effects, setting: Any, baseline: Any) -> Difference:
         {"group": groups, "topic": effects.labels["topic"]},
         caption=f"{sentence_case(label)}, in percentage points. {effects.caption}",
         probability=effects.probability, scope=effects.scope, label=label, by=by,
+        is_difference=True, term=effects.variable or "setting",
+        contrast=label.removeprefix(f"{effects.variable} ").replace(" minus ", " - "),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 from pgmult import MatrixNormalInverseWishart
 from pgmult.testing import check_geweke, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, with_covariates
+from pgmult.topics.fits.refit import held_step
 from pgmult.topics.priors import regression
 from pgmult.topics.updates import content
 from pgmult.topics.updates.content import ContentPrior
@@ -93,7 +94,33 @@ def test_geweke(model, data, statistics):
     check_geweke(model, data, statistics=statistics, replicates=500)
 
 
+def held(sweep):
+    """The structural model of given topics, moved by a sweep."""
+    model, data, statistics = problem("~ year + (1 | author)")
+    topics = np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.6, 0.2, 0.1], [0.1, 0.1, 0.2, 0.6]])
+
+    def prior(self, rng, data):
+        return replace(model.prior(rng, data), topics=topics)
+
+    given = mutant(
+        model, prior=prior, step=lambda self, rng, state, data: sweep(model, rng, state, data)
+    )
+    return given, data, {name: of for name, of in statistics.items() if name != "topics"}
+
+
+def test_geweke_of_topics_that_are_held():
+    model, data, statistics = held(held_step)
+    check_geweke(model, data, statistics=statistics, replicates=500)
+
+
 # ------------------------------------------------------------------ mutants
+
+
+def test_topics_that_are_not_held_are_refused():
+    def moving(model, rng, state, data):
+        return model.step(rng, state, data)
+
+    refused(*held(moving), replicates=500)
 
 
 def refused(broken, data, statistics, replicates=250):

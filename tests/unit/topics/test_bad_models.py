@@ -42,7 +42,8 @@ CASES = [
         if kind is not LDA
     ],
     (
-        CorrelatedTopics, {"words": "collapsed", "keywords": {"a": ["tax"]}},
+        CorrelatedTopics,
+        {"words": "collapsed", "keywords": {"a": ["tax"]}},
         "words must be 'parallel', got 'collapsed'",
     ),
     (CorrelatedTopics, {"words": "serial"}, "words must be one of parallel, collapsed"),

@@ -1,0 +1,168 @@
+"""What covariates do to topics in other documents than those that the topics were found in.
+
+The topics of a run are held, draw by draw, and the rest of a structural topic model is sampled for
+the new documents: z, psi, coefficients, Sigma, effects of authors. So the new documents, with
+columns and a formula of their own, say what covariates do, and do not change what the topics are;
+intervals include what the run does not know of the topics. The run itself needs no covariates.
+
+The answer is a posterior of `StructuralTopics` given the new documents: ask it for ``effects``.
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(40, 30))
+>>> run = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=3), pgmult.topics.as_corpus(counts[:20]),
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> new = pgmult.topics.with_covariates(counts[20:], {"party": ["D", "R"] * 10}, "~ party")
+>>> found = refit(run, new)
+>>> found.effects("party").mean.shape
+(2, 3)
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_kind, as_repeats, as_seed
+from pgmult.core.typing import FloatArray, traits_of, variable
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.blocks import step
+from pgmult.sampling.draws import Origin
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import of_chain, share_of_draws, spread, with_model
+from pgmult.topics.fits.transform import align_words
+from pgmult.topics.models.structural import StructuralTopics, StructuralTopicsState
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.collapsed import Allocation
+
+_KEPT = (
+    "coefficients", "effects", "effect_variances", "effect_covariances", "mu", "Sigma", "theta",
+    "topic_shares",
+)  # fmt: skip
+
+
+def refit(
+    posterior: Posterior,
+    corpus: StructuredCorpus,
+    *,
+    max_draws: int = 200,
+    sweeps: int = 5,
+    warm_up: int = 100,
+    random_seed: int = 0,
+    **options: Any,
+) -> Posterior:
+    """Sample a structural topic model of new documents, the topics being those of a run.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of any topic model, with ``topics``; not of one whose words vary by group or time.
+    corpus : StructuredCorpus
+        The new documents, with covariates: ``corpus.with_covariates("~ party")``. Words are found
+        by their names.
+    max_draws : int
+        Draws of topics, evenly spread over chains; there are as many draws of the rest.
+    sweeps : int
+        Gibbs sweeps at each of them.
+    warm_up : int
+        Sweeps more at the first of a chain.
+    random_seed : int
+    **options
+        Of `StructuralTopics`: ``random_effects="free"``, say.
+
+    Returns
+    -------
+    Posterior
+        Of `StructuralTopics`, with the chains of the run.
+
+    Raises
+    ------
+    ValueError
+        If words cannot be found by name, or words vary by group.
+
+    Notes
+    -----
+    Costs what as many sweeps of `StructuralTopics` do. The topics are not updated by the new
+    documents, and so this is no posterior of both corpora together ("cut" inference).
+    """
+    with_model(posterior)
+    given = as_kind(
+        corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
+    )
+    if "topics" not in posterior or posterior["topics"].ndim != 4 or "group_topics" in posterior:
+        raise ValueError("posterior must have kept topics, of words that do not vary by group")
+    if given.content is not None:
+        raise ValueError("corpus must have no content=: topics are those of the run")
+    sweeps, warm_up = as_repeats(sweeps, "sweeps"), as_repeats(warm_up, "warm_up", minimum=0)
+    num_topics, num_words = posterior["topics"].shape[-2:]
+    words, _, _ = align_words(given, posterior.coords.get("word"), num_words)
+    data = words.extended(StructuredCorpus, design=given.design, content=None)
+    model = StructuralTopics(num_topics, **options)
+    most = as_positive_int(max_draws, "max_draws")
+    rng = np.random.default_rng(as_seed(random_seed))
+    parts = [
+        _chain(model, rng, data, topics[spread(len(topics), share)], sweeps, warm_up)
+        for share in [share_of_draws(most, posterior.num_chains)]
+        for chain in range(posterior.num_chains)
+        for topics in of_chain(posterior, chain, "topics")
+    ]
+    draws = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+    stats = {"log_likelihood": draws.pop("log_likelihood")}
+    return Posterior(
+        draws,
+        dims={name: model.dims[name] for name in draws},
+        coords={"chain": posterior.coords["chain"], **model.coords(data)},
+        sample_stats=stats,
+        attrs={"model": type(model).__name__},
+        label_dims=traits_of(model).label_dims,
+        origin=Origin.of(model, data),
+    )
+
+
+def _chain(
+    model: StructuralTopics,
+    rng: np.random.Generator,
+    data: StructuredCorpus,
+    topics: FloatArray,
+    sweeps: int,
+    warm_up: int,
+) -> dict[str, FloatArray]:
+    """What is kept of a chain whose topics are these, one draw after the other."""
+    names = [name for name in _KEPT if name not in model.absent(data)]
+    kept: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names)}
+    state = None
+    for held in np.asarray(topics, dtype=np.float64):
+        before = warm_up if state is None else 0
+        begun = _start(model, rng, data, held) if state is None else state
+        state = replace(begun, topics=held)
+        for _ in range(before + sweeps):
+            state = held_step(model, rng, state, data)
+        kept["log_likelihood"].append(model.log_likelihood(state, data))
+        for name in names:
+            kept[name].append(variable(model, state, data, name))
+    return {**{name: np.array(values) for name, values in kept.items()}, "topics": topics}
+
+
+def held_step(
+    model: StructuralTopics,
+    rng: np.random.Generator,
+    state: StructuralTopicsState,
+    data: StructuredCorpus,
+) -> StructuralTopicsState:
+    """One sweep over all but the topics."""
+    moved: StructuralTopicsState = step(model, rng, state, data, model._sample_mean)
+    return moved
+
+
+def _start(
+    model: StructuralTopics, rng: np.random.Generator, data: StructuredCorpus, topics: FloatArray
+) -> StructuralTopicsState:
+    """Tokens at the topics that their words suggest, and the rest drawn given them."""
+    even = np.full((data.num_documents, len(topics)), 1.0 / len(topics))
+    topic_counts, word_counts = allocate_tokens(rng, data, even, topics)
+    at = Allocation(np.empty(0, dtype=np.int64), topic_counts, word_counts.T)
+    eta = model.word_concentration
+    return model.from_allocation(rng, Searched(at, np.full(len(topics), 0.1), eta), data)
