@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.stability chains ap docstrings messages descriptions nips11 --to DIR
     python -m tests.benchmarks.stability odds --to DIR    # of the topics written there
+    ... odds --to DIR --figure docs/pictures/reliability.png    # and draw what was told and found
 
 Of each corpus eight chains from starts of their own. Some of them are taken for a run, whose best
 chain is described as users see it, and the others for chains still to come: how many of these have
@@ -19,6 +20,7 @@ from scipy.special import expit, log_expit
 
 import pgmult
 from pgmult.compiled.rows import row_threads
+from pgmult.core.figures.base import new_figure
 from pgmult.sampling.labels import match_rows
 from pgmult.topics.summaries.stability import FAR
 from tests.benchmarks.topics import CORPORA, frequent_words
@@ -94,6 +96,8 @@ def odds(options):
         others = np.concatenate([rows[other] for other in rows if other != name])
         seen[name] = expit(design(own) @ fitted(others))
     told_all, own = np.concatenate(list(seen.values())), np.concatenate(list(rows.values()))
+    if options.figure is not None:
+        draw(options.figure, {name: (seen[name], rows[name]) for name in rows})
     for size in SIZES:
         for low, high in pairwise(BINS):
             here = (own[:, 0] == size) & (told_all >= low) & (told_all < high)
@@ -109,6 +113,28 @@ def odds(options):
               f"  where 90 % or more was told: {rows[name][sure, 2].mean():.3f}")  # fmt: skip
 
 
+def draw(place, corpora, size=4):
+    """A reliability curve of runs of some chains: of all corpora together, and of each."""
+    axes = new_figure(5.2, 4.2).subplots()
+    axes.plot([0, 1], [0, 1], color="0.75", lw=1, zorder=0)
+    whole = [np.concatenate(parts) for parts in zip(*corpora.values(), strict=True)]
+    for name, (told_here, own) in {**corpora, "all": whole}.items():
+        here = own[:, 0] == size
+        told_here, found = told_here[here], own[here, 2]
+        bins = np.digitize(told_here, BINS[1:-1])
+        used = [b for b in range(len(BINS) - 1) if np.sum(bins == b) >= 30]
+        x, y = ([v[bins == b].mean() for b in used] for v in (told_here, found))
+        label = name.removeprefix("cal-").removesuffix("-50")
+        style = (
+            {"color": "k", "lw": 2, "marker": "o"} if name == "all" else {"lw": 1, "marker": "."}
+        )
+        axes.plot(x, y, label=label, **style)
+    axes.set(xlabel="probability that was told", ylabel="share of further chains that found it",
+             xlim=(0, 1), ylim=(0, 1))  # fmt: skip
+    axes.legend(frameon=False, fontsize=8)
+    axes.figure.savefig(place, dpi=110, facecolor="white")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["chains", "odds"])
@@ -116,5 +142,6 @@ if __name__ == "__main__":
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--sweeps", type=int, default=120)
+    parser.add_argument("--figure", type=Path)
     chosen = parser.parse_args()
     {"chains": chains, "odds": odds}[chosen.what](chosen)

@@ -165,4 +165,6 @@ def _start(
     topic_counts, word_counts = allocate_tokens(rng, data, even, topics)
     at = Allocation(np.empty(0, dtype=np.int64), topic_counts, word_counts.T)
     eta = model.word_concentration
-    return model.from_allocation(rng, Searched(at, np.full(len(topics), 0.1), eta), data)
+    start = Searched(at, np.full(len(topics), 0.1), eta)
+    begun: StructuralTopicsState = model.from_allocation(rng, start, data)
+    return begun

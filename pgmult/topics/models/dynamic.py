@@ -269,7 +269,8 @@ class DynamicTopics(NormalTopics):
         keywords = self._keywords_in(data)
         shares, words = state.keyword_shares, state.keyword_words
         if keywords is not None:
-            by_time, mixture = (x.swapaxes(0, 1) for x in (word_counts, state.topics))
+            mixture = state.topics.swapaxes(0, 1)
+            by_time = word_counts.swapaxes(0, 1)
             by_time, shares, words = keywords.sample(rng, by_time, mixture, shares, words)
             word_counts = np.ascontiguousarray(by_time.swapaxes(0, 1))
         initial_var, drift_var, eta = self._sample_chains(rng, state, word_counts, data)

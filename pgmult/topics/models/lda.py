@@ -304,7 +304,8 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
         none = no_counts(*topics.shape)
         seeds = _seeds(rng, len(theta))
         state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, eta, none)
-        return self._varied_from_prior(rng, state, data)
+        varied: UncollapsedLDAState = self._varied_from_prior(rng, state, data)
+        return varied
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -319,7 +320,8 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
         topic_counts = kept_counts(at.allocation.topic_counts)
         seeds, none = _seeds(rng, len(topic_counts)), no_counts(*topics.shape)
         state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta, none)
-        return self._varied_at_start(rng, state, data)
+        varied: UncollapsedLDAState = self._varied_at_start(rng, state, data)
+        return varied
 
     def _rows_at(
         self, rng: np.random.Generator, at: Searched, data: Corpus
@@ -352,7 +354,10 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
             alpha = concentrations_given(
                 rng, seated, float(log_beta), self.alpha_shape, self.alpha_rate
             )
-        return self._sample_words(rng, replace(state, alpha=alpha), word_counts, data)
+        moved: UncollapsedLDAState = self._sample_words(
+            rng, replace(state, alpha=alpha), word_counts, data
+        )
+        return moved
 
     def _words_concentration(self, state: UncollapsedLDAState) -> float:
         """Dirichlet concentration of words in topics."""
@@ -363,7 +368,9 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
     ) -> UncollapsedLDAState:
         """The concentration of words if it is learned, then the words of topics."""
         eta = self._sample_word_concentration(rng, state.word_concentration, counts.T)
-        return WordsOfTopics._plain_words(self, rng, replace(state, word_concentration=eta), counts)
+        state = replace(state, word_concentration=eta)
+        moved: UncollapsedLDAState = WordsOfTopics._plain_words(self, rng, state, counts)
+        return moved
 
     def _alpha_sums(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray

@@ -324,7 +324,8 @@ class StructuralTopics(GaussianTopics):
     ) -> StructuralTopicsState:
         """A state of a part: topics at their mean, if neither groups nor keywords vary them."""
         if part.content is not None:
-            return self.from_allocation(rng, at, part)
+            whole: StructuralTopicsState = self.from_allocation(rng, at, part)
+            return whole
         state: StructuralTopicsState = GaussianTopics._from_part(self, rng, at, part)
         return state
 

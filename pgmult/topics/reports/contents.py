@@ -44,6 +44,7 @@ from pgmult.topics.summaries.words import (
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
 NAME_WORDS = 3
+_NAMED = 3  # topics in the first sentence
 SLOW_R_HAT = 1.05  # of a chain's halves: below it they agree
 DRIFT_R_HAT = 1.2  # above it the chain's halves differ
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
@@ -185,15 +186,11 @@ def contents_of(
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
     return Contents(
         verdict=[
-            *([] if comparison is None else comparison.sentences),
-            *_verdict(
-                posterior,
-                stability,
-                held_out if comparison is None else {},
-                correlations,
-                names,
-                structure,
-            ),
+            _largest_in_words(names, shares),
+            _agreement_in_words(stability),
+            *([] if structure is None else structure.verdict),
+            *_predictions_in_words(held_out, comparison),
+            *_verdict(posterior, correlations, names),
         ],
         chain=int(posterior.coords["chain"][chain]),
         topics=order,
@@ -240,19 +237,57 @@ def run_facts(posterior: Posterior) -> dict[str, str]:
     return {"topics": str(posterior["topics"].shape[2]), "run": run_in_words(posterior)}
 
 
-def _verdict(
-    posterior: Posterior,
-    stability: TopicStability,
-    held_out: Mapping[str, Sequence[HeldOutScore]],
-    correlations: TopicCorrelations | None,
-    names: Sequence[str],
-    structure: Structure | None,
+def _largest_in_words(names: Sequence[str], shares: FloatArray | None) -> str:
+    """The largest topics, which stand first."""
+    sizes = (
+        [""] * len(names)
+        if shares is None
+        else [f" ({100.0 * s:.0f} % of all words)" for s in shares]
+    )
+    few = [f'"{name}"{size}' for name, size in zip(names, sizes, strict=True)][:_NAMED]
+    return f"The largest of {len(names)} topics: {', '.join(few)}."
+
+
+def _predictions_in_words(
+    held_out: Mapping[str, Sequence[HeldOutScore]], comparison: Comparison | None
 ) -> list[str]:
-    """What was found, how far it can be trusted, and how well it predicts."""
-    sentences = [_agreement_in_words(stability)]
-    if structure is not None:
-        sentences += structure.verdict
-    sentences += [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
+    """How well the model tells words, beside its rivals."""
+    if comparison is not None:
+        return [_comparison_in_words(comparison)]
+    if held_out:
+        return [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
+    return [
+        "How well the model tells words was not asked: .report(comparison=True) tells, beside LDA and"
+        " word frequencies."
+    ]
+
+
+def _comparison_in_words(found: Comparison) -> str:
+    """Of how many equally likely words a held-out one would be, to the model and its rivals."""
+    each = list(zip(found.names, found.levels, found.gains, strict=True))[1:]
+    told = [
+        f"one of {math.exp(-level):,.0f} to {name}" for name, level, gain in each if gain.sign > 0
+    ]
+    first = f"one of {math.exp(-found.levels[0]):,.0f} to the model"
+    text = f"A word that was held out is {', '.join([first, *told])}"
+    text += "".join(
+        f"; {name} tells it as well ({gain} nats, too close to call)"
+        for name, _, gain in each
+        if gain.sign == 0
+    )
+    text += "".join(
+        f"; {name} tells it better ({gain} nats): take it if words are to be told"
+        for name, _, gain in each
+        if gain.sign < 0
+    )
+    return f"{text}."
+
+
+def _verdict(
+    posterior: Posterior, correlations: TopicCorrelations | None, names: Sequence[str]
+) -> list[str]:
+    """Which topics go together, and whether chains have settled."""
+    sentences = []
     if correlations is not None:
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
         if together:
@@ -320,20 +355,18 @@ def _mixing(posterior: Posterior) -> str:
     if worst > DRIFT_R_HAT and moved is not None and moved > _STILL:
         return (
             f"A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
-            " half: its topics are still forming. Tune until it stops; beyond that longer chains"
-            " find no other topics."
+            " half: its topics are still forming. Once it is level, more sweeps find no others."
         )
     if worst > SLOW_R_HAT or fewest < 10:
         settled = ""
         if moved is not None:
             settled = (
-                ", though it has settled: its log likelihood rises by no more than"
-                f" {max(moved, 0.0):.3f} nats a word from half to half, and longer chains would"
-                " find the same topics"
+                f" It has settled (its log likelihood rises by {max(moved, 0.0):.3f} nats a word"
+                " from half to half): longer chains would find the same topics."
             )
         return (
-            f"Intervals are rough: a chain is worth as few as {fewest:.0f} independent draws of"
-            f" {posterior.num_draws}{settled}."
+            f"Intervals are rough: the slowest chain is worth {fewest:.0f} independent draws of"
+            f" {posterior.num_draws}.{settled}"
         )
     return ""
 

@@ -114,7 +114,7 @@ def test_a_shared_start_is_told_and_support_is_of_the_chains_own_labels():
     assert "support" in str(shared)
     assert np.isnan(shared.found_again).all(), "they agree by construction"
     report = topic_report(three_chains(starts="shared", start_facts=facts), title="t")
-    assert report.verdict[0].startswith("Given one mode")
+    assert report.verdict[1].startswith("Given one mode")
     many = [{"support": [float(c)] * 4} for c in range(3)]
     given = topic_stability(three_chains(starts="given", start_facts=many))
     np.testing.assert_allclose(given.support, 1.0, err_msg="those of chain 1")

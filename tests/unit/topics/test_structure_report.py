@@ -81,14 +81,14 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     library = difference(effects(posterior_of(), "party"), "R", "D")
     np.testing.assert_allclose(found.mean, library.mean[:, report.found.topics])
     assert found.names == report.found.names
-    assert report.verdict[1].startswith("Party R minus D: ")
-    assert report.found.names[2] in report.verdict[1], "topic 0 of the draws is the smallest"
+    assert report.verdict[2].startswith("Party R minus D: ")
+    assert report.found.names[2] in report.verdict[2], "topic 0 of the draws is the smallest"
     text = report.text()
     assert "Party R minus D" in text
     assert f"{100 * found.mean[0, 2]:+.1f}" in text
     assert topic_report(posterior_of(), title="t", covariates=False).found.structure is None
     calm = topic_report(posterior_of(effect=0.0), title="t", num_documents=0)
-    assert "no topic's share differs beyond its 90 % interval" in calm.verdict[1]
+    assert "no topic's share differs beyond its 90 % interval" in calm.verdict[2]
 
 
 def test_the_page_has_all_sections_in_order(report):
