@@ -1,10 +1,11 @@
 """Topic models on the Associated Press corpus: sweep times, held-out curves, starts, peers.
 
-Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it is installed.
+Needs the corpus (PGMULT_DATA, or a download); tomotopy and gensim run beside where they are
+installed.
 
     python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
-    python tests/benchmarks/topics.py equal --marks 5 10 20 40 --seeds 0 1 2  # all, the same CPU s
+    python tests/benchmarks/topics.py equal --seconds 20  # all models, the same CPU s, four chains
     python tests/benchmarks/topics.py agreement --seeds 0  # own and shared starts: what chains say
     python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
     python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
@@ -21,6 +22,7 @@ import subprocess
 import time
 from collections import defaultdict
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +30,15 @@ import scipy.sparse
 
 import pgmult
 from pgmult.compiled.rows import row_threads
-from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
-from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.topics.scores.completion import (
+    _score,
+    completion_score,
+    unigram_log_predictive,
+)
 from pgmult.topics.scores.timed import completion_by_seconds
-from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
+from pgmult.topics.updates.allocation import allocate_tokens, sample_topics, word_probs
 from pgmult.topics.updates.swing import swing_psi
 
 
@@ -257,113 +262,155 @@ def starts(options):
             print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
 
 
-def equal_models(num_topics):
+def equal_models(num_topics, structured):
     """By name; the first is what the others are compared with."""
-    return {
+    models = {
         "LDA": pgmult.topics.LDA(num_topics),
         "SB-CTM": pgmult.topics.CorrelatedTopics(num_topics),
         "LN-CTM": pgmult.topics.LogisticNormalTopics(num_topics),
-        "LDA, eta learned": pgmult.topics.LDA(num_topics, word_concentration=None),
     }
+    return models | ({"STM": pgmult.topics.StructuralTopics(num_topics)} if structured else {})
 
 
 def warm_up(model, training):
-    few = pgmult.topics.as_corpus(training.to_csr()[:60])
+    few = training[np.arange(0, training.num_documents, training.num_documents // 60)]
     for _ in range(2):  # where the start compiles for longer than this, no sweep is made
         completion_by_seconds(model, few, few, [0.01, 0.1])
 
 
-def peer_by_seconds(peer, training, held_out, marks, burn_in=0.5):
-    """As `completion_by_seconds`, for a tomotopy model: seconds of the process while it trains."""
+def tomotopy_draws(kind, training, held_out, num_topics, seed):
+    """Of every sweep: the seconds of the process that it took, and the held-out probabilities."""
+    import tomotopy
+
+    peer = getattr(tomotopy, kind)(k=num_topics, eta=0.05, seed=seed + 1)
     test = np.flatnonzero(held_out.totals)
     present = np.cumsum(training.totals > 0) - 1  # it drops empty documents
     tomotopy_documents(peer, training)
     columns = [int(word) for word in peer.used_vocabs]
     documents = list(peer.docs)
-    draws, passed = [], 0.0
-    while passed < marks[-1]:
-        begin = time.process_time()
+
+    def told():
+        theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
+        theta[test] = [documents[present[d]].get_topic_dist() for d in test]
+        topics = np.full((peer.k, training.num_words), 1e-12)
+        topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
+        return word_probs(held_out, theta, topics)
+
+    while True:
+        began = time.process_time()
         peer.train(1, workers=1)
-        passed += time.process_time() - begin
-        if any(burn_in * mark < passed <= mark for mark in marks):
-            theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
-            theta[test] = [documents[present[d]].get_topic_dist() for d in test]
-            topics = np.full((peer.k, training.num_words), 1e-12)
-            topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
-            draws.append((passed, probabilities(theta, topics, held_out)))
-    for mark in marks:
-        window = [probs for at, probs in draws if burn_in * mark < at <= mark]
-        if window:
-            yield mark, len(window), score_of(np.mean(window, axis=0), held_out)
+        yield time.process_time() - began, told
 
 
-def probabilities(theta, topics, held_out):
-    rows = np.repeat(np.arange(held_out.num_documents), np.diff(held_out.indptr))
-    return np.einsum("ik,ki->i", theta[rows], topics[:, held_out.words])
+def gensim_draws(kind, training, held_out, num_topics, seed):
+    """The same of gensim's variational fit, which learns alpha: of every pass over the corpus."""
+    from gensim.models import LdaModel
+
+    rows = [
+        list(zip(training.words[a:b].tolist(), training.counts[a:b].tolist(), strict=True))
+        for a, b in pairwise(training.indptr.tolist())
+    ]
+    test = np.flatnonzero(held_out.totals)
+    began = time.process_time()
+    fit = LdaModel(
+        id2word={v: str(v) for v in range(training.num_words)}, num_topics=num_topics, eta=0.05,
+        alpha="auto", random_state=seed, eval_every=None,
+    )  # fmt: skip
+
+    def told():
+        theta = np.full((training.num_documents, num_topics), 1.0 / num_topics)
+        gamma, _ = fit.inference([rows[d] for d in test])
+        theta[test] = gamma / gamma.sum(axis=1, keepdims=True)
+        return word_probs(held_out, theta, np.float64(fit.get_topics()))
+
+    while True:
+        fit.update(rows, passes=1)
+        yield time.process_time() - began, told
+        began = time.process_time()
 
 
-def score_of(probs, held_out):
-    """Summed log probability of each document's tokens."""
-    sums = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
-    return np.diff(sums[held_out.indptr])
+PEERS = {
+    "tomotopy LDA": (tomotopy_draws, "LDAModel", 0.5),
+    "tomotopy CT": (tomotopy_draws, "CTModel", 0.5),
+    "gensim LDA": (gensim_draws, "LdaModel", 1.0),  # a fit: its last pass alone
+}
+
+
+def peer_by_seconds(name, training, held_out, mark, num_topics, seeds):
+    """As `completion_by_seconds`, for a model of another package."""
+    make, kind, burn_in = PEERS[name]
+    chains, count = [], 0
+    for seed in seeds:
+        passed, told = 0.0, []
+        for seconds, tell in make(kind, training, held_out, num_topics, seed):
+            passed, count = passed + seconds, count + 1
+            if burn_in == 1.0:
+                told = [tell()]
+            elif burn_in * mark < passed <= mark:
+                told.append(tell())
+            if passed >= mark:
+                break
+        chains.append(np.mean(told or [tell()], axis=0))
+    return _score(held_out, chains, count), count
+
+
+def halves_and_tenths(corpus, seed):
+    """Training tokens, plain and with covariates if there are any, and what is held out."""
+    words = frequent_words(CORPORA[corpus]())
+    structured = None
+    if corpus == "messages":
+        table = state_of_the_union().table.columns
+        structured = pgmult.topics.with_covariates(words, table, "~ s(year) + party")
+    rows = np.random.default_rng(seed).permutation(words.num_documents)
+    size, parts = max(100, words.num_documents // 20), {}
+    for place, (seen, share) in enumerate({"half": 0.5, "a tenth": 0.1}.items()):
+        chosen = np.sort(rows[place * size : (place + 1) * size]).tolist()
+        options = {"random_seed": seed}
+        if structured is not None:
+            structured, _ = pgmult.topics.split_tokens(structured, chosen, share, **options)
+        words, parts[seen] = pgmult.topics.split_tokens(words, chosen, share, **options)
+    return words, structured, parts
 
 
 def equal(options):
-    """Every model for the same seconds of a processor; gains over LDA, paired by document."""
-    rows = {}
-    for seed in options.seeds:
-        training, held_out = split_of(options.corpus, options.observed, seed)
-        by_name = {}
-        for name, model in equal_models(options.topics).items():
-            if name not in options.models:
-                continue
-            warm_up(model, training)
-            for at in completion_by_seconds(
-                model, training, held_out, options.marks, every=2, random_seed=seed
-            ):
-                by_name[name, at.seconds] = at.score.by_unit, sum(at.sweeps)
-            tell(options, seed, name, by_name, held_out)
-        if find_spec("tomotopy"):
-            import tomotopy
+    """Every model for the same seconds of a processor: gains over LDA, and over what errors are.
 
-            settings = {"k": options.topics, "eta": 0.05, "seed": seed + 1}
-            for name, kind in (
-                ("tomotopy LDA", tomotopy.LDAModel),
-                ("tomotopy CT", tomotopy.CTModel),
-            ):
-                if name in options.models:
-                    peer = kind(**settings)
-                    for mark, count, found in peer_by_seconds(
-                        peer, training, held_out, options.marks
-                    ):
-                        by_name[name, mark] = found, count
-                    tell(options, seed, name, by_name, held_out)
-        for key in by_name:
-            rows.setdefault(key, []).append(compared(by_name, key, held_out))
-    print(f"gain over LDA, mean of {len(options.seeds)} splits ± its standard error over them")
-    for (name, mark), gains in rows.items():
-        values = np.array([gain for _, gain, _ in gains])
-        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-        level = np.mean([level for level, _, _ in gains])
-        print(f"{name:17s} {mark:5.0f} s  {level:8.4f}  {values.mean():+.4f} ± {error:.4f}")
+    Of a twentieth of the documents half of the words are held out, of another nine tenths. Errors
+    are over documents, paired, and over chains.
+    """
+    for corpus in options.corpora:
+        training, structured, parts = halves_and_tenths(corpus, options.seed)
+        held_out = pgmult.topics.as_corpus(sum(part.to_csr() for part in parts.values()))
+        found = {"words": (unigram_log_predictive(training, held_out), 0)}
+        for name, model in equal_models(options.topics, structured is not None).items():
+            if name in options.models:
+                data = structured if name == "STM" else training
+                warm_up(model, data)
+                (at,) = completion_by_seconds(
+                    model, data, held_out, [options.seconds], chains=options.chains, every=2,
+                    cores=1, random_seed=options.seed,
+                )  # fmt: skip
+                found[name] = at.score, sum(at.sweeps)
+                tell(corpus, options, found, name, parts)
+        for name in PEERS:
+            if name in options.models and find_spec(name.split()[0]):
+                found[name] = peer_by_seconds(
+                    name, training, held_out, options.seconds, options.topics, range(options.chains)
+                )
+                tell(corpus, options, found, name, parts)
 
 
-def compared(by_name, key, held_out):
-    found, reference = by_name[key][0], by_name.get(("LDA", key[1]), by_name[key])[0]
-    level = found.sum() / held_out.num_tokens
-    return level, *paired_difference(found, reference, held_out.totals)
-
-
-def tell(options, seed, name, by_name, held_out):
-    for mark in options.marks:
-        if (name, mark) in by_name:
-            level, gain, error = compared(by_name, (name, mark), held_out)
-            print(
-                f"{options.corpus} K={options.topics} observed {options.observed:g} split {seed}"
-                f" {name:17s} {mark:5.0f} s {by_name[name, mark][1]:6d} sweeps {level:8.4f}"
-                f" {gain:+.4f} ± {error:.4f}",
-                flush=True,
-            )
+def tell(corpus, options, found, name, parts):
+    score, sweeps = found[name]
+    for seen, part in parts.items():
+        own, reference = score.on(part), found.get("LDA", found[name])[0].on(part)
+        gain = "" if score is found.get("LDA", (None,))[0] else f"  {own.gain_over(reference)}"
+        print(
+            f"{corpus} K={options.topics} {options.seconds:g} s x {options.chains} {seen:8s}"
+            f" {name:13s} {sweeps:6d} sweeps {own.log_predictive:8.4f}, chains"
+            f" {own.chains.mean():.4f} ± {own.chains.std(ddof=1):.4f}{gain}",
+            flush=True,
+        )
 
 
 def agreement(options):
@@ -426,14 +473,17 @@ COMMANDS = {
     "parts": parts, "curve": curve, "starts": starts, "equal": equal, "agreement": agreement,
     "variational": variational,
 }  # fmt: skip
-MODELS = ["LDA", "LDA, eta learned", "SB-CTM", "LN-CTM", "tomotopy LDA", "tomotopy CT"]
+MODELS = ["LDA", "SB-CTM", "LN-CTM", "STM", *PEERS]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=COMMANDS)
     parser.add_argument("--corpus", choices=CORPORA, default="ap")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--marks", type=float, nargs="+", default=[5.0, 10.0, 20.0, 40.0])
+    parser.add_argument(
+        "--corpora", choices=CORPORA, nargs="+", default=["ap", "messages", "docstrings"]
+    )
+    parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--observed", type=float, default=0.5)

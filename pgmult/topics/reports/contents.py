@@ -257,8 +257,8 @@ def _predictions_in_words(
     if held_out:
         return [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
     return [
-        "How well the model tells words was not asked: .report(comparison=True) tells, beside LDA and"
-        " word frequencies."
+        "How well the model tells words was not asked: .report(comparison=True) tells, beside LDA"
+        " and word frequencies."
     ]
 
 
