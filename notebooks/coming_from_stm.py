@@ -232,7 +232,7 @@ permutation_test(run, "party")
 # | `permutationTest` | `permutation_test` |
 # | `make.heldout`, `eval.heldout` | `split_tokens`, `DocumentCompletion` |
 # | `alignCorpus`, `fitNewDocuments` | `run.predict(new)`; its draws by `fold_in` |
-# | `estimateEffect` of new documents | `run.refit(new.with_covariates("~ party"))`, then `effects(...)` |
+# | `estimateEffect` of new documents | `run.refit(new.with_covariates("~ x")).effects("x")` |
 # | `thetaPosterior` | `run["theta"]` with `keep=(*model.default_keep, "theta")` |
 # | `toLDAvis`, `writeLdac`, `convertCorpus` | `export(run, folder)` |
 # | `cloud` | none; `top_word_bars` shows how sure words are |
