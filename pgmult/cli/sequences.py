@@ -3,6 +3,7 @@
 import argparse
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,7 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
+_STATE_DIM = 4
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -44,9 +46,13 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
         " of these by brief runs",
     )  # fmt: skip
-    fit.add_argument("--state-dim", **whole(1, 4, "of lds", metavar="D"))
     fit.add_argument(
-        "--states", type=_numbers_of_states, default=(8,), metavar="M",
+        "--state-dim", type=_numbers(1), metavar="D",
+        help="of lds, or several, such as 2,4,8, of which brief runs find the best; default: 4, or"
+        " the number of symbols if that is smaller",
+    )  # fmt: skip
+    fit.add_argument(
+        "--states", type=_numbers(2), default=(8,), metavar="M",
         help="of hmm, or several, such as 2,3,4, of which brief runs find the best; default: 8",
     )  # fmt: skip
     fit.add_argument(
@@ -61,9 +67,13 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--hold-out", **whole(1, told=told, metavar="STEPS"))
 
 
-def _numbers_of_states(text: str) -> tuple[int, ...]:
+def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
     """A type of option: "3", or "2,3,4"."""
-    return tuple(at_least(2)(part) for part in text.split(","))
+
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(at_least(least)(part) for part in text.split(","))
+
+    return numbers
 
 
 def _add_data(fit: argparse.ArgumentParser) -> None:
@@ -126,11 +136,11 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
         "markov": (MarkovChain(1), "a Markov chain of order 1"),
         "markov2": (MarkovChain(2), "a Markov chain of order 2"),
         **_hidden(options, data),
-        "lds": (
-            MultinomialLDS(options.state_dim),
-            f"probabilities driven by a linear Gaussian state of {options.state_dim} dimensions",
-        ),
     }
+    dims = options.state_dim or (min(_STATE_DIM, max(2, data.num_symbols)),)
+    for size in dims:
+        told = f"probabilities driven by a linear Gaussian state of {size} dimensions"
+        models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), told
     wanted = {
         name: told for name, told in models.items()
         if options.model in ("auto", name, name.partition(" ")[0])

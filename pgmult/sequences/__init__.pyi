@@ -25,5 +25,6 @@ from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
 from pgmult.sequences.scores.one_step import blend as blend
 from pgmult.sequences.scores.one_step import compare as compare
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead
+from pgmult.sequences.scores.rivals import search_state_dim as search_state_dim
 from pgmult.sequences.summaries import LatentAxes as LatentAxes
 from pgmult.sequences.summaries import latent_axes as latent_axes

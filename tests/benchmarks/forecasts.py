@@ -8,6 +8,8 @@ leaves them whole). A score is the log probability of 1,000 thinned births of th
 forecast, per birth, less that of uniform shares; coverage is of the counts of each name in that
 year, whole or thinned as the others, by central intervals of 50, 80 and 95 %. Needs PGMULT_DATA.
 
+Autoregressions need statsmodels.
+
 `last shares` are those of the last year, `discounted Dirichlet` halves what it knows every year, of
 at most 200 births.
 """
@@ -81,13 +83,55 @@ def dirichlet(rng, counts):
     return rng.dirichlet(known + 0.5, (PATHS, len(HORIZONS)))
 
 
+def autoregressions(rng, counts):
+    """One of order 2 for each log ratio; their errors go together."""
+    from statsmodels.tsa.ar_model import AutoReg
+
+    ratios = _log_ratios(counts)
+    fits = [AutoReg(y, 2).fit() for y in ratios.T]
+    intercept, first, second = np.array([fit.params for fit in fits]).T
+    cov = np.atleast_2d(np.cov(np.array([fit.resid for fit in fits])))
+    return _simulated(rng, ratios, intercept, [np.diag(first), np.diag(second)], cov)
+
+
+def vector_autoregression(rng, counts):
+    """Its order by AIC, up to 2."""
+    from statsmodels.tsa.api import VAR
+
+    ratios = _log_ratios(counts)
+    fit = VAR(ratios).fit(maxlags=2, ic="aic", trend="c")
+    return _simulated(rng, ratios, fit.intercept, list(fit.coefs), fit.sigma_u)
+
+
+def _log_ratios(counts):
+    """Of each name to the last."""
+    log = np.log(counts + 0.5)
+    return log[:, :-1] - log[:, -1:]
+
+
+def _simulated(rng, ratios, intercept, coefficients, cov):
+    """Probabilities of paths after the last year."""
+    past = [np.tile(ratios[-1 - lag], (PATHS, 1)) for lag in range(max(len(coefficients), 1))]
+    out = []
+    for _ in range(HORIZONS[-1]):
+        noise = rng.multivariate_normal(np.zeros(len(cov)), cov, PATHS)
+        now = intercept + noise + sum(y @ A.T for y, A in zip(past, coefficients, strict=False))
+        past = [now, *past[:-1]]
+        odds = np.exp(np.column_stack([now, np.zeros(PATHS)]))
+        out.append(odds / odds.sum(axis=1, keepdims=True))
+    return np.stack([out[h - 1] for h in HORIZONS], axis=1)
+
+
 METHODS = {
     "last shares": last_shares,
     "discounted Dirichlet": dirichlet,
+    "AR(2) of log ratios": autoregressions,
+    "VAR of log ratios": vector_autoregression,
     "gp": process,
     "lds 2": lds(2),
     "lds 2, no noise": lds(2, overdispersion=False),
     "lds 4": lds(4),
+    "lds 7": lds(7),
     "lds 10": lds(10),
     "lds 10, no noise": lds(10, overdispersion=False),
 }

@@ -4,13 +4,17 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
 
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fixed
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing small [--state-dim 1]
-        [--symbols 3] [--draws 4000] [--nuts]
+        [--symbols 3] [--steps 80] [--gaps] [--draws 4000] [--nuts]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing pooled [--draws 4000]
+        [--nuts]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing rare [--state-dim 1]
         [--symbols 3] [--steps 200] [--total 1000] [--level 5.5] [--draws 2000]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing {dna,alice} [--draws 1000]
 
 `fixed` prints milliseconds a sweep of 80 steps for every model. `small` runs 80 steps of a known
-system; with ``--nuts`` (numpyro) a non-centred NUTS of the same model follows, and the gaps of its
+system, with ``--gaps`` a fifth of them missing, `pooled` a hidden Markov model of six animals whose
+transitions depend on an input and on who it is; with ``--nuts`` (numpyro) a non-centred NUTS of the
+same model follows, moods summed out, and the gaps of its
 means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
 charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
 observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
@@ -29,11 +33,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
+import pgmult
+from pgmult.latent.terms import from_sd
 from pgmult.sampling.diagnostics import ess_bulk, ess_mean
 from pgmult.sequences import (
     GaussianLDS,
     LogisticNormalLDS,
+    MixedHMM,
     MultinomialHMM,
     MultinomialLDS,
     as_sequences,
@@ -44,8 +52,8 @@ LEADING = 10
 _TAIL = 0.25  # of all sweeps, left out as warm-up
 
 
-def simulated(state_dim, num_symbols, num_steps=80, seed=5):
-    """Symbols of a slowly turning state."""
+def simulated(state_dim, num_symbols, num_steps=80, gaps=False, seed=5):
+    """Symbols of a slowly turning state, or four fifths of them."""
     rng = np.random.default_rng(seed)
     angle = 0.4
     turn = np.eye(state_dim)
@@ -60,6 +68,8 @@ def simulated(state_dim, num_symbols, num_steps=80, seed=5):
     logits = x @ loadings.T
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     symbols = (probs.cumsum(axis=1) < rng.random((num_steps, 1))).sum(axis=1)
+    if gaps:
+        symbols[rng.random(num_steps) < 0.2] = -1
     return as_sequences([symbols], num_symbols=num_symbols)
 
 
@@ -152,10 +162,10 @@ def nuts(model, data, num_draws, seed=0):
     import numpyro
     import numpyro.distributions as dist
     from jax import lax
-    from numpyro.infer import MCMC, NUTS
 
     jax.config.update("jax_enable_x64", True)
     D, T = model.state_dim, data.num_steps
+    prior, seen = model._dynamics(data), np.flatnonzero(data.totals)
     mean, var = (np.array(moment) for moment in model._offset_moments(data))
     n = len(mean)
     place = np.argsort(data.order)[data.symbols]
@@ -173,8 +183,8 @@ def nuts(model, data, num_draws, seed=0):
             return numpyro.sample(name, dist.Normal(0.0, 1.0).expand(shape))
 
         root, start_root = inverse_root("q", D + 2.0), inverse_root("v", D + 2.0)
-        prior_mean = 0.5 * jnp.eye(D)
-        transition = prior_mean + root @ white("a", D, D) / jnp.sqrt(4.0 * D)
+        spread = jnp.sqrt(jnp.diag(prior.row_precision))
+        transition = prior.mean.T + root @ white("a", D, D) / spread
         start = start_root @ white("m", D)
         gamma = numpyro.sample("g", dist.Gamma(model.loading_shape, 1.0).expand([D]))
         loadings = jnp.sqrt(model.loading_scale / gamma) * white("c", n, D)
@@ -193,26 +203,137 @@ def nuts(model, data, num_draws, seed=0):
             [jnp.zeros((T, 1)), -jnp.cumsum(jax.nn.softplus(psi), axis=1)], axis=1
         )
         log_probs = stay + jnp.concatenate([-jax.nn.softplus(-psi), jnp.zeros((T, 1))], axis=1)
-        numpyro.factor("seen", log_probs[jnp.arange(T), place].sum())
+        numpyro.factor("seen", log_probs[seen, place].sum())
         for name, value in (("A", transition), ("Q", root @ root.T), ("C", loadings),
                             ("p", jnp.exp(log_probs)[:, np.argsort(data.order)])):  # fmt: skip
             numpyro.deterministic(name, value)
 
-    begun = time.process_time()
-    sampler = MCMC(
-        NUTS(joint, target_accept_prob=0.99), num_warmup=1000, num_samples=num_draws,
-        progress_bar=False,
-    )  # fmt: skip
-    sampler.run(jax.random.key(seed), extra_fields=("diverging",))
-    draws = {name: np.asarray(value) for name, value in sampler.get_samples().items()}
-    seconds = time.process_time() - begun
+    draws, seconds, told = run_nuts(joint, num_draws, seed)
     kept = [
         invariants(a, q, c) | {"probabilities": p.ravel()}
         for a, q, c, p in zip(draws["A"], draws["Q"], draws["C"], draws["p"], strict=True)
     ]
     kept = stacked(kept)
+    report("NUTS", kept, seconds, told)
+    return kept
+
+
+def run_nuts(joint, num_draws, seed, target=0.99):
+    """Draws, CPU seconds, and how many diverge."""
+    import jax
+    from numpyro.infer import MCMC, NUTS
+
+    begun = time.process_time()
+    sampler = MCMC(
+        NUTS(joint, target_accept_prob=target), num_warmup=1000, num_samples=num_draws,
+        progress_bar=False,
+    )  # fmt: skip
+    sampler.run(jax.random.key(seed), extra_fields=("diverging",))
+    draws = {name: np.asarray(value) for name, value in sampler.get_samples().items()}
+    seconds = time.process_time() - begun
     wrong = int(np.asarray(sampler.get_extra_fields()["diverging"]).sum())
-    report("NUTS", kept, seconds, f"{wrong} of {num_draws} draws diverge")
+    return draws, seconds, f"{wrong} of {num_draws} draws diverge"
+
+
+def animals(num_steps=40, seed=4):
+    """Six animals of two moods, in which they stay by an input and by who they are."""
+    rng = np.random.default_rng(seed)
+    own, x = 0.8 * rng.standard_normal((6, 2)), rng.standard_normal((6, num_steps))
+    emission = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    symbols = np.empty((6, num_steps), dtype=int)
+    for animal, path in enumerate(symbols):
+        mood = 0
+        for t in range(num_steps):
+            stays = expit(1.5 + 0.8 * x[animal, t] * (1 - 2 * mood) + own[animal, mood])
+            mood = mood if rng.random() < stays else 1 - mood
+            path[t] = rng.choice(3, p=emission[mood])
+    table = {
+        "animal": np.repeat(list("abcdef"), num_steps), "x": x.ravel(),
+        "does": np.array(["rests", "feeds", "moves"])[symbols.ravel()],
+    }  # fmt: skip
+    return pgmult.read(table).sequences("does", sequence="animal", inputs="~ x + (1 | animal)")
+
+
+def our_animals(model, data, num_draws, seed=0):
+    """Draws of probabilities of all steps given all others, and of the fit."""
+    rng = np.random.default_rng(seed)
+    begun = time.process_time()
+    state = model.step(rng, model.init(rng, data), data)
+    first, draws = time.process_time() - begun, []
+    begun = time.process_time()
+    for sweep in range(int((1.0 + _TAIL) * num_draws)):
+        state = model.step(rng, state, data)
+        if sweep >= int(_TAIL * num_draws):
+            draws.append({name: getattr(state, name) for name in model.predictive_variables})
+    seconds = time.process_time() - begun
+    kept = of_moods(model, data, draws)
+    report("MixedHMM", kept, first + seconds, f"first {first:.1f} s")
+    return kept
+
+
+def of_moods(model, data, draws):
+    """What does not depend on the moods' names."""
+    return stacked(
+        [
+            {
+                "probabilities": model.step_probs(draw, data).ravel(),
+                "log likelihood": np.array([model.log_likelihood(model.state_of(draw), data)]),
+                "sds": np.log(model.sds(model.state_of(draw), data).sum(axis=0)),
+            }
+            for draw in draws
+        ]
+    )
+
+
+def nuts_of_animals(model, data, num_draws, seed=0):
+    """The same by numpyro: moods summed out by the forward algorithm, effects standardised."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from jax import lax
+
+    jax.config.update("jax_enable_x64", True)
+    latent = model._seen(data.design).latent
+    fixed, which = latent.pieces[0].prior, model._seen(data.design).which
+    scale = np.zeros(fixed.size) + fixed.scale
+    X = latent.family.design.toarray()[which]
+    first = np.zeros(data.num_steps, dtype=bool)
+    first[data.offsets[:-1]] = True
+    effects = X.shape[1] - fixed.size
+
+    def joint():
+        def white(name, *shape):
+            return numpyro.sample(name, dist.Normal(0.0, 1.0).expand(shape))
+
+        sd = numpyro.sample("sd", dist.FoldedDistribution(dist.StudentT(3.0)).expand([2]))
+        own = scale * white("fixed", 2, fixed.size), sd[:, None] * white("u", 2, effects)
+        w = numpyro.deterministic("w", jnp.concatenate(own, axis=1))
+        emission = numpyro.sample("emission", dist.Dirichlet(jnp.ones(3)).expand([2]))
+        initial = numpyro.sample("initial", dist.Dirichlet(jnp.ones(2)))
+        stays = jax.nn.sigmoid(X @ w.T)
+
+        def forward(alpha, step):
+            stay, begins, symbol = step
+            kept = alpha * stay
+            ahead = jnp.where(begins, initial, kept + (alpha - kept)[::-1]) * emission[:, symbol]
+            total = ahead.sum()
+            return ahead / total, jnp.log(total)
+
+        _, fit = lax.scan(forward, initial, (stays, first, data.symbols))
+        numpyro.factor("seen", fit.sum())
+
+    found, seconds, told = run_nuts(joint, num_draws, seed, 0.9)
+    draws = [
+        {
+            "initial": found["initial"][i], "emission": found["emission"][i],
+            "weights": found["w"][i], "transition": np.zeros((2, 2)),
+            "hyperparameters": from_sd(found["sd"][i])[:, None],
+        }
+        for i in range(num_draws)
+    ]  # fmt: skip
+    kept = of_moods(model, data, draws)
+    report("NUTS", kept, seconds, told)
     return kept
 
 
@@ -260,7 +381,12 @@ def main():
     small.add_argument("--state-dim", type=int, default=1)
     small.add_argument("--symbols", type=int, default=3)
     small.add_argument("--draws", type=int, default=4000)
+    small.add_argument("--steps", type=int, default=80)
+    small.add_argument("--gaps", action="store_true")
     small.add_argument("--nuts", action="store_true")
+    pooled = choices.add_parser("pooled")
+    pooled.add_argument("--draws", type=int, default=4000)
+    pooled.add_argument("--nuts", action="store_true")
     among = choices.add_parser("rare")
     among.add_argument("--state-dim", type=int, default=1)
     among.add_argument("--symbols", type=int, default=3)
@@ -275,10 +401,15 @@ def main():
         fixed(arguments.sweeps)
     elif arguments.part == "small":
         model = MultinomialLDS(arguments.state_dim)
-        data = simulated(arguments.state_dim, arguments.symbols)
+        data = simulated(arguments.state_dim, arguments.symbols, arguments.steps, arguments.gaps)
         kept = ours(model, data, arguments.draws, True)
         if arguments.nuts:
             compare(kept, nuts(model, data, arguments.draws))
+    elif arguments.part == "pooled":
+        model, data = MixedHMM(2, emission_concentration=1.0), animals()
+        kept = our_animals(model, data, arguments.draws)
+        if arguments.nuts:
+            compare(kept, nuts_of_animals(model, data, arguments.draws))
     elif arguments.part == "rare":
         data = rare(
             arguments.state_dim, arguments.symbols, arguments.steps, arguments.total,

@@ -96,8 +96,8 @@ def state_space_dims(row: str) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=8)
-def _default_dynamics(D: int, U: int) -> MatrixNormalInverseWishart:
-    precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(U)]))
+def _default_dynamics(D: int, U: int, weight: float) -> MatrixNormalInverseWishart:
+    precision = np.diag(np.concatenate([np.full(D, weight), np.ones(U)]))
     return MatrixNormalInverseWishart(0.5 * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
 
 
@@ -287,7 +287,12 @@ class StateSpace(Checked, ABC):
         """The prior of (A, B)' and Q."""
         if self.dynamics is not None:
             return self.dynamics
-        return _default_dynamics(self.state_dim, self._num_fixed(data))
+        return _default_dynamics(self.state_dim, self._num_fixed(data), self._steps_of_prior)
+
+    @property
+    def _steps_of_prior(self) -> float:
+        """How many steps the default prior of the transition is worth."""
+        return 4.0
 
     def _law_of(
         self,

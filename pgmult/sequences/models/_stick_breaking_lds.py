@@ -180,6 +180,11 @@ class StickBreakingLDS(StateSpace):
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
+    @property
+    def _steps_of_prior(self) -> float:
+        """More where transitions must be stable, or next to none of the prior's would be."""
+        return 4.0 * self.state_dim if self.initial == "stationary" else 4.0
+
     def _input_variances(self, x: FloatArray, num_sticks: int, data: Sequences) -> FloatArray:
         """Prior variances of emission weights at hyperparameters, ``(num_sticks, num_inputs)``."""
         var, pooled = np.full((num_sticks, data.num_inputs), self.emission_var), self._pooled(data)

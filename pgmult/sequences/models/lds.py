@@ -80,6 +80,7 @@ from pgmult.sequences.models._stick_breaking_lds import (
     stationary,
 )
 from pgmult.sequences.updates.carried import (
+    RowLaw,
     Sited,
     Softened,
     grid_of_sds,
@@ -114,6 +115,7 @@ from pgmult.sequences.updates.unseen_moves import (
 Held = Augmented | Sited
 _KAPPA = np.empty(0)
 _STEPS_OF_NOISE = 2  # of one stick each, a sweep
+_NEWTON = 2  # steps towards the mode of weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,8 +132,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     inputs : "both", "dynamics" or "emissions"
         What the inputs of the data, if any, enter.
     dynamics : MatrixNormalInverseWishart, optional
-        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of 4 D steps, so that
-        most dynamics are stable, an input's weights have the weight of one, and E[Q] = I.
+        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of four steps, an
+        input's weights have that of one, and E[Q] = I. With ``initial="stationary"`` it is 4 D
+        steps, so that enough dynamics are stable.
     start : NormalInverseWishart, optional
         Prior of m and V where ``initial="free"``; by default `NormalInverseWishart.weak` at 0.
     loading_shape, loading_scale : float
@@ -278,6 +281,31 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     ) -> tuple[StickBreakingState, Sited, Sums]:
         """What a block's correction gains, stick by stick, by other noise."""
         return state, held, Sums((), (held.carry_noise(weights, noise_sd**2),))
+
+    def local_rows(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        accepted: BoolArray,
+        at: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """A block's part of the expansion of the likelihood in weights, at some or by sites."""
+        held.settle(accepted)
+        return state, held, Sums((), held.row_sums(at if at.size else None))
+
+    def local_fits(
+        self,
+        rng: None,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        weights: FloatArray,
+        others: FloatArray,
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """A block's gain, stick by stick, by the first weights over the others."""
+        return state, held, Sums((), (held.fits(weights) - held.fits(others),))
 
     def local_augment(
         self,
@@ -434,8 +462,33 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             sums = yield Ask("local_noise_carry", (weights, other), moves=True, draws=False)
             accepted = -rng.standard_exponential(len(sd)) < sums.rounded[0]
             sd = np.where(accepted, other, sd)
-        sums = yield Ask("local_augment", (accepted, dynamics, weights), moves=True)
+        weights = yield from self._moved_rows(rng, state, accepted, weights, data)
+        kept = np.zeros(len(accepted), dtype=np.bool_)
+        sums = yield Ask("local_augment", (kept, dynamics, weights), moves=True)
         return dynamics, weights, sd, sums
+
+    def _moved_rows(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        accepted: BoolArray,
+        weights: FloatArray,
+        data: Sequences,
+    ) -> Generator[Ask, Sums, FloatArray]:
+        """Weights stick by stick, given states and noise; omega plays no part."""
+        x = state.hyperparameters
+        mean, var = self._weight_moments(weights.shape, state.loading_var, x, data)
+        at: FloatArray = np.empty((0, 0))
+        for _ in range(1 + _NEWTON):
+            sums = yield Ask("local_rows", (accepted, at), moves=True, draws=False)
+            squares, linear = sums.rounded
+            law = RowLaw(squares, linear, mean, 1.0 / var)
+            at, accepted = law.mean, np.zeros(len(mean), dtype=np.bool_)
+        other = law.sample(rng)
+        sums = yield Ask("local_fits", (other, weights), moves=False, draws=False)
+        gain = sums.rounded[0] + law.log_ratio(other) - law.log_ratio(weights)
+        taken = -rng.standard_exponential(len(gain)) < gain
+        return np.where(taken[:, None], other, weights)
 
     def local_summary(self, state: StickBreakingState, data: Sequences) -> Sums:
         """Of a block of sequences: the log likelihood."""

@@ -84,8 +84,8 @@ class LogisticNormalLDS(StateSpace):
     num_particles : int
         Of particle Gibbs, >= 2, the present path included.
     dynamics : MatrixNormalInverseWishart, optional
-        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of 4 D steps, so that
-        most dynamics are stable, an input's weights have the weight of one, and E[Q] = I.
+        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of four steps, an
+        input's weights have that of one, and E[Q] = I.
     start : NormalInverseWishart, optional
         Prior of m and V; by default `NormalInverseWishart.weak` at 0.
     loading_shape, loading_scale : float

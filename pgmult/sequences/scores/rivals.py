@@ -13,13 +13,13 @@ that is told instead, from the draws as they are.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_flag, as_kind, as_seed, under_name
+from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, under_name
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.typing import FloatArray
@@ -27,7 +27,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of, state_space_draws
@@ -39,6 +39,7 @@ _CHAINS = 2
 _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
+_SHORT = 8  # steps
 _SHARES = "shares alone"
 _ORDER = (  # from the simplest on
     _SHARES, "a Markov chain of order 1", "a Markov chain of order 2", "a hidden Markov model",
@@ -103,7 +104,11 @@ def compare_with_rivals(
 
 
 def best_model(
-    data: Sequences, models: Mapping[str, Any], random_seed: int = 0
+    data: Sequences,
+    models: Mapping[str, Any],
+    random_seed: int = 0,
+    hold_out: int | None = None,
+    draws: int = _DRAWS,
 ) -> tuple[str, Comparison]:
     """Which of some models to take, by brief runs of each: the best, or the first as good as it.
 
@@ -113,6 +118,11 @@ def best_model(
     models : mapping from a name to a model
         The simplest first.
     random_seed : int
+    hold_out : int, optional
+        Tell the last so many steps of every sequence from those before it, without which the models
+        are sampled; if left out, every step, by draws given all others.
+    draws : int
+        Of a run, after half as many.
 
     Returns
     -------
@@ -122,18 +132,84 @@ def best_model(
     """
     if len(models) < 2:
         raise ValueError(f"models must be two at least, got {len(models)}")
+    train, test = (data, data) if hold_out is None else data.split(-hold_out)
     scores = {}
     for name, model in models.items():
-        run = _sampled_briefly(model, data, random_seed)
-        log_p = _own(run, data, None, 100, 100, random_seed)
-        scores[name] = log_p[0]
+        run = _sampled_briefly(model, train, random_seed, draws)
+        after = None if hold_out is None else sequences_of(run)
+        tested = sequences_of(run, test)
+        scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
     ordered = {first: scores[first], **scores}
+    how = (
+        "Each step is told from those before it, by draws of a brief run given all other steps"
+        " (leave-one-out)."
+        if hold_out is None
+        else f"The last {hold_out} steps are told, each from those before it, by a brief run"
+        " without them."
+    )
     found = Comparison.of(
-        ordered, "a step", "Each step is told from those before it, by draws of a brief run given"
-        " all other steps (leave-one-out).", simpler=[*scores][: [*scores].index(first)],
+        ordered, "a step", how, simpler=[*scores][: [*scores].index(first)]
     )  # fmt: skip
     return found.best, found
+
+
+def search_state_dim(
+    data: Any,
+    candidates: Sequence[int] | None = None,
+    *,
+    make_model: Callable[[int], Any] | None = None,
+    hold_out: int | None = None,
+    draws: int = 200,
+    random_seed: int = 0,
+) -> tuple[int, Comparison]:
+    """How many dimensions, or hidden states, tell best what comes next.
+
+    Parameters
+    ----------
+    data : Sequences, or what `pgmult.sequences.as_sequences` takes
+    candidates : sequence of int, optional
+        Dimensions, each once; if left out 1, 2, 4 and 8, as far as there are so many symbols.
+    make_model : callable, optional
+        From a number to a model, such as `MultinomialHMM` or ``lambda d: MultinomialLDS(d,
+        initial="stationary")``; `MultinomialLDS` if left out.
+    hold_out : int, optional
+        Last steps of every sequence, to be told from those before them. If left out a quarter of
+        the shortest sequence, where that has eight steps or more; otherwise all steps are told, by
+        draws given all others.
+    draws, random_seed : int
+        Of the two chains of each candidate.
+
+    Returns
+    -------
+    number : int
+        The best, or the smallest that is as good within a standard error.
+    comparison : Comparison
+        Scores of all; printed, a table.
+
+    Raises
+    ------
+    ValueError
+        If candidates are fewer than two, or name a number twice.
+    """
+    from pgmult.sequences.models.lds import MultinomialLDS
+
+    make = MultinomialLDS if make_model is None else make_model
+    whole = as_sequences(data)
+    if candidates is None:
+        candidates = [d for d in (1, 2, 4, 8) if d <= max(whole.num_symbols, 2)]
+    numbers = sorted(
+        as_positive_int(d, "candidates") for d in as_list(candidates, "candidates", "numbers")
+    )
+    if len(numbers) < 2 or len(set(numbers)) < len(numbers):
+        raise ValueError(f"candidates must be two different numbers or more, got {candidates}")
+    if hold_out is None and whole.lengths.min() >= _SHORT:
+        hold_out = int(whole.lengths.min()) // 4
+    models = {str(number): make(number) for number in numbers}
+    name, found = best_model(
+        whole, models, as_seed(random_seed), hold_out, as_positive_int(draws, "draws")
+    )
+    return int(name), found
 
 
 def paired(
@@ -177,13 +253,18 @@ def _name_of(model: Any) -> str | None:
     return _ORDER[3] if type(model) is MultinomialHMM else None
 
 
-def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:
+def _sampled_briefly(
+    model: Any, data: Sequences, random_seed: Any, draws: int = _DRAWS
+) -> Posterior:
     """Some hundred draws, without a word."""
+    keep = getattr(model, "predictive_variables", None)
+    if keep is not None and not isinstance(model, PredictsSteps):
+        keep = (*keep, "last_states")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
-            model, data, keep=getattr(model, "predictive_variables", None), draws=_DRAWS,
-            tune=_TUNE, chains=_CHAINS, random_seed=random_seed, progressbar=False,
+            model, data, keep=keep, draws=draws, tune=max(_TUNE, draws // 2), chains=_CHAINS,
+            random_seed=random_seed, progressbar=False,
         )  # fmt: skip
 
 

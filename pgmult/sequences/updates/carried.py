@@ -15,14 +15,16 @@ and the states by block elimination, so that states and noise are a function of 
 white noise z. A *carry* moves parameters by any kernel that leaves the Gaussian model as it is,
 with z as it was, and accepts by what that does to C: dynamics and weights, by a Hamiltonian path;
 the variance v_k of one stick, by a step at random; and all v_k given states, by a Gibbs draw from
-points of a grid that was laid through each at random. A *turn* moves states and noise of a sequence
-along an ellipse around their mean (Murray, Adams and MacKay 2010). Sites depend on nothing that
-moves, so all of it is exact.
+points of a grid that was laid through each at random. *Rows* of weights are proposed, given states
+and noise, from a Gaussian near what these leave of the posterior, found by Newton steps from the
+sites. A *turn* moves states and noise of a sequence along an ellipse around their mean (Murray,
+Adams and MacKay 2010). Sites depend on nothing that moves, so all of it is exact.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
@@ -178,6 +180,28 @@ class Sited:
             column[:] = np.bincount(pairs.stick, each, len(var))
         return out
 
+    def row_sums(self, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        """What is quadratic and linear in each stick's weights, given states and noise.
+
+        By the expansion of the likelihood at some weights, or by the sites. Laid out as those of
+        `ActiveSticks.statistics`.
+        """
+        pairs, design = self.pairs, np.concatenate([self.states, self._known], axis=1)
+        if weights is None:
+            J, h = pairs.J, pairs.h
+        else:
+            psi = self.psi(weights)
+            share = expit(psi)
+            J = pairs.reaching * share * (1.0 - share)
+            h = pairs.taken - pairs.reaching * share + J * psi
+        return self._base.active.statistics(J, design, h - J * self.noise)
+
+    def fits(self, weights: FloatArray) -> FloatArray:
+        """The log likelihood of each stick, given states and noise."""
+        pairs, psi = self.pairs, self.psi(weights)
+        fit = pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)
+        return np.bincount(pairs.stick, fit, len(weights)).astype(np.float64)
+
     def turn(self, rng: np.random.Generator, dynamics: FloatArray, weights: FloatArray) -> None:
         """One elliptical slice of the states and noise of every sequence."""
         law, pairs = self._base.law(dynamics, weights), self.pairs
@@ -216,6 +240,42 @@ class Sited:
         away, other = self.states - law.means, across - law.means
         self.states = law.means + away * turned[0] + other * turned[1]
         self.noise = psi - self._means(self.states, weights) if sd.any() else self.noise
+
+
+class RowLaw:
+    """A Gaussian near the law of each stick's weights, given states and noise.
+
+    Parameters
+    ----------
+    squares, linear : arrays
+        As `Sited.row_sums` gives them.
+    mean, precision : arrays, ``(num_sticks, q)``
+        Of the prior.
+    """
+
+    def __init__(
+        self, squares: FloatArray, linear: FloatArray, mean: FloatArray, precision: FloatArray
+    ):
+        n, q = linear.shape
+        self.prior_mean, self.prior_precision = mean, precision
+        P = np.zeros((n, q, q))
+        rows, columns = np.tril_indices(q)
+        P[:, rows, columns] = P[:, columns, rows] = squares
+        P[:, range(q), range(q)] += precision
+        self._root = np.linalg.cholesky(P)
+        right = linear + precision * mean
+        self.mean = np.linalg.solve(P, right[:, :, None])[:, :, 0]
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw of all rows."""
+        white = rng.standard_normal((*self.mean.shape, 1))
+        return self.mean + np.linalg.solve(np.swapaxes(self._root, 1, 2), white)[:, :, 0]
+
+    def log_ratio(self, weights: FloatArray) -> FloatArray:
+        """Log prior less the log density of this law, of each stick."""
+        white = np.einsum("kij,ki->kj", self._root, weights - self.mean)
+        own = self.prior_precision * (weights - self.prior_mean) ** 2
+        return np.asarray(0.5 * ((white**2).sum(axis=1) - own.sum(axis=1)))
 
 
 class Softened:

@@ -409,6 +409,15 @@ def test_broken_moves_around_sites(name, monkeypatch):
     rejects(check_noise, NOISY, LARGE)
 
 
+def nothing_seen(self, weights):
+    return np.zeros(len(weights))
+
+
+def test_rows_that_forget_the_likelihood_are_refused(monkeypatch):
+    monkeypatch.setattr(carried.Sited, "fits", nothing_seen)
+    rejects(check_noise, mutant(NOISY, step=sites_alone), LARGE, 300)
+
+
 def test_moves_around_sites_alone():
     check_noise(mutant(NOISY, step=sites_alone), HUGE, 300)
 

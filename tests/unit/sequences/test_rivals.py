@@ -6,7 +6,12 @@ import pytest
 import pgmult
 from pgmult.sequences import MarkovChain, MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.next_change import NextChange
-from pgmult.sequences.scores.rivals import best_model, compare_with_rivals, rival_models
+from pgmult.sequences.scores.rivals import (
+    best_model,
+    compare_with_rivals,
+    rival_models,
+    search_state_dim,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 T = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]])
@@ -90,6 +95,22 @@ def test_the_best_of_several_is_the_simplest_that_is_as_good(data):
     assert set(found.names) == {"one", "two"}
     with pytest.raises(ValueError, match="two at least"):
         best_model(data, {"one": MarkovChain(1)})
+
+
+def test_a_size_is_found_by_steps_held_out(data):
+    number, found = search_state_dim(data, [2, 1], make_model=MarkovChain, hold_out=30)
+    assert number == 1
+    assert set(found.names) == {"1", "2"}
+    assert "last 30 steps" in found.how
+    with pytest.raises(ValueError, match="two different numbers or more"):
+        search_state_dim(data, [2, 2])
+
+
+def test_dimensions_are_told_by_their_states_after_what_was_seen():
+    counts = as_sequences([np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=12)])
+    number, found = search_state_dim(counts, draws=4)
+    assert number in (1, 2)
+    assert "last 3 steps" in found.how
 
 
 def test_many_symbols_have_no_markov_rival_of_order_two():
