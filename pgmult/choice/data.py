@@ -310,7 +310,7 @@ def _refuse_unclear(
     missing = [name for name in data.told_by if name not in known]
     if known and missing:
         why = f"it has {' and '.join(known)} without {' and '.join(missing)}"
-    elif len(alternative) > len(np.unique([of_row, alternative], axis=1)[0]):
+    elif len(alternative) and len(alternative) > len(np.unique([of_row, alternative], axis=1)[0]):
         why = "an alternative stands twice in one"
     else:
         return

@@ -23,6 +23,8 @@ from pgmult.cli.shared import (
     complete_for,
     option,
     read_table,
+    recall,
+    remembered,
     share,
     table_option,
     whole,
@@ -34,6 +36,7 @@ _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _STATE_DIM = 4
+_COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count", "units")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
@@ -120,8 +123,8 @@ def _job(options: argparse.Namespace) -> Job:
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
-        "model": words,
-    }
+        "model": words, **remembered(options, _COLUMNS),
+    }  # fmt: skip
     said = f"{notes['source']}: {data_in_words(data)}"
     states = tuple(name for name in ("states", "noise") if name in model.dims)
     return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
@@ -282,6 +285,7 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    recall(options, run.notes, _COLUMNS)
     new, _ = _read(options, run.data.design)
     known = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(known)):

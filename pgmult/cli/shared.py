@@ -304,6 +304,20 @@ def complete_for(
     return complete(table, {str(name): name for name in used}, options, "")
 
 
+def remembered(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    """Which columns of its file a run was made of, for its notes."""
+    told = {name: getattr(options, name) for name in names}
+    return {"columns": {name: value for name, value in told.items() if value is not None}}
+
+
+def recall(options: argparse.Namespace, notes: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Take another file's columns as those of the run's file, where options do not tell them."""
+    known = notes.get("columns", {})
+    if all(getattr(options, name) is None for name in names):
+        for name in names:
+            setattr(options, name, known.get(name))
+
+
 # --------------------------------------------------------------------------- answers
 
 

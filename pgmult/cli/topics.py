@@ -27,6 +27,8 @@ from pgmult.cli.shared import (
     give,
     option,
     read_table,
+    recall,
+    remembered,
     silence_what_is_told_anyway,
     value_of,
     whole,
@@ -34,6 +36,7 @@ from pgmult.cli.shared import (
 from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
+_COLUMNS = ("column",)
 _KINDS = ("csv", "json", "ldac", "mtx", "ldavis")
 
 
@@ -140,6 +143,7 @@ def _job(options: argparse.Namespace) -> Job:
             print(_unkept(corpus, model.num_topics, options))
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
+    notes |= remembered(options, _COLUMNS)
     return Job(model, corpus, (*model.default_keep, *(["theta"] if keep_theta else [])), notes)
 
 
@@ -337,6 +341,7 @@ def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) 
     from pgmult.topics.summaries.matching import best_chain
 
     run.must_answer("predict")
+    recall(options, run.notes, _COLUMNS)
     table = getattr(run.data, "table", None)
     if options.ngrams is None and table is not None and table.losses is not None:
         options.ngrams = table.losses.ngrams

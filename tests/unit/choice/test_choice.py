@@ -256,6 +256,12 @@ def test_occasions_of_a_market_are_those_of_the_data_or_asked_for(run):
         rows_like(nobody, market, None, False)
 
 
+def test_occasions_are_told_apart_where_alternatives_have_no_names():
+    nameless = data("taken ~ price + (price | who)", occasion=["who", "trip"], alternative=None)
+    found, _ = rows_like(nameless, TABLE, None, False)
+    assert np.array_equal(found.occasions, nameless.occasions)
+
+
 def test_effects_are_shares_with_a_column_set(run):
     found = run.effects("price", [1.0, 4.0], at={"mode": "bus"}, max_draws=20)
     assert found.axes == ("price", "mode")

@@ -285,6 +285,11 @@ class TestSequences:
         page = (sequence_run / "report.html").read_text(encoding="utf-8")
         assert "no data" in page, "the day that nobody came is marked"
 
+    def test_columns_are_those_of_fit_unless_told(self, capsys, sequence_run, visits):
+        told = ["--symbol", "state", "--sequence", "patient", "--time", "day", "--every", "day"]
+        predict = ["sequences", "predict", sequence_run, visits]
+        assert run(capsys, *predict) == run(capsys, *predict, *told)
+
     @pytest.mark.filterwarnings("always::UserWarning")
     def test_other_sequences_are_predicted_by_the_symbols_of_the_run(
         self, capsys, sequence_run, tmp_path

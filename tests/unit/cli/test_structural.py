@@ -245,9 +245,7 @@ class TestFiles:
             {"text": "barn wheat", "party": "S", "year": 1950, "who": "stranger"},
         ]
         path = write(tmp_path / "new.csv", new)
-        predict = [
-            "topics", "predict", run, path, "--column", "text", "--out", tmp_path / "shares.csv",
-        ]  # fmt: skip
+        predict = ["topics", "predict", run, path, "--out", tmp_path / "shares.csv"]
         errors = refused(capsys, *predict)
         assert "got 'stranger' at row 1" in errors
         assert "new_levels=True" in errors
