@@ -96,9 +96,9 @@ def state_space_dims(row: str) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=8)
-def _default_dynamics(D: int, U: int, weight: float) -> MatrixNormalInverseWishart:
+def _default_dynamics(D: int, U: int, about: float, weight: float) -> MatrixNormalInverseWishart:
     precision = np.diag(np.concatenate([np.full(D, weight), np.ones(U)]))
-    return MatrixNormalInverseWishart(0.5 * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
+    return MatrixNormalInverseWishart(about * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
 
 
 def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
@@ -287,12 +287,11 @@ class StateSpace(Checked, ABC):
         """The prior of (A, B)' and Q."""
         if self.dynamics is not None:
             return self.dynamics
-        return _default_dynamics(self.state_dim, self._num_fixed(data), self._steps_of_prior)
+        return _default_dynamics(self.state_dim, self._num_fixed(data), *self._about(data))
 
-    @property
-    def _steps_of_prior(self) -> float:
-        """How many steps the default prior of the transition is worth."""
-        return 4.0
+    def _about(self, data: Sequences) -> tuple[float, float]:
+        """What times I the default prior of the transition is around, and its weight in steps."""
+        return 0.5, 4.0
 
     def _law_of(
         self,

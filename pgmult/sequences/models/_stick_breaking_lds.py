@@ -180,10 +180,10 @@ class StickBreakingLDS(StateSpace):
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
-    @property
-    def _steps_of_prior(self) -> float:
-        """More where transitions must be stable, or next to none of the prior's would be."""
-        return 4.0 * self.state_dim if self.initial == "stationary" else 4.0
+    def _about(self, data: Sequences) -> tuple[float, float]:
+        if self.initial == "stationary":  # else next to none of the prior's dynamics were stable
+            return 0.5, 4.0 * self.state_dim
+        return (1.0, 1.0) if many_a_step(data) else (0.5, 4.0)
 
     def _input_variances(self, x: FloatArray, num_sticks: int, data: Sequences) -> FloatArray:
         """Prior variances of emission weights at hyperparameters, ``(num_sticks, num_inputs)``."""

@@ -132,9 +132,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     inputs : "both", "dynamics" or "emissions"
         What the inputs of the data, if any, enter.
     dynamics : MatrixNormalInverseWishart, optional
-        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of four steps, an
-        input's weights have that of one, and E[Q] = I. With ``initial="stationary"`` it is 4 D
-        steps, so that enough dynamics are stable.
+        Prior of (A, B)' and Q. By default A is around I with the weight of one step where steps
+        with observations have twenty on average, and around I / 2 with that of four where they are
+        few; an input's weights have the weight of one, and E[Q] = I. With
+        ``initial="stationary"`` it is I / 2 and 4 D steps, so that enough dynamics are stable.
     start : NormalInverseWishart, optional
         Prior of m and V where ``initial="free"``; by default `NormalInverseWishart.weak` at 0.
     loading_shape, loading_scale : float

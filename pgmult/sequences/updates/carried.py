@@ -264,7 +264,7 @@ class RowLaw:
         P[:, range(q), range(q)] += precision
         self._root = np.linalg.cholesky(P)
         right = linear + precision * mean
-        self.mean = np.linalg.solve(P, right[:, :, None])[:, :, 0]
+        self.mean = np.asarray(np.linalg.solve(P, right[:, :, None])[:, :, 0], dtype=np.float64)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw of all rows."""

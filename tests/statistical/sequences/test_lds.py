@@ -16,7 +16,7 @@ from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates import carried, collapsed, pooled, state_slice
-from pgmult.testing import check_geweke, check_model, mutant, rejects
+from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +104,22 @@ def test_sweeps_without_a_path(share, monkeypatch):
 )
 def test_slices_of_the_states(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
+
+
+WITHOUT_BASIS = {
+    "probabilities of the last step": lambda state, data: NOISY.last_probs(state, data)[:, 0],
+    "on average": lambda state, data: NOISY.mean_probs(state, data)[0],
+    "amplitude": lambda state, data: NOISY.amplitudes(state, data)[0],
+    "largest eigenvalue": lambda state, data: NOISY.eigenvalue_moduli(state, data)[0],
+    "log_likelihood": NOISY.log_likelihood,
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "data"), [(MODEL, SYMBOLS), (NOISY, LARGE)], ids=["symbols", "noise"]
+)
+def test_the_posterior_is_reached(model, data):
+    check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=5, replicates=60)
 
 
 # ------------------------------------------------------------------ broken ones
