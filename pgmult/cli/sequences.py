@@ -108,6 +108,7 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.formulas.design import table_of
     from pgmult.sequences.reports import data_in_words
+    from pgmult.sequences.scores.rivals import held_by
 
     data, kind = _read(options, options.inputs)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
@@ -120,6 +121,9 @@ def _job(options: argparse.Namespace) -> Job:
         if later.design is not None:
             held_out |= {f"{_INPUT}{name}": own for name, own in table_of(later.design).items()}
     model, words = _model(options, data)
+    if options.model == "auto" and (taken := held_by(model, data)) is not data:
+        data, words = taken, f"{words}, which looks at no inputs"
+        held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
@@ -150,9 +154,9 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
     }  # fmt: skip
     if len(wanted) == 1:
         return next(iter(wanted.values()))
-    from pgmult.sequences.scores.rivals import best_model
+    from pgmult.sequences.scores.rivals import best_model, held_by
 
-    able = {name: model for name, (model, _) in wanted.items() if _can_hold(model, data)}
+    able = {name: model for name, (model, _) in wanted.items() if held_by(model, data) is not None}
     if not options.json:
         print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
     name, found = best_model(data, able, options.seed)
@@ -177,15 +181,6 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
             told += f" whose {where} depend on {options.inputs}"
         found["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, told
     return found
-
-
-def _can_hold(model: Any, data: Any) -> bool:
-    """Whether there are not too many symbols for a Markov chain."""
-    try:
-        model.as_data(data)
-    except ValueError:
-        return False
-    return True
 
 
 def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:

@@ -216,7 +216,8 @@ def _verdict(
             " draws or more): draw more for finer intervals."
         )
     differ = "chains differ" if chains > 1 else "the halves of the chain differ"
-    what_helps = f"{_STILL_MOVING}: tune longer and draw more" if moving > _FAR else _APART
+    why = _STILL_MOVING if chains > 1 else "It is still moving"
+    what_helps = f"{why}: tune longer and draw more" if moving > _FAR else _APART
     return (
         f"Do not rely on this yet: on the {main} {differ} (R-hat up to {r_hat:.2f}). {what_helps}."
     )

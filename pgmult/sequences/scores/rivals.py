@@ -14,6 +14,7 @@ that is told instead, from the draws as they are.
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -132,9 +133,10 @@ def best_model(
     """
     if len(models) < 2:
         raise ValueError(f"models must be two at least, got {len(models)}")
-    train, test = (data, data) if hold_out is None else data.split(-hold_out)
     scores = {}
     for name, model in models.items():
+        own = held_by(model, data) or data
+        train, test = (own, own) if hold_out is None else own.split(-hold_out)
         run = _sampled_briefly(model, train, random_seed, draws)
         after = None if hold_out is None else sequences_of(run)
         tested = sequences_of(run, test)
@@ -244,6 +246,15 @@ def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[st
 def bare(data: Sequences) -> Sequences:
     """The sequences without their inputs."""
     return replace(data, inputs=None, design=None)
+
+
+def held_by(model: Any, data: Sequences) -> Sequences | None:
+    """The sequences as a model takes them, without inputs if it knows none; None if it cannot."""
+    for one in (data, bare(data)):
+        with suppress(ValueError):
+            model.as_data(one)
+            return one
+    return None
 
 
 def _name_of(model: Any) -> str | None:

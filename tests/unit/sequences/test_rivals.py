@@ -9,6 +9,7 @@ from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.scores.rivals import (
     best_model,
     compare_with_rivals,
+    held_by,
     rival_models,
     search_state_dim,
 )
@@ -95,6 +96,17 @@ def test_the_best_of_several_is_the_simplest_that_is_as_good(data):
     assert set(found.names) == {"one", "two"}
     with pytest.raises(ValueError, match="two at least"):
         best_model(data, {"one": MarkovChain(1)})
+
+
+def test_models_without_inputs_are_among_those_that_are_tried():
+    rng = np.random.default_rng(0)
+    table = {"state": rng.choice(list("abc"), 60), "heat": rng.normal(size=60)}
+    warm = pgmult.read(table).sequences("state", inputs="~ heat")
+    assert held_by(MultinomialLDS(2), warm) is warm
+    assert held_by(MarkovChain(1), warm).design is None
+    name, found = best_model(warm, {"one": MarkovChain(1), "two": MarkovChain(2)}, 0)
+    assert name == "one"
+    assert len(found.names) == 2
 
 
 def test_a_size_is_found_by_steps_held_out(data):
