@@ -38,8 +38,8 @@ corpus
 # ## Sampling
 #
 # Chains run in parallel threads. Every sweep draws, in exact blocks, the topic of every word, the
-# topics, one Pólya-gamma variable a stick, all documents' Gaussian vectors, and their mean and
-# covariance. The callback scores the held-out words by document completion as the chains run.
+# topics, each document's Gaussian vector as a whole, and their mean and covariance. The callback
+# scores the held-out words by document completion as the chains run.
 #
 # Chains of a topic model rest in modes of their own and seldom find all of the same topics;
 # `pgmult.sample` says so in a warning. Here we look at that ourselves.
