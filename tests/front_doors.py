@@ -528,6 +528,14 @@ ARGUMENTS = {
     "topics.fit_language_model": lambda: dict(corpus=corpus(), max_iterations=3),
     "topics.TopicProblem": lambda: dict(corpus=corpus(), num_topics=2),
     "topics.fold_in": lambda: dict(posterior=topic_draws(), corpus=corpus(), max_draws=2),
+    "topics.refit": lambda: dict(
+        posterior=topic_draws(),
+        corpus=structured(),
+        max_draws=2,
+        sweeps=1,
+        warm_up=1,
+        random_seed=1,
+    ),
     "topics.effects": lambda: dict(
         posterior=structural_draws(),
         variable="x",
