@@ -27,6 +27,7 @@ from scipy.optimize import linprog
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import table_column
@@ -137,6 +138,30 @@ class ChoiceRows:
         of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
         return of_occasion[self.occasion_of_row]
 
+    def rows(self, part: slice) -> "ChoiceRows":
+        """Some people and their choices; those of neighbours are not copied.
+
+        They are the same object whenever they are asked for.
+        """
+        who = range(self.num_people)[part]
+        if who == range(self.num_people):
+            return self
+        known = _parts(self)
+        if who not in known:
+            known[who] = self._of_people(who)
+        return known[who]
+
+    def _of_people(self, who: range) -> "ChoiceRows":
+        cases, people = _some(self.people, who)
+        rows, occasions = _some(self.occasions, cases)
+        levels = self.person and replace(self.person, labels=self.person.labels[who])
+        named = self.alternative[rows] if len(self.alternative) else self.alternative
+        return replace(
+            self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
+            occasions=occasions, people=people, person=levels, alternative=named,
+            source=self.source[rows],
+        )  # fmt: skip
+
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
         is_name = isinstance(column, str)
@@ -190,6 +215,24 @@ class ChoiceRows:
         padded /= padded.sum(axis=1, keepdims=True)
         counts = rng.multinomial(np.where(whole, totals, 1.0).astype(np.int64), padded)
         return np.asarray((counts * np.where(whole, 1.0, totals)[:, None])[of_row, place])
+
+
+@once_a_data_set
+def _parts(data: ChoiceRows) -> dict[range, ChoiceRows]:
+    """Those that were asked for."""
+    return {}
+
+
+def _some(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:
+    """What lies between some bounds, neighbours as a slice; and their own bounds."""
+    which = range(*which.indices(len(bounds) - 1)) if isinstance(which, slice) else which
+    if isinstance(which, range) and which.step == 1:
+        own = bounds[which.start : which.start + len(which) + 1]
+        return slice(int(own[0]), int(own[-1])), own - own[0]
+    sizes = np.diff(bounds)[which]
+    own = np.append(0, np.cumsum(sizes))
+    first = np.repeat(bounds[:-1][which] - own[:-1], sizes)
+    return first + np.arange(own[-1]), own
 
 
 def choices_of(

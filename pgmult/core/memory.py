@@ -6,9 +6,15 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 Data = TypeVar("Data")
 Others = ParamSpec("Others")
 Answer = TypeVar("Answer")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (isinstance(one, np.ndarray) and np.array_equal(one, other))
 
 
 def once_a_data_set(
@@ -17,8 +23,8 @@ def once_a_data_set(
     """Cache what `function` returns for a data set, as long as the data set exists.
 
     Of each data set the last answer is remembered, and given again while the other arguments, such
-    as a model, are the same objects. The answer must not hold on to the data set. Chains that ask
-    at the same time wait for the one that finds it.
+    as a model, are the same objects or equal arrays. The answer must not hold on to the data set.
+    Chains that ask at the same time wait for the one that finds it.
     """
     lock = RLock()
     known: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Answer]] = WeakKeyDictionary()
@@ -28,7 +34,7 @@ def once_a_data_set(
         given = (*others, *named.values())
         with lock:
             found = known.get(data)
-            if found is None or any(a is not b for a, b in zip(found[0], given, strict=True)):
+            if found is None or not all(map(_same, found[0], given)):
                 found = known[data] = given, function(data, *others, **named)
         return found[1]
 

@@ -13,13 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import (
-    cholesky,
-    solve_lower,
-    solve_lower_transpose,
-    solve_with_root,
-)
+from pgmult.compiled.linalg import cholesky, solve_with_root
 from pgmult.compiled.vectors import exp_minus
+
+LANES = 32  # people side by side in small matrices
 
 
 class Choices(NamedTuple):
@@ -52,18 +49,45 @@ class Choices(NamedTuple):
     occasions: np.ndarray
     people: np.ndarray
 
+    def given(self, b: np.ndarray) -> "Choices":
+        """Of the first attributes alone, given the coefficients of the last."""
+        if not len(b):
+            return self
+        d = len(self.x) - len(b)
+        base = self.base + b @ self.x[d:]
+        return self._replace(x=self.x[:d], signs=self.signs[:d], base=base)
+
 
 class Sites(NamedTuple):
-    """Gaussian likelihoods of people's tastes, exp(h'beta - beta'J beta / 2), to swing around.
+    """Gaussian likelihoods of people's tastes, exp((h - cross b)'beta - beta'J beta / 2).
 
     Attributes
     ----------
-    J : array, ``(num_people, num_attributes, num_attributes)``
-    h : array, ``(num_people, num_attributes)``
+    J : array, ``(num_attributes, num_attributes, num_people)``
+    h : array, ``(num_attributes, num_people)``
+    cross : array, ``(num_attributes, num_fixed, num_people)``
+        How they change with b, the coefficients that all people share.
     """
 
     J: np.ndarray
     h: np.ndarray
+    cross: np.ndarray
+
+
+class Population(NamedTuple):
+    """Tastes are ``mean + root x`` with x standard normal.
+
+    Attributes
+    ----------
+    mean : array, ``(num_attributes,)``
+    b : array, ``(num_fixed,)``
+    root : array, ``(num_attributes, num_attributes)``
+        Lower triangular.
+    """
+
+    mean: np.ndarray
+    b: np.ndarray
+    root: np.ndarray
 
 
 @jit
@@ -107,8 +131,8 @@ def _expected(choices, i, coef, p, total):
 
 
 @jit(reassociate=True, inline=True)
-def _value_and_slope(choices, i, coef, work, slope, residual):
-    """Log likelihood of person i; its slope in the coefficients, and in each row's utility."""
+def _value_and_slope(choices, i, coef, work, slope):
+    """Log likelihood of person i, and its slope in the coefficients."""
     value, first, last = _expected(choices, i, coef, *work)
     x, taken, away = choices.x[:, first:last], choices.taken[first:last], work[0][: last - first]
     for r in range(away.size):
@@ -118,8 +142,6 @@ def _value_and_slope(choices, i, coef, work, slope, residual):
         for r in range(away.size):
             change += own[r] * away[r]
         slope[k] = change
-    if residual.size:
-        residual[first:last] = away
     return value
 
 
@@ -179,50 +201,44 @@ def _buffers(choices, num_attributes):
 
 
 @jit
-def slopes_rows(worker, start, stop, choices, tastes, values, slopes, residual):
-    """Log likelihoods of people, their slopes in tastes and in utilities of rows."""
-    d = tastes.shape[1]
+def slopes_rows(worker, start, stop, choices, tastes, values, slopes):
+    """Log likelihoods of people, and their slopes in tastes."""
     p, sums = _buffers(choices, 1)
-    work, coef = (p, sums[0]), np.empty(d)
+    work, coef = (p, sums[0]), np.empty(tastes.shape[1])
     for i in range(start, stop):
         _coefficients(tastes[i], choices.signs, coef)
-        values[i] = _value_and_slope(choices, i, coef, work, slopes[i], residual)
+        values[i] = _value_and_slope(choices, i, coef, work, slopes[i])
         _in_betas(coef, choices.signs, slopes[i])
 
 
 @jit
-def sites_rows(worker, start, stop, choices, tastes, sites):
-    """Gaussian likelihoods with the slope and curvature of the true ones at some tastes."""
-    d = tastes.shape[1]
-    p, sums = _buffers(choices, d)
-    coef, none = np.empty(d), np.empty(0)
+def curvatures_rows(worker, start, stop, choices, tastes, slopes, J):
+    """Slopes of people's log likelihoods in tastes, and their negative curvatures."""
+    p, sums = _buffers(choices, tastes.shape[1])
+    coef = np.empty(tastes.shape[1])
     for i in range(start, stop):
-        J, h = sites.J[i], sites.h[i]
         _coefficients(tastes[i], choices.signs, coef)
-        _value_and_slope(choices, i, coef, (p, sums[0]), h, none)
-        _in_betas(coef, choices.signs, h)
-        _curvature(choices, i, coef, (p, sums), J)
-        for k in range(d):
-            for j in range(d):
-                h[k] += J[k, j] * tastes[i, j]
+        _value_and_slope(choices, i, coef, (p, sums[0]), slopes[i])
+        _in_betas(coef, choices.signs, slopes[i])
+        _curvature(choices, i, coef, (p, sums), J[i])
 
 
 @jit
-def climb_rows(worker, start, stop, choices, law, steps, tastes, sites):
-    """Newton steps to people's posterior modes from `tastes`, which they replace, and sites there.
+def climb_rows(worker, start, stop, choices, law, steps, tastes):
+    """Newton steps to people's posterior modes from `tastes`, which they replace.
 
     A step is halved while it does not climb. `law` is (mean, precision) of the population.
     """
     mean, precision = law
     d = tastes.shape[1]
     p, sums = _buffers(choices, d)
-    work, none, coef = (p, sums[0]), np.empty(0), np.empty(d)
+    work, coef = (p, sums[0]), np.empty(d)
     slope, step, there, root = np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
     for i in range(start, stop):
         beta = tastes[i]
         for _ in range(steps):
             _coefficients(beta, choices.signs, coef)
-            here = _value_and_slope(choices, i, coef, work, slope, none)
+            here = _value_and_slope(choices, i, coef, work, slope)
             _in_betas(coef, choices.signs, slope)
             _curvature(choices, i, coef, (p, sums), root)
             for k in range(d):
@@ -240,7 +256,7 @@ def climb_rows(worker, start, stop, choices, law, steps, tastes, sites):
                 for k in range(d):
                     there[k] = beta[k] + step[k]
                 _coefficients(there, choices.signs, coef)
-                value = _value_and_slope(choices, i, coef, work, slope, none)
+                value = _value_and_slope(choices, i, coef, work, slope)
                 for k in range(d):
                     pull = 0.0
                     for j in range(d):
@@ -250,75 +266,321 @@ def climb_rows(worker, start, stop, choices, law, steps, tastes, sites):
                     beta[:] = there
                     break
                 step *= 0.5
-    sites_rows(worker, start, stop, choices, tastes, sites)
 
 
 @jit(inline=True)
-def _correction(choices, i, beta, J, h, work, slope):
-    """Log likelihood less the site's at `beta`, and its slope."""
-    buffers, coef, none = work
-    _coefficients(beta, choices.signs, coef)
-    value = _value_and_slope(choices, i, coef, buffers, slope, none)
-    _in_betas(coef, choices.signs, slope)
-    for k in range(beta.size):
-        product = 0.0
-        for j in range(beta.size):
-            product += J[k, j] * beta[j]
-        slope[k] -= h[k] - product
-        value -= beta[k] * (h[k] - 0.5 * product)
-    return value
+def _fill(out, value):
+    for p in range(out.size):
+        out[p] = value
+
+
+@jit(inline=True)
+def _add(out, c, x):
+    for p in range(out.size):
+        out[p] += c * x[p]
+
+
+@jit(inline=True)
+def _add_product(out, c, x, y):
+    for p in range(out.size):
+        out[p] += c * (x[p] * y[p])
 
 
 @jit
-def swing_rows(worker, start, stop, choices, law, sites, noise, kicks, tastes):
-    """One Hamiltonian path of each person's tastes around N(mean, precision^-1) times its site.
+def _room(d):
+    """Of `_given_site`: J root, L^-1, m, the site's slope at the population's mean, and more."""
+    matrices, vectors = np.empty((2, d, d, LANES)), np.empty((3, d, LANES))
+    return matrices[0], matrices[1], vectors[0], vectors[1], vectors[2]
 
-    See `pgmult.latent.moves`: `law` is (mean, precision) of the population, `noise` normal numbers
-    ``(num_people, num_attributes)``, lengths of steps and exponential numbers ``(num_people,)``.
-    `tastes` are replaced where the path is accepted.
+
+@jit
+def _given_site(sites, first, last, law, room):
+    """The Gaussian N(m, (L L')^-1) of standardised tastes given sites, of some people.
+
+    Written into what is of `_room`, and cut to size.
     """
-    mean, precision = law
-    normal, length, exponential = noise
-    d = mean.size
+    size, root, d = last - first, law.root, law.mean.size
+    JR, inverse, m, pull, work = room
+    JR, inverse = JR[:, :, :size], inverse[:, :, :size]
+    m, pull, work = m[:, :size], pull[:, :size], work[:, :size]
+    for k in range(d):
+        pull[k] = sites.h[k, first:last]
+        for j in range(d):
+            _add(pull[k], -law.mean[j], sites.J[k, j, first:last])
+        for j in range(law.b.size):
+            _add(pull[k], -law.b[j], sites.cross[k, j, first:last])
+        for j in range(d):
+            _fill(JR[k, j], 0.0)
+            for n in range(j, d):
+                _add(JR[k, j], root[n, j], sites.J[k, n, first:last])
+    for k in range(d):
+        for j in range(k + 1):
+            _fill(inverse[k, j], 1.0 if j == k else 0.0)
+            for n in range(k, d):
+                _add(inverse[k, j], root[n, k], JR[n, j])
+    _invert_root(inverse)
+    for k in range(d):
+        _fill(work[k], 0.0)
+        _fill(m[k], 0.0)
+        for n in range(k, d):
+            _add(work[k], root[n, k], pull[n])
+    _solve(inverse, work, m)
+    return JR, inverse, m, pull
+
+
+@jit
+def _invert_root(A):
+    """Replace lower triangles, of matrices side by side, by those of L^-1 where A = L L'."""
+    d, size = A.shape[1:]
+    for k in range(d):
+        for j in range(k + 1):
+            own, other = A[k, j], A[j, j]
+            for n in range(j):
+                _add_product(own, -1.0, A[k, n], A[j, n])
+            for p in range(size):
+                own[p] = math.sqrt(own[p]) if j == k else own[p] / other[p]
+    for k in range(d):
+        last = A[k, k]
+        for p in range(size):
+            last[p] = 1.0 / last[p]
+        for j in range(k):
+            own, other = A[k, j], A[j, j]
+            for p in range(size):
+                own[p] *= other[p]
+            for n in range(j + 1, k):
+                _add_product(own, 1.0, A[k, n], A[n, j])
+            for p in range(size):
+                own[p] *= -last[p]
+
+
+@jit
+def _solve(inverse, x, out):
+    """Add (L L')^-1 x to `out`, and leave L^-1 x in `x`."""
+    for k in range(x.shape[0] - 1, -1, -1):
+        own, last = x[k], inverse[k, k]
+        for p in range(own.size):
+            own[p] *= last[p]
+        for j in range(k):
+            _add_product(own, 1.0, inverse[k, j], x[j])
+    for k in range(x.shape[0]):
+        for j in range(k + 1):
+            _add_product(out[j], 1.0, inverse[k, j], x[k])
+
+
+@jit
+def _place(law, inverse, m, white, x, beta):
+    """Standardised tastes, and tastes, that are so many standard deviations from their mean."""
+    for k in range(m.shape[0]):
+        x[k] = m[k]
+        for j in range(k, m.shape[0]):
+            _add_product(x[k], 1.0, inverse[j, k], white[j])
+    for k in range(m.shape[0]):
+        _fill(beta[k], law.mean[k])
+        for j in range(k + 1):
+            _add(beta[k], law.root[k, j], x[j])
+
+
+@jit
+def place_rows(worker, start, stop, sites, law, white, tastes):
+    """Tastes that are so many standard deviations, ``white``, from the mean given their sites."""
+    d = law.mean.size
+    room, x = _room(d), np.empty((d, LANES))
+    for first in range(start, stop, LANES):
+        last = min(stop, first + LANES)
+        _, inverse, m, _ = _given_site(sites, first, last, law, room)
+        own = x[:, : last - first]
+        _place(law, inverse, m, white[:, first:last], own, tastes[:, first:last])
+
+
+@jit
+def _likelihoods(choices, first, beta, b, work, value, slopes):
+    """Log likelihoods of people from the first on, and slopes in tastes and in b."""
+    buffers, at, coef, slope = work
+    d = beta.shape[0]
+    at[d:] = b
+    for p in range(value.size):
+        for k in range(d):
+            at[k] = beta[k, p]
+        _coefficients(at, choices.signs, coef)
+        value[p] = _value_and_slope(choices, first + p, coef, buffers, slope)
+        _in_betas(coef, choices.signs, slope)
+        for k in range(coef.size):
+            slopes[k, p] = slope[k]
+
+
+@jit
+def _work(choices, size):
     p, sums = _buffers(choices, 1)
-    work = (p, sums[0]), np.empty(d), np.empty(0)
-    root, centre, z, v = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
-    slope, kicked, beta = np.empty(d), np.empty(d), np.empty(d)
-    for i in range(start, stop):
-        J, h = sites.J[i], sites.h[i]
-        for k in range(d):
-            centre[k] = h[k]
-            for j in range(d):
-                root[k, j] = precision[k, j] + J[k, j]
-                centre[k] += precision[k, j] * mean[j]
-            v[k] = normal[i, k]
-        if cholesky(root) != 0:
-            continue
-        solve_with_root(root, centre)
-        solve_lower_transpose(root, v)
-        for k in range(d):
-            z[k] = tastes[i, k] - centre[k]
-        cos, sin = math.cos(length[i]), math.sin(length[i])
-        gain = -_correction(choices, i, tastes[i], J, h, work, slope)
+    return (p, sums[0]), np.empty(size), np.empty(size), np.empty(size)
+
+
+@jit
+def _correction(choices, first, law, given, x, beta, work, value, slope):
+    """Log likelihoods less those of sites, up to a constant, and their slopes in tastes."""
+    JR, _, _, pull = given
+    change = np.empty(value.size)
+    _likelihoods(choices, first, beta, law.b[:0], work, value, slope)
+    for k in range(x.shape[0]):
+        change[:] = pull[k]
+        for j in range(x.shape[0]):
+            _add_product(change, -0.5, JR[k, j], x[j])
+        for p in range(change.size):
+            value[p] -= (beta[k, p] - law.mean[k]) * change[p]
+            slope[k, p] -= 2.0 * change[p] - pull[k, p]
+
+
+@jit
+def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, white):
+    """One Hamiltonian path of each person's tastes around their Gaussian law given the site.
+
+    See `pgmult.latent.moves`. `choices` have the other coefficients in their base; `noise` are
+    normal numbers ``(num_attributes, num_people)``, lengths of steps and exponential numbers
+    ``(num_people,)``. `tastes`, of the same shape as the former, are replaced where the path is
+    accepted. How many standard deviations they are from their mean is left in `white`.
+    """
+    normal, length, exponential = noise
+    d = law.mean.size
+    room, work, lanes = _room(d), _work(choices, d), np.empty((7, d, LANES))
+    numbers = np.empty((2, LANES))
+    for first in range(start, stop, LANES):
+        last = min(stop, first + LANES)
+        given = _given_site(sites, first, last, law, room)
+        _, inverse, m, _ = given
+        x, z, v, beta, slope, away, turned = lanes[:, :, : last - first]
+        gain, value = numbers[:, : last - first]
+        s = length[first:last]
+        for k in range(d):  # standardised, then less their mean
+            beta[k], v[k] = tastes[k, first:last], normal[k, first:last]
+            x[k] = beta[k] - law.mean[k]
+            for j in range(k):
+                _add(x[k], -law.root[k, j], x[j])
+            x[k] /= law.root[k, k]
+            away[k] = x[k] - m[k]
+        for k in range(d - 1, -1, -1):
+            z[k] = away[k] / inverse[k, k]
+            for j in range(k):
+                _add_product(away[j], -1.0, inverse[k, j], z[k])
+            white[k, first:last] = z[k]
+        _correction(choices, first, law, given, x, beta, work, value, slope)
+        _fill(gain, 0.0)
+        _add(gain, -1.0, value)
+        _add_energy(gain, 0.5, z, v)
         for step in range(kicks + 1):
-            s = length[i] * (0.5 if step == 0 or step == kicks else 1.0)
-            kicked[:] = slope
-            solve_lower(root, kicked)
-            energy = 0.0
+            share = 0.5 if step == 0 or step == kicks else 1.0
             for k in range(d):
-                energy += v[k] * slope[k]
-            gain -= s * energy
+                _fill(turned[k], 0.0)
+                for n in range(k, d):
+                    _add(turned[k], share * law.root[n, k], slope[n])
             for k in range(d):
-                gain -= 0.5 * s * s * kicked[k] * kicked[k]
-            solve_lower_transpose(root, kicked)
-            for k in range(d):
-                v[k] += s * kicked[k]
+                for j in range(k + 1):
+                    for p in range(s.size):
+                        v[k, p] += s[p] * inverse[k, j, p] * turned[j, p]
             if step == kicks:
                 break
-            for k in range(d):
-                z[k], v[k] = z[k] * cos + v[k] * sin, v[k] * cos - z[k] * sin
-                beta[k] = centre[k] + z[k]
-            value = _correction(choices, i, beta, J, h, work, slope)
-        gain += value
-        if gain > -exponential[i]:
-            tastes[i] = beta
+            for p in range(s.size):
+                cos, sin = math.cos(s[p]), math.sin(s[p])
+                for k in range(d):
+                    z[k, p], v[k, p] = z[k, p] * cos + v[k, p] * sin, v[k, p] * cos - z[k, p] * sin
+            _place(law, inverse, m, z, x, beta)
+            _correction(choices, first, law, given, x, beta, work, value, slope)
+        _add(gain, 1.0, value)
+        _add_energy(gain, -0.5, z, v)
+        for p in range(s.size):
+            if gain[p] > -exponential[first + p]:
+                tastes[:, first + p], white[:, first + p] = beta[:, p], z[:, p]
+
+
+@jit
+def _add_energy(out, c, z, v):
+    for k in range(z.shape[0]):
+        _add_product(out, c, z[k], z[k])
+        _add_product(out, c, v[k], v[k])
+
+
+@jit
+def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, of_root):
+    """Log densities of people with their white noise held fixed, and slopes in the population.
+
+    With A = L L' = 1 + root' J root, the precision of standardised tastes x given the site, and
+    m = A^-1 root' (h - cross b - J mean), tastes are mean + root x where x = m + L'^-1 z, and z has
+    the density of x, the likelihood's times exp(-x'x / 2), over that of L.
+
+    Parameters
+    ----------
+    white : array, ``(num_attributes, num_people)``
+        z.
+    values : array, ``(num_people,)``
+    slopes : array, ``(num_attributes + num_fixed, num_people)``
+        In mean and b.
+    of_root : array, ``(num_attributes, num_attributes, num_people)``
+        In the lower triangle of the root.
+    """
+    d, f = law.mean.size, law.b.size
+    room, work, lanes = _room(d), _work(choices, d + f), np.empty((5, d, LANES))
+    matrices = np.empty((2, d, d, LANES))
+    for first in range(start, stop, LANES):
+        last = min(stop, first + LANES)
+        JR, inverse, m, pull = _given_site(sites, first, last, law, room)
+        x, beta, q, y, turned = lanes[:, :, : last - first]
+        P, S = matrices[:, :, :, : last - first]
+        z, value, slope = white[:, first:last], values[first:last], slopes[:, first:last]
+        _place(law, inverse, m, z, x, beta)
+        _likelihoods(choices, first, beta, law.b, work, value, slope)
+        for k in range(d):  # q becomes L^-1, and y A^-1 times the slope in x
+            _fill(q[k], 0.0)
+            _fill(y[k], 0.0)
+            _add(q[k], -1.0, x[k])
+            for n in range(k, d):
+                _add(q[k], law.root[n, k], slope[n])
+            _add_product(value, -0.5, x[k], x[k])
+            own = inverse[k, k]
+            for p in range(value.size):
+                value[p] += math.log(own[p])
+        _solve(inverse, q, y)
+        _slope_of_factor(inverse, z, q, P, S)
+        for k in range(d):
+            for j in range(k + 1):
+                _add_product(S[k, j], -1.0, y[k], m[j])
+                _add_product(S[k, j], -1.0, m[k], y[j])
+        for k in range(d):
+            for j in range(k + 1):
+                own = of_root[k, j, first:last]
+                _fill(own, 0.0)
+                _add_product(own, 1.0, slope[k], x[j])
+                _add_product(own, 1.0, pull[k], y[j])
+                for n in range(d):
+                    _add_product(own, 1.0, JR[k, n], S[max(n, j), min(n, j)])
+        for k in range(d):  # how the site's slope changes with mean and b
+            _fill(turned[k], 0.0)
+            for j in range(k + 1):
+                _add(turned[k], law.root[k, j], y[j])
+            for j in range(f):
+                _add_product(slope[d + j], -1.0, sites.cross[k, j, first:last], turned[k])
+        for k in range(d):
+            for j in range(d):
+                _add_product(slope[k], -1.0, JR[k, j], y[j])
+
+
+@jit
+def _slope_of_factor(inverse, z, q, P, S):
+    """Write the slope in L L' by that in L to the lower triangle of S (Murray 2016).
+
+    It is L'^-1 P L^-1 plus its transpose, where P is the lower triangle of -z q' less 1, with half
+    of its diagonal ("Differentiation of the Cholesky decomposition", arXiv:1602.07527).
+    """
+    d = z.shape[0]
+    for k in range(d):  # P L^-1
+        for j in range(k + 1):
+            own, other = P[k, j], inverse[k, j]
+            for p in range(own.size):
+                own[p] = -0.5 * (z[k, p] * q[k, p] + 1.0) * other[p]
+            for n in range(j, k):
+                other = inverse[n, j]
+                for p in range(own.size):
+                    own[p] -= z[k, p] * q[n, p] * other[p]
+    for k in range(d):
+        for j in range(k + 1):
+            _fill(S[k, j], 0.0)
+            for n in range(k, d):
+                _add_product(S[k, j], 1.0, inverse[n, k], P[n, j])
+                _add_product(S[k, j], 1.0, inverse[n, j], P[n, k])

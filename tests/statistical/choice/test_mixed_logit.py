@@ -6,6 +6,8 @@ import pytest
 import pgmult
 from pgmult.choice import MixedLogit, choices_of
 from pgmult.choice import mixed_logit as module
+from pgmult.choice.pilot import Frame, sites_of
+from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -36,25 +38,31 @@ def data(case="full"):
     return choices_of(table=TABLE, occasion="case", **CASES[case])
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Pilot chains of two sweeps: every simulated data set has its own."""
-    monkeypatch.setattr(module, "_PILOTS", (2,))
-
-
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("case", CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(case):
     check_geweke(MODEL, data(case), replicates=400, sweeps=3)
 
 
-def accepted(rng, found, at):
-    """Tastes at the end of a path of the approximation, whatever the likelihood says."""
-    sites, precision = found.sites, np.linalg.inv(at.cov)
-    root = np.linalg.inv(precision + sites.J)
-    centre = np.einsum("nij,nj->ni", root, sites.h + precision @ at.mean)
-    noise = rng.standard_normal(at.tastes.shape)
-    return centre + np.einsum("nij,nj->ni", np.linalg.cholesky(root), noise)
+def around_sites(self, rng, state, rows):
+    """Tastes at the end of a path around sites, whatever the likelihood says."""
+    white = rng.standard_normal(state.tastes.shape[::-1])
+    frame = Frame.of(rows)
+    q = frame.pack(frame.inside(state))
+    state, white, _ = self.placed(None, state, white, rows, q)
+    return state, white, self.carried(None, state, white, rows, q)[2]
+
+
+def without_volume(self, rng, state, white, rows, q):
+    """The density of tastes, not of their white noise."""
+    sums = MixedLogit.carried(self, rng, state, white, rows, q)[2]
+    root, J = Frame.of(rows).law(q).root, np.moveaxis(sites_of(rows, state.base).J, -1, 0)
+    volume = 0.5 * np.linalg.slogdet(np.eye(len(root)) + root.T @ J @ root)[1].sum()
+    return state, white, sums._replace(rounded=(sums.rounded[0] + volume, *sums.rounded[1:]))
+
+
+def left_behind(self, rng, state, white, rows, q):
+    """Tastes that a path of the population does not carry along."""
+    return state, white, Sums((), ())
 
 
 def of_other_coordinates(root, sd_scale, diagonal):
@@ -67,14 +75,16 @@ def of_other_coordinates(root, sd_scale, diagonal):
 LOG_PRIOR = module._log_prior_root
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_path_that_is_always_accepted_is_refused():
-    broken = mutant(MODEL, _swing=lambda self, *more: accepted(*more))
-    rejects(check_geweke, broken, data(), replicates=400, sweeps=3)
+@pytest.mark.parametrize(
+    "change",
+    [{"local_step": around_sites}, {"carried": without_volume}, {"placed": left_behind}],
+    ids=["always accepted", "without volume", "left behind"],
+)
+def test_broken_moves_are_refused(change):
+    rejects(check_geweke, mutant(MODEL, **change), data(), replicates=400, sweeps=3)
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_joint_path_without_the_jacobian_is_refused(monkeypatch):
+def test_a_path_without_the_jacobian_of_the_root_is_refused(monkeypatch):
     monkeypatch.setattr(module, "_log_prior_root", of_other_coordinates)
     rejects(check_geweke, MODEL, data(), replicates=400, sweeps=3)
 

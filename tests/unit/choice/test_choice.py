@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
 
 import pgmult
 from pgmult import cli
 from pgmult.choice import MixedLogit, choices_of, lengthen
-from pgmult.choice.compiled.people import Choices, Sites, sites_rows, slopes_rows
+from pgmult.choice.compiled.people import Choices, curvatures_rows, slopes_rows
 from pgmult.choice.data import rows_like
-from pgmult.choice.mixed_logit import _found
+from pgmult.choice.pilot import Frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -132,16 +134,15 @@ def test_slopes_and_curvatures_are_derivatives():
     )  # fmt: skip
 
     def value(base, tastes):
-        out = np.empty(2), np.empty((2, 3)), np.empty(len(rows))
+        out = np.empty(2), np.empty((2, 3))
         slopes_rows(0, 0, 2, choices._replace(base=base), tastes, *out)
         return out
 
-    values, slopes, residual = value(base[rows], tastes)
+    values, slopes = value(base[rows], tastes)
     coef = np.where(signs == 0.0, tastes, signs * np.exp(tastes))
     u = base + np.einsum("kr,rk->r", x, coef[person[of_row]])
     log_p = u - np.log(np.add.reduceat(np.exp(u), first))[of_row]
     np.testing.assert_allclose(values, np.bincount(person[of_row], taken * log_p))
-    np.testing.assert_allclose(residual, (taken - totals[of_row] * np.exp(log_p))[rows])
     step = 1e-6
     for k in range(3):
         ahead, behind = tastes.copy(), tastes.copy()
@@ -149,32 +150,89 @@ def test_slopes_and_curvatures_are_derivatives():
         behind[:, k] -= step
         found = (value(base[rows], ahead)[0] - value(base[rows], behind)[0]) / (2 * step)
         np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
-    sites = Sites(np.empty((2, 3, 3)), np.empty((2, 3)))
+    same, J = np.empty((2, 3)), np.empty((2, 3, 3))
     choices = choices._replace(signs=np.zeros(3))
-    sites_rows(0, 0, 2, choices, tastes, sites)
+    curvatures_rows(0, 0, 2, choices, tastes, same, J)
     here = value(base[rows], tastes)[1]
     for k in range(3):
         ahead = tastes.copy()
         ahead[:, k] += step
         there = value(base[rows], ahead)[1]
-        np.testing.assert_allclose((here - there) / step, sites.J[:, :, k], atol=1e-4)
-    np.testing.assert_allclose(sites.h, here + np.einsum("nij,nj->ni", sites.J, tastes))
+        np.testing.assert_allclose((here - there) / step, J[:, :, k], atol=1e-4)
+    np.testing.assert_array_equal(same, here)
 
 
-@pytest.mark.parametrize("formula", [FORMULA, FORMULA.replace("|", "||"), "taken ~ price + mode"])
-def test_the_slope_of_joint_paths_is_a_derivative(formula):
-    rows = data(formula, occasion=["who", "trip"])
+@pytest.mark.parametrize(
+    ("formula", "more"),
+    [
+        (FORMULA, {}), (FORMULA, {"signs": {"price": -1}}), (FORMULA.replace("|", "||"), {}),
+        ("taken ~ price + mode", {"occasion": ["who", "trip"]}),
+    ],
+)  # fmt: skip
+def test_the_slope_of_paths_of_the_population_is_a_derivative(formula, more):
+    rows = data(formula, **more)
     model = MixedLogit(mean_scale=1.0, sd_scale=0.5)
-    found, rng = _found(rows, model), np.random.default_rng(0)
-    q = found.pack(found.at.mean, found.at.coefficients, np.linalg.cholesky(found.at.cov)) + 0.1
-    fixed = rng.normal(size=(rows.num_people, len(rows.random)))
-    slope = model.log_density_together(found, q, fixed)[1] @ np.linalg.inv(found.turn)
-    ends = [
-        [model.log_density_together(found, q + h * e, fixed)[0] for h in (1e-5, -1e-5)]
-        for e in np.eye(len(q))
-    ]
-    np.testing.assert_allclose(slope, -np.diff(ends)[:, 0] / 2e-5, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found.pack(*found.unpack(q)), q)
+    frame, rng = Frame.of(rows), np.random.default_rng(0)
+    state = model.prior(rng, rows)
+    q = frame.pack(frame.inside(state))
+    q += 0.1 * rng.normal(size=len(q))
+    white = rng.normal(size=state.tastes.T.shape)
+
+    def density(q):
+        return model.log_density(frame, q, model.carried(None, state, white, rows, q)[2])
+
+    ends = [[density(q + h * e)[0] for h in (1e-5, -1e-5)] for e in np.eye(len(q))]
+    expected = -np.diff(ends)[:, 0] / 2e-5
+    np.testing.assert_allclose(density(q)[1], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(frame.pack(frame.law(q)), q)
+
+
+def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
+    """Log joint of population and tastes plus the log volume of tastes in white noise."""
+    rows, model = data(), MixedLogit(mean_scale=1.0, sd_scale=0.5)
+    frame, rng = Frame.of(rows), np.random.default_rng(0)
+    state, own = model.prior(rng, rows), slice(0, 1)
+    white = rng.normal(size=(2, PEOPLE))
+    for _ in range(3):
+        law = frame.law(0.5 * rng.normal(size=len(state.base)))
+        q = frame.pack(law)
+
+        def tastes(white, q=q):
+            placed = model.placed(None, state, white, rows, q)[0]
+            return frame.tastes_inside(placed)[:, own], placed
+
+        ends = [[tastes(white + h * e[:, None])[0] for h in (1e-5, -1e-5)] for e in np.eye(2)]
+        volume = np.linalg.slogdet(np.diff(ends, axis=1)[:, 0, :, 0] / 2e-5)[1]
+        here, placed = tastes(white)
+        shared = frame.shared_outside(law)
+        likelihood = model.log_likelihood(
+            replace(placed, tastes=placed.tastes[own], **shared), rows.rows(own)
+        )
+        prior = multivariate_normal(law.mean, law.root @ law.root.T).logpdf(here[:, 0])
+        expected = likelihood + prior + volume
+        found = model.carried(
+            None, replace(state, tastes=state.tastes[own]), white[:, own], rows.rows(own), q
+        )[2].rounded[0]
+        np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
+
+
+def test_shards_of_people_do_not_matter():
+    check_shards_do_not_matter(MixedLogit(block_rows=2), data())
+    check_threads_do_not_matter(MixedLogit(), data())
+
+
+def test_people_are_parts_of_the_data():
+    rows = data()
+    some = rows.rows(slice(3, 7))
+    assert some is rows.rows(slice(3, 7))
+    assert np.shares_memory(some.x, rows.x)
+    assert some.person_names.tolist() == rows.person_names[3:7].tolist()
+    apart = rows.rows(slice(0, None, 5))
+    assert apart.person_names.tolist() == rows.person_names[::5].tolist()
+    own = np.concatenate([np.flatnonzero(rows.person_of_row == i) for i in (0, 5, 10)])
+    np.testing.assert_array_equal(apart.x, rows.x[own])
+    np.testing.assert_array_equal(apart.source, rows.source[own])
+    np.testing.assert_array_equal(np.diff(apart.occasions), SIZE)
 
 
 def test_without_people_it_is_the_conditional_logit():
@@ -199,13 +257,13 @@ def test_without_people_it_is_the_conditional_logit():
 
 
 def test_units_and_labels_do_not_matter():
-    scaled = changed(price=1e6 * TABLE["price"], who=np.repeat(np.arange(PEOPLE), EACH * SIZE))
+    scaled = changed(price=2.0**20 * TABLE["price"], who=np.repeat(np.arange(PEOPLE), EACH * SIZE))
     few = {"draws": 5, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
     one, other = (
         pgmult.sample(MixedLogit(), data(FORMULA.replace("p3", "3"), t), **few)
         for t in (TABLE | {"who": scaled["who"]}, scaled)
     )
-    np.testing.assert_allclose(one["mean"][..., 0], 1e6 * other["mean"][..., 0], rtol=1e-6)
+    np.testing.assert_allclose(one["mean"][..., 0], 2.0**20 * other["mean"][..., 0], rtol=1e-6)
     np.testing.assert_allclose(one["tastes"][..., 1], other["tastes"][..., 1], rtol=1e-6)
 
 
