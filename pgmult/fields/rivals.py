@@ -32,8 +32,8 @@ _ADVICE = {
     "pooled shares": "take the shares of all counts together: nothing moves that these data show",
     "shares of its place": "take each place's own shares: they hardly move along the other inputs",
     "last shares": "carry each place's last shares forward",
-    "its row alone": "take each row's own shares, where it has as many counts as here; what the"
-    " model says of rows with few counts or none is scored with --hold-out 0.1 (held_out=)",
+    "its row alone": "take each row's own shares, for each has many counts (--hold-out 0.1, or"
+    " held_out=, scores what the model says of other rows)",
 }
 
 
