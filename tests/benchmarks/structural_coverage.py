@@ -136,7 +136,7 @@ def main(options):
 def report(inside, widths, count, lost, options):
     print(
         f"{count} replicates of {options.authors} x {options.documents} documents of"
-        f" {options.length} tokens, {options.effects} effects; {lost} without the three topics"
+        f" {options.length} tokens, {options.effects} effects; {lost} without all topics"
     )
     for name, hits in inside.items():
         by_topic = np.mean(hits, axis=0)[-1]
