@@ -57,13 +57,15 @@ _TURNS = 4
 class Rows(NamedTuple):
     """Documents in order of their depth, how many sticks anything reaches; all K of a softmax.
 
-    `sticks` has the topic of each stick, and that which takes the rest.
+    `sticks` has the topic of each stick, and that which takes the rest; `streams` the stream of
+    random numbers of each document.
     """
 
     by_depth: np.ndarray
     depths: np.ndarray
     counts: np.ndarray
     sticks: np.ndarray
+    streams: np.ndarray
     softmax: bool
 
 
@@ -129,7 +131,7 @@ def _read(rows, r, lane, depth, mean, key, psi, lanes):
             lanes.x[at] = math.log((count + 0.5) / (left + 0.5)) - mean[m, k]
             lanes.slope[at] = (count + 0.5) * (left + 0.5) / (rest + 1.0) if rest > 0 else 0.0
             rest = left
-    state = open_stream(key, r)
+    state = open_stream(key, rows.streams[r])
     for k in range(depth):
         lanes.v[k * WIDTH + lane], state = normal(state)
     for k in range(depth, n):

@@ -1,11 +1,11 @@
 """Topic proportions of new documents, given the posterior draws of topics.
 
-For each of some posterior draws of (topics, mu, Sigma) the sticks of the new documents are sampled
-by a few sweeps of the same Gibbs sampler, the globals held fixed, starting from the sticks at the
-previous draw. The new documents do not change the topics. The spread of the results includes the
-uncertainty of the topics and that of the document's own proportions.
+For each of some posterior draws of (topics, mu, Sigma) psi of the new documents is sampled by a
+few sweeps of the same sampler, the globals held fixed, starting from psi at the previous draw. The
+new documents do not change the topics. The spread of the results includes the uncertainty of the
+topics and that of the document's own proportions.
 
-With covariates, a document's sticks are expected where its own covariates, the curves and the
+With covariates, a document's psi is expected where its own covariates, the curves and the
 effects of its groups put them, and its words are read as its content group writes them. A level
 that the draws do not know (a new author) has the prior's effect: the mean of none, and rho times
 Sigma, or Omega, more covariance. Documents that share such a level are folded in one by one.
@@ -38,13 +38,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design
-from pgmult.links import StickBreaking
+from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import corpus_from
@@ -54,10 +55,11 @@ from pgmult.topics.draws import (
     prior_at,
     regression_variables,
     spread,
-    stick_order_of,
     with_model,
 )
+from pgmult.topics.models.gaussian import NormalTopics
 from pgmult.topics.models.structural import StructuralTopics
+from pgmult.topics.updates.swing import swing_alone
 
 
 class FoldedIn(NamedTuple):
@@ -87,10 +89,10 @@ def fold_in(
     Parameters
     ----------
     posterior : Posterior
-        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``; or of
-        `pgmult.topics.StructuralTopics`, with ``topics``, ``coefficients``, ``Sigma`` and, where
-        there are any, ``effects``, ``effect_variances``, ``effect_covariances`` and
-        ``group_topics``.
+        Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.LogisticNormalTopics`, with
+        ``topics``, ``mu`` and ``Sigma``; or of `pgmult.topics.StructuralTopics`, with ``topics``,
+        ``coefficients``, ``Sigma`` and, where there are any, ``effects``, ``effect_variances``,
+        ``effect_covariances`` and ``group_topics``.
     corpus : Corpus, or sparse matrix or array of counts
         With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
         ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.
@@ -117,7 +119,7 @@ def fold_in(
         If the number of words is not the posterior's, or the posterior is of another model or
         does not know its model, or the covariates are not coded as those of the posterior.
     """
-    order, prior = _prior_of(posterior, corpus, chain)
+    link, prior = _prior_of(posterior, corpus, chain)
     (topics,) = of_chain(posterior, chain, "topics")
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
@@ -135,40 +137,62 @@ def fold_in(
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
         (varied,) = of_chain(posterior, chain, "group_topics")
-    psi = np.empty((count, num_topics - 1))
-    psi[:] = prior_at(prior, int(used[0]), design)[0]
+    psi = np.broadcast_to(
+        prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
+    )
     for draw in used:
-        centre, which, covariances = prior_at(prior, int(draw), design)
-        theta = np.empty((count, num_topics))
-        precisions = np.asarray(np.linalg.inv(covariances), dtype=np.float64)
         here = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
         if varied is not None:
             here = np.ascontiguousarray(here.swapaxes(0, 1)).reshape(num_topics, -1)
-        statuses = over_rows(
-            kernels.fold_in, count, new_key(rng), ids, tokens.entries,
-            kernels.Given(np.ascontiguousarray(here.T), precisions, which, centre, order),
-            sweeps + (warm_up if draw == used[0] else 0), psi, theta,
-        )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise ValueError(
-                f"document {min(failed)} has no Gaussian posterior under draw {draw}:"
-                " is its Sigma positive definite?"
-            )
+        psi_prior, by_word = prior_at(prior, int(draw), design), np.ascontiguousarray(here.T)
+        theta = link.probs(psi)
+        for _ in range(sweeps + (warm_up if draw == used[0] else 0)):
+            topic_counts = np.empty((count, num_topics), dtype=np.int64)
+            over_rows(
+                kernels.allocate_documents, count, new_key(rng), ids, tokens.entries, by_word,
+                theta, topic_counts,
+            )  # fmt: skip
+            try:
+                psi = _moved(new_key(rng), ids, link, psi, topic_counts, psi_prior)
+            except ValueError as error:
+                raise ValueError(f"{error} under draw {draw}") from None
+            theta = link.probs(psi)
         yield FoldedIn(int(draw), theta, here)
 
 
-def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, dict[str, Any]]:
-    """The order of sticks, and a chain's draws of what the documents' prior depends on."""
+def _moved(
+    key: NDArray[np.uint64],
+    ids: NDArray[np.uint64],
+    link: StickBreaking | LogisticNormal,
+    psi: FloatArray,
+    topic_counts: IntArray,
+    prior: tuple[FloatArray, IntArray, FloatArray],
+) -> FloatArray:
+    """Psi of documents given their counts of topics, whose covariances may differ."""
+    centre, which, covariances = prior
+    if len(covariances) == 1:
+        return swing_alone(key, ids, link, psi, topic_counts, centre, covariances[0])
+    moved = np.empty_like(psi)
+    for number, cov in enumerate(covariances):
+        rows = np.flatnonzero(which == number)
+        moved[rows] = swing_alone(
+            key, ids[rows], link, psi[rows], topic_counts[rows], centre[rows], cov
+        )
+    return moved
+
+
+def _prior_of(
+    posterior: Posterior, corpus: Any, chain: int
+) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
+    """The link, and a chain's draws of what the documents' prior depends on."""
     known = with_model(posterior)
-    if not isinstance(known.model, StructuralTopics):
+    if isinstance(known.model, NormalTopics):
         names = ["mu", "Sigma"]
-        order = stick_order_of(posterior)
-        return order, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
-    if not isinstance(known.link, StickBreaking):
+        return known.link, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    if not isinstance(known.model, StructuralTopics):
         raise ValueError(
-            "posterior must be of a stick-breaking link, got the softmax"
-            " (fit StructuralTopics(effects='sticks'))"
+            "posterior must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
+            f" one of {type(known.model).__name__}"
         )
     as_kind(
         corpus, "corpus", StructuredCorpus,
@@ -188,11 +212,9 @@ def _prior_of(posterior: Posterior, corpus: Any, chain: int) -> tuple[IntArray, 
                 f"corpus must have the posterior's {axis}s, {', '.join(there) or 'none'}; got"
                 f" {', '.join(given) or 'none'}"
             )
-    order = known.link.order
-    order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
     _check_coding(posterior, design)
     names = regression_variables(posterior, corpus)
-    return order, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    return known.link, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:

@@ -5,6 +5,7 @@ their law: see `pgmult.topics.compiled.swing`.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
@@ -48,27 +49,54 @@ def swing_psi(
     -----
     A document costs O(m**3), m the number of its sticks that anything reaches, or K.
     """
-    root, moved = lower_cholesky(cov), psi.copy()
-    groups = -(-len(psi) // WIDTH)
+    moved = psi.copy()
+    _move(new_key(rng), _rows(link, counts), moved, mean, cov)
+    return moved
+
+
+def swing_alone(
+    key: NDArray[np.uint64],
+    streams: NDArray[np.uint64],
+    link: StickBreaking | LogisticNormal,
+    psi: FloatArray,
+    counts: IntArray,
+    mean: FloatArray,
+    cov: FloatArray,
+) -> FloatArray:
+    """As `swing_psi`, each document by its stream: what it draws depends on no other document."""
+    size, moved = psi.shape[1], psi.copy()
+    rows = _rows(link, counts)._replace(
+        by_depth=np.arange(len(psi)), depths=np.full(len(psi), size), streams=streams
+    )
+    _move(key, rows, moved, mean, cov)
+    return moved
+
+
+def _move(
+    key: NDArray[np.uint64], rows: swing.Rows, psi: FloatArray, mean: FloatArray, cov: FloatArray
+) -> None:
+    """Move psi in place."""
+    root, groups = lower_cholesky(cov), -(-len(psi) // WIDTH)
     statuses = over_rows(
-        swing.swing_documents, groups, num_workers(groups, 1), _rows(link, counts), root,
-        np.atleast_2d(mean), new_key(rng), moved, grain=1,
+        swing.swing_documents, groups, num_workers(groups, 1), rows, root, np.atleast_2d(mean),
+        key, psi, grain=1,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]
     if failed:
         raise ValueError(f"psi of document {min(failed)} is not finite any more")
-    return moved
 
 
 def _rows(link: StickBreaking | LogisticNormal, counts: IntArray) -> swing.Rows:
     """The documents in the order in which the kernel takes them."""
     num_documents, num_topics = counts.shape
+    documents = np.arange(num_documents)
+    streams = documents.astype(np.uint64)
     if isinstance(link, LogisticNormal):
         depths = np.full(num_documents, num_topics)
-        topics = np.arange(num_topics)
-        return swing.Rows(np.arange(num_documents), depths, counts, topics, True)
+        return swing.Rows(documents, depths, counts, np.arange(num_topics), streams, True)
     order = link.order_of(num_topics)
     used = counts[:, order[::-1]] > 0
     depths = np.minimum(num_topics - np.argmax(used, axis=1), num_topics - 1)
     depths[~used.any(axis=1)] = 0
-    return swing.Rows(np.argsort(depths, kind="stable"), depths, counts, order, False)
+    by_depth = np.argsort(depths, kind="stable")
+    return swing.Rows(by_depth, depths, counts, order, streams, False)
