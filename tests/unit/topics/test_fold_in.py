@@ -54,7 +54,7 @@ def test_proportions_follow_their_posterior(model, tmp_path):
     folded = fold_in(load(tmp_path / "run"), as_corpus(COUNTS), max_draws=draws, sweeps=3)
     theta = np.array([draw.theta for draw in folded])
     mean, sd = exact_moments(link)
-    batches = theta.reshape(30, -1, *mean.shape).mean(axis=1)
+    batches = theta.reshape(20, -1, *mean.shape).mean(axis=1)
     error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
     assert (np.abs(theta.mean(axis=0) - mean) < 5.0 * error).all()
     assert (error < 0.1 * sd).all()

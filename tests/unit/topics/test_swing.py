@@ -232,7 +232,7 @@ def test_extreme_means_and_values_stay_finite():
             rng,
             StickBreaking(),
             np.array([[0.0], [np.nan]]),
-            counts[:2, :2],
+            counts[:2, :2].copy(),
             np.zeros(1),
             np.eye(1),
         )
