@@ -161,6 +161,7 @@ def test_no_codes_reach_the_terminal(capsys, tmp_path, text, said):
     assert said in told
 
 
+@pytest.mark.slow
 def test_exports_hold_nothing_that_a_spreadsheet_evaluates(job, capsys, tmp_path):
     family, path, *_ = job
     if family == "topics":
