@@ -478,7 +478,8 @@ def _look(options: argparse.Namespace) -> int:
     from pgmult.datasets.files import suffix_of
     from pgmult.datasets.readers import recognise
 
-    path, kind = options.file, recognise(options.file).kind
+    path: Path = options.file
+    kind: str = recognise(path).kind
     if kind == "table":
         tell(options, _of_table(path, options))
         return 0
