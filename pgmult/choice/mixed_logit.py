@@ -27,19 +27,19 @@ The rows of a block are people, and the path asks all blocks (`pgmult.sampling.b
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
->>> price, quality = rng.normal(size=(2, 60, 3))
->>> taken = np.argmax(quality - price + rng.gumbel(size=(60, 3)), axis=1)
+>>> price, quality = rng.normal(size=(2, 300, 3))
+>>> taken = np.argmax(quality - price + rng.gumbel(size=(300, 3)), axis=1)
 >>> table = {
-...     "who": np.repeat(np.arange(10), 18), "case": np.repeat(np.arange(60), 3),
+...     "who": np.repeat(np.arange(30), 30), "case": np.repeat(np.arange(300), 3),
 ...     "price": price.ravel(), "quality": quality.ravel(),
 ...     "taken": (np.arange(3) == taken[:, None]).ravel(),
 ... }
 >>> data = pgmult.read(table).choices("taken ~ price + quality + (price | who)", occasion="case")
 >>> posterior = pgmult.sample(
-...     MixedLogit(), data, draws=200, tune=100, chains=1, random_seed=0, progressbar=False
+...     MixedLogit(), data, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
 ... )
 >>> posterior["mean"].shape, posterior["coefficients"].shape, posterior["tastes"].shape
-((1, 200, 1), (1, 200, 1), (1, 200, 10, 1))
+((1, 500, 1), (1, 500, 1), (1, 500, 30, 1))
 """
 
 import math
