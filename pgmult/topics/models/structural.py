@@ -161,7 +161,8 @@ class StructuralTopics(GaussianTopics):
         covariates.
     effects : {"sticks", "softmax"}
         What covariates act on: sticks, or all K coordinates of a softmax, as in stm. Topics of a
-        softmax have no order.
+        softmax have no order. Intervals of effects under a softmax hold about as often where sticks
+        are true, and more often than those of sticks where a softmax is true.
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
