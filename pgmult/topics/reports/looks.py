@@ -41,7 +41,7 @@ details { margin: .35em 0; } summary { cursor: pointer; } summary small { color:
 details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
 details figcaption { font-weight: normal; font-size: .85em; }
 blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
-.faint, .faint td { opacity: .55; }
+.faint td, .faint summary { color: var(--soft); font-style: italic; }
 .picked .panels [data-t]:not(.on) { opacity: .35; }
 details.on > summary, tr.on th[scope=row] { background: var(--mark); }
 @media (prefers-color-scheme: dark) {
