@@ -6,16 +6,19 @@ from os import PathLike
 import numpy as np
 from scipy.special import ndtr
 
-from pgmult.choice.answers import compare, correlations, data_of_run, predict, tastes
+from pgmult.choice.answers import compare, correlations, data_of_run, predict, tastes, worth
 from pgmult.choice.data import ChoiceRows
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Interval, Report, Section
+from pgmult.core.tabled import Column
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _MOST_ROWS = 60
+_PRICES = ("price", "cost", "fare", "fee", "toll")  # columns in whose units others are told
 
 
 def report(
@@ -51,23 +54,10 @@ def report(
     verdict.append(f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.")
     found = tastes(run)
     verdict.append(_strongest(data, found))
-    rows = [
-        (
-            attribute,
-            *(Interval(found.mean[j, k], found.lower[j, k], found.upper[j, k], ".3g")
-              for k in range(2 if j in data.random else 1)),
-            *([] if j in data.random else ["the same for all"]),
-        )
-        for j, attribute in enumerate(data.names.tolist())
-    ]  # fmt: skip
-    sections = [
-        Section(
-            "Tastes",
-            "Coefficients of the attributes in their own units: the mean over people, and how much"
-            " people differ [90 % interval].",
-            head=("attribute", "mean", "sd over people"), rows=rows,
-        )
-    ]  # fmt: skip
+    sections = [_tastes(data, found)]
+    price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
+    if price is not None:
+        sections += _worth(run, price)
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
@@ -102,20 +92,64 @@ def report(
     return whole
 
 
+def _tastes(data: ChoiceRows, found: Estimand) -> Section:
+    """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
+    mean, lower, upper = (ends[:, 0] for ends in (found.mean, found.lower, found.upper))
+    told: list[list[Interval | str]] = [
+        [
+            Interval(found.mean[j, k], found.lower[j, k], found.upper[j, k], ".3g")
+            if k == 0 or j in data.random else "the same for all"
+            for k in range(2)
+        ]
+        for j in range(len(data.names))
+    ]  # fmt: skip
+    head = ("mean", "sd over people")
+    figure = Forest(
+        labels=data.names.tolist(),
+        mean=(mean * data.scale)[None], lower=(lower * data.scale)[None],
+        upper=(upper * data.scale)[None], line=0.0, name="attribute",
+        cells=[Column("", [str(row[k]) for row in told], head[k]) for k in range(2)],
+        told=[f"mean {row[0]}, sd over people {row[1]}" for row in told],
+        note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
+        " occasion, adds to the log odds of being chosen, on average over people.",
+    )  # fmt: skip
+    return Section(
+        "Tastes",
+        "Coefficients of the attributes in their own units: the mean over people, and how much"
+        " people differ [90 % interval].",
+        head=("attribute", *head), figures=[figure], is_drawn=True,
+        rows=[(name, *row) for name, row in zip(data.names.tolist(), told, strict=True)],
+    )  # fmt: skip
+
+
+def _worth(run: Posterior, price: str) -> list[Section]:
+    """Willingness to pay; nothing where the coefficient of the price may have either sign."""
+    try:
+        found = worth(run, price)
+    except ValueError:
+        return []
+    ends = zip(found.mean, found.lower, found.upper, strict=True)
+    names = found.labels["attribute"]
+    rows = [(name, Interval(*end, ".3g")) for name, end in zip(names, ends, strict=True)]
+    note = f"How much {price} one unit of an attribute makes up for: ratios of mean coefficients"
+    return [Section("Worth", f"{note} [90 % interval].", head=("attribute", price), rows=rows)]
+
+
 def _strongest(data: ChoiceRows, found: Estimand) -> str:
     """Which attribute moves choices most, a standard deviation within occasions each."""
     j = int(np.argmax(np.abs(found.mean[:, 0]) * data.scale))
     mean = found.draws[:, j, 0]
-    way = "against" if mean.mean() < 0.0 else "for"
-    sure = float(np.mean(mean < 0.0 if way == "against" else mean > 0.0))
-    said = f"Nothing speaks {way} an alternative as much as its {data.names[j]} (probability that"
-    said += f" it does on average: {sure:.2f})"
+    less = bool(mean.mean() < 0.0)
+    sure = float(np.mean(mean < 0.0 if less else mean > 0.0))
+    said = f"Choices depend most on {data.names[j]}: more of it makes an alternative"
+    said += f" {'less' if less else 'more'} likely to be chosen, on average over people"
+    said += f" (with probability {sure:.2f})"
     if j in data.random:
         mean_of, sd_of = found.draws[:, j].T
         if data.signs[data.random == j][0] == 0.0:
-            share = ndtr(-mean_of / sd_of) if way == "against" else ndtr(mean_of / sd_of)
+            share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
             low, high = np.quantile(share, [0.05, 0.95])
-            said += f"; it does for a share of {Interval(share.mean(), low, high)} of people"
+            said += f" and for a share of {Interval(share.mean(), low, high)} of them"
     return said + "."
 
 
@@ -125,17 +159,25 @@ def _together(run: Posterior) -> Section:
     names = list(found.labels["attribute"])
     first, second = np.triu_indices(len(names), 1)
     order = np.argsort(-np.abs(found.mean[first, second]), kind="stable")
-    rows = [
-        (
-            f"{names[a]} and {names[b]}",
-            Interval(found.mean[a, b], found.lower[a, b], found.upper[a, b]),
-            f"{float(np.mean(found.draws[:, a, b] > 0.0)):.2f}",
-        )
-        for a, b in zip(first[order].tolist(), second[order].tolist(), strict=True)
+    pairs = list(zip(first[order].tolist(), second[order].tolist(), strict=True))[:_MOST_ROWS]
+    at = tuple(np.array(pairs).T)
+    labels = [f"{names[a]} and {names[b]}" for a, b in pairs]
+    told = [
+        Interval(*each)
+        for each in zip(found.mean[at], found.lower[at], found.upper[at], strict=True)
     ]
+    above = [f"{share:.2f}" for share in np.mean(found.draws[:, *at] > 0.0, axis=0)]
+    head = ("correlation", "P(> 0)")
+    figure = Forest(
+        labels=labels, mean=found.mean[at][None], lower=found.lower[at][None],
+        upper=found.upper[at][None], line=0.0, span=(-1.0, 1.0), name="tastes for",
+        cells=[Column("", list(map(str, told)), head[0]), Column("", above, head[1])],
+        told=[f"{each}, above 0 with probability {p}" for each, p in zip(told, above, strict=True)],
+    )  # fmt: skip
     return Section(
         "Tastes that go together",
         "Correlations over people [90 % interval]; who wants more of the one also wants more of the"
         " other where it is above 0.",
-        head=("tastes for", "correlation", "P(> 0)"), rows=rows[:_MOST_ROWS], shown=8,
+        head=("tastes for", *head), rows=list(zip(labels, told, above, strict=True)),
+        figures=[figure], is_drawn=True, shown=8,
     )  # fmt: skip
