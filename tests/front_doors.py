@@ -701,6 +701,13 @@ ARGUMENTS = {
     "sequences.compare": lambda: dict(
         posterior=sequence_draws(), other=sequence_draws(), held_out=words(), names=("a", "b")
     ),
+    "sequences.search_state_dim": lambda: dict(
+        data=["ABBA", "BAB"],
+        candidates=[1, 2],
+        make_model=sequences.MarkovChain,
+        hold_out=1,
+        draws=4,
+    ),
     "sequences.blend": lambda: dict(
         first=sequences.ngrams.unigram(words(), words()),
         second=sequences.ngrams.bigram(words(), words()),

@@ -85,6 +85,21 @@ def as_probability(value: Any, name: str) -> float:
     return number
 
 
+def made(make_model: Any, number: int, what: str) -> Any:
+    """The model that a function makes of a number, such as that of its topics."""
+    if not callable(make_model):
+        raise TypeError(f"make_model must be a function of {what}, got {brief(make_model)}")
+    try:
+        model = make_model(number)
+    except TypeError as error:
+        raise TypeError(f"make_model must take {what}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"candidates must be what make_model takes: {error}") from error
+    if not hasattr(model, "step"):
+        raise TypeError(f"make_model must make a model, got {brief(model)}")
+    return model
+
+
 def as_seed(value: Any, name: str = "random_seed") -> int:
     """A seed: the integer itself, or a fresh one for None."""
     if value is None:

@@ -13,7 +13,7 @@ TOPICS = Family(
         "predict": Verb(
             "pgmult.topics.fits.transform:predict", ("CorrelatedTopics", *_WITH_COVARIATES)
         ),
-        "refit": Verb("pgmult.topics.fits.refit:refit", keeps=("topics",)),
+        "refit": Verb("pgmult.topics.fits.refitting:refit", keeps=("topics",)),
         "effects": Verb(f"{_SUMMARIES}.effects:effects", _WITH_COVARIATES),
         "content": Verb(f"{_SUMMARIES}.content:content", keeps=("group_topics",)),
         "check": Verb(f"{_SUMMARIES}.checks:check", keeps=_SHARES, hint=_HINT),

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, under_name
+from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, made, under_name
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.typing import FloatArray
@@ -205,9 +205,17 @@ def search_state_dim(
     )
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
         raise ValueError(f"candidates must be two different numbers or more, got {candidates}")
-    if hold_out is None and whole.lengths.min() >= _SHORT:
-        hold_out = int(whole.lengths.min()) // 4
-    models = {str(number): make(number) for number in numbers}
+    shortest = int(whole.lengths.min())
+    if hold_out is None and shortest >= _SHORT:
+        hold_out = shortest // 4
+    if hold_out is not None and as_positive_int(hold_out, "hold_out") >= shortest:
+        raise ValueError(
+            f"hold_out must leave steps in data, whose shortest sequence has {shortest},"
+            f" got {hold_out}"
+        )
+    models = {
+        str(number): made(make, number, "a number of dimensions or states") for number in numbers
+    }
     name, found = best_model(
         whole, models, as_seed(random_seed), hold_out, as_positive_int(draws, "draws")
     )

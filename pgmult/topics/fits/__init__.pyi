@@ -4,7 +4,7 @@ from pgmult.topics.fits.language_model import LanguageModelFit as LanguageModelF
 from pgmult.topics.fits.language_model import fit_language_model as fit_language_model
 from pgmult.topics.fits.logistic_normal import CTMFit as CTMFit
 from pgmult.topics.fits.logistic_normal import fit_ctm as fit_ctm
-from pgmult.topics.fits.refit import refit as refit
+from pgmult.topics.fits.refitting import refit as refit
 from pgmult.topics.fits.stick_breaking import VariationalTopics as VariationalTopics
 from pgmult.topics.fits.stick_breaking import fit_cavi as fit_cavi
 from pgmult.topics.fits.stick_breaking import fit_svi as fit_svi

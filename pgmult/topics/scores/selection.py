@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_real, as_seed, brief
+from pgmult.core.arguments import as_list, as_real, as_seed, made
 from pgmult.core.figures.base import BLUE, RED, axes_or_new, clean
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
@@ -229,7 +229,9 @@ def search_num_topics(
     if make_model is None:
         structured = isinstance(corpus, StructuredCorpus)
         make_model = StructuralTopics if structured else CorrelatedTopics
-    models = [_made(make_model, number) for number in numbers]
+    models: list[Model[Any, Any]] = [
+        made(make_model, number, "a number of topics") for number in numbers
+    ]
     training, held_out = split_tokens(corpus, documents, observed, random_seed=seed)
     scores, looks, seconds = [], [], []
     for model in models:
@@ -292,21 +294,6 @@ class _Look:
             float(data.mean() / replicate.mean()),
             float((replicate >= data).mean()),
         )
-
-
-def _made(make_model: Any, number: int) -> Model[Any, Any]:
-    """A model of so many topics."""
-    if not callable(make_model):
-        raise TypeError(
-            f"make_model must be a function of a number of topics, got {brief(make_model)}"
-        )
-    try:
-        model: Model[Any, Any] = make_model(number)
-    except TypeError as error:
-        raise TypeError(f"make_model must take a number of topics: {error}") from error
-    if not hasattr(model, "step"):
-        raise TypeError(f"make_model must make a model, got {brief(model)}")
-    return model
 
 
 def _dispersions(

@@ -8,7 +8,7 @@ import pytest
 from pgmult import MatrixNormalInverseWishart
 from pgmult.testing import check_geweke, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, with_covariates
-from pgmult.topics.fits.refit import held_step
+from pgmult.topics.fits.refitting import held_step
 from pgmult.topics.priors import regression
 from pgmult.topics.updates import content
 from pgmult.topics.updates.content import ContentPrior
