@@ -1,9 +1,10 @@
 """Bayesian inference for dependent multinomial data.
 
-What every job needs stands here; the rest in a room for each kind of data (`pgmult.topics`,
-`pgmult.sequences`, `pgmult.fields`, `pgmult.regression`, `pgmult.mixtures`) and of work
-(`pgmult.variational`, `pgmult.testing`, `pgmult.datasets`). Names are loaded when first used:
-``import pgmult`` imports neither numba nor scipy and compiles nothing.
+What most analyses need is offered here. Each kind of data has a subpackage (`pgmult.topics`,
+`pgmult.sequences`, `pgmult.fields`, `pgmult.regression`, `pgmult.choice`, `pgmult.mixtures`), and
+so have approximations (`pgmult.variational`), tests of samplers (`pgmult.testing`) and data sets
+(`pgmult.datasets`). Names are loaded when first used: ``import pgmult`` imports neither numba nor
+scipy and compiles nothing.
 """
 
 from pgmult.core._version import __version__ as __version__

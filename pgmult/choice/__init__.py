@@ -1,4 +1,4 @@
-"""Choices among alternatives with attributes: data, mixed logit, and what it says."""
+"""Choices among alternatives with attributes: data, the mixed logit model, and its results."""
 
 from pgmult.core.lazy import public_names
 

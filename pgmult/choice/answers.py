@@ -1,7 +1,8 @@
-"""What a run of a choice model says: tastes, what an attribute is worth, shares of alternatives.
+"""Results of a choice model: tastes, willingness to pay, and shares of alternatives.
 
-Everything is draws: coefficients in the units of the attributes, ratios draw by draw, probabilities
-of the alternatives of any table for people who are known and for people who are not.
+All results are posterior draws: coefficients in the units of the attributes, ratios of
+coefficients, and probabilities of the alternatives in any table, for people in the data and for new
+people.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,8 +76,8 @@ def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) ->
     ----------
     run : Posterior
     people : bool
-        Whether to tell the coefficients of each person, of attributes for which people differ; the
-        run must have kept tastes.
+        Whether to return each person's coefficients, of the attributes for which people differ; the
+        run must have kept ``tastes``.
     probability : float
 
     Returns
@@ -113,14 +114,15 @@ def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
 def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Estimand:
     """Willingness to pay: how much of `per` one unit of each other attribute is worth.
 
-    It is the ratio of mean coefficients over people, with the sign turned where `per` is a cost:
-    -E coef / E coef of `per`, draw by draw. Where the coefficient of `per` may be 0 the ratio has
-    no mean; then it is of no use, and is refused.
+    It is the ratio of mean coefficients over people, with the sign turned where `per` is a cost,
+    draw by draw. If the coefficient of `per` may be 0 the ratio has no mean, and an error is
+    raised.
 
     Raises
     ------
     ValueError
-        If `per` is no attribute, or its coefficient has not one sign in 99 % of the draws.
+        If `per` is not an attribute, or its coefficient has the same sign in fewer than 99 % of
+        draws.
     """
     data, (mean, _) = data_of_run(run), _population(run)
     place = _attribute(data, per, "per")
@@ -198,23 +200,23 @@ def predict(
     probability: float = 0.9,
     random_seed: int = 0,
 ) -> Estimand:
-    """Probabilities of alternatives: those of the data, or of a table of others.
+    """Probabilities of the alternatives in the data, or in another table.
 
-    New alternatives, other prices, a market without one of them: whatever the table says. People
-    whom the run knows choose by their own tastes; others are anybody in the population.
+    The table may have new alternatives or other prices, or leave alternatives out. People in the
+    data choose by their own tastes; the tastes of others are drawn from the population.
 
     Parameters
     ----------
     run : Posterior
     new : table, data frame or mapping, optional
-        The columns of the formula, but for what was taken; the data if left out.
+        The columns of the formula without the outcome; the data if left out.
     occasion : str or sequence of str, optional
-        The columns that tell occasions of `new` apart; those of the data if left out, or all rows
-        of a person are one occasion if `new` has none of them, as they are with ``occasion=[]``.
+        Columns that identify the occasions of `new`; those of the data if left out. If `new` has
+        none of these, or with ``occasion=[]``, all rows of a person are one occasion.
     by : str, optional
-        A column: average shares over all occasions of its labels, ``"alternative"``.
+        A column, such as ``"alternative"``: shares of its labels, averaged over all occasions.
     new_people : bool
-        Whether `new` may have people whom the run does not know, or nobody in particular.
+        Whether `new` may have people who are not in the data, or not say who chooses.
     max_draws : int
     probability : float
     random_seed : int
@@ -271,10 +273,10 @@ def effects(
     values : sequence, optional
         Labels or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
     at : mapping from column to a label, or to several, optional
-        The rows in which the column is set: an attribute that is the same in all alternatives
-        changes nothing, but for what it multiplies.
+        The rows in which the column is set. (An attribute that is equal in all alternatives has no
+        effect, except in interactions.)
     by : str, optional
-        Whose labels' shares are told: that of alternatives if left out.
+        The column for whose labels shares are returned; that of alternatives if left out.
     max_draws : int
     probability : float
     random_seed : int
@@ -329,14 +331,15 @@ def elasticities(
     """Elasticities: by how many percent shares change if an attribute grows by one percent.
 
     Shares are those of the labels of `by` over all occasions of the data; the attribute grows for
-    one label at a time. For a column of the table whose attribute stands in the formula by itself.
+    one label at a time. The attribute must be a column of the table that enters the formula by
+    itself.
 
     Parameters
     ----------
     run : Posterior
     attribute : str
     by : str
-        A column, ``"alternative"``.
+        A column, such as ``"alternative"``.
     max_draws : int
     probability : float
 
@@ -397,10 +400,11 @@ def log_scores(run: Posterior, max_draws: int = _DRAWS) -> FloatArray:
 def compare(
     run: Posterior, other: Posterior | None = None, *, max_draws: int = _DRAWS
 ) -> Comparison:
-    """How well each choice is told from all others, beside another run or simple rivals.
+    """How well each choice is predicted, compared with another run or with simple models.
 
-    The rivals are equal chances, and the conditional logit: one taste for all. Choices are left out
-    one at a time by importance sampling; what other choices say of a person's taste is used.
+    The simple models are equal probabilities and the conditional logit, with the same tastes for
+    all. Choices are left out one at a time by importance sampling; the person's other choices are
+    used.
 
     Parameters
     ----------
@@ -437,10 +441,10 @@ def compare(
 
 
 def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:
-    """Simulate choices from draws of tastes, and compare with those that were made.
+    """Simulate choices from draws of tastes, and compare them with the observed ones.
 
-    For each attribute: the mean of what was taken less what was there; and the standard deviation
-    of that over people, which tells whether people differ as much as they seem to.
+    For each attribute: the mean difference between the alternative taken and those available, and
+    the standard deviation of this over people, which checks how much tastes vary.
     """
     data, rng = data_of_run(run), np.random.default_rng(as_seed(random_seed))
     sizes = np.diff(data.occasions)

@@ -1,11 +1,11 @@
-"""Choices out of a table, a row an alternative: ``taken ~ price + time + (price | who)``.
+"""Choices from a table, one row per alternative: ``taken ~ price + time + (price | who)``.
 
 The left-hand side says which alternative of an occasion was taken: true or 1, or how often, or its
-share. On the right are attributes: a constant of each alternative is the column that names them,
-``alternative``; an attribute by a person's covariate is ``price:income``. The attributes within
-``(price + time | who)`` are those for which people's tastes differ; in ``(price + time || who)``
-they do not go together. An intercept means nothing, since it is the same for all alternatives of an
-occasion, and is left out.
+share. On the right are attributes: the column that names alternatives gives each of them a
+constant, and ``price:income`` lets the effect of the price depend on a person's income. ``(price +
+time | who)`` has the attributes for which people's tastes differ; with ``||`` these are
+uncorrelated. An intercept is the same for all alternatives of an occasion, so it has no effect and
+is left out.
 
 >>> table = {
 ...     "who": ["ada"] * 4 + ["ben"] * 4, "trip": [1, 1, 2, 2, 1, 1, 2, 2],
@@ -42,14 +42,14 @@ _TRUE, _FALSE = {"True", "TRUE", "true"}, {"False", "FALSE", "false"}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class ChoiceRows:
-    """Alternatives of occasions of people, side by side: ``pgmult.read(table).choices(formula)``.
+    """Choice data, one row per alternative. Make them with ``pgmult.read(table).choices(formula)``.
 
     Attributes
     ----------
     design : Design
         How the attributes are made of a table.
     x : array, ``(num_rows, num_columns)``
-        Attributes as they are.
+        Attributes, unscaled.
     taken : array, ``(num_rows,)``
         How often, or with which share or weight, each alternative was taken.
     occasions : int64 array, ``(num_occasions + 1,)``
@@ -65,13 +65,13 @@ class ChoiceRows:
     scale : array, ``(num_columns,)``
         Standard deviations of columns within occasions.
     person, alternatives : Levels or None
-        Who people are, and what alternatives are called.
+        Names of people and of alternatives.
     alternative : int64 array, ``(num_rows,)``
-        Which of them each row is; empty if they have no names.
+        Which alternative each row is; empty if they have no names.
     source : int64 array, ``(num_rows,)``
-        Which row of the table each is.
+        The row of the table that each row comes from.
     told_by : tuple of str
-        The columns that tell occasions apart, besides people.
+        Columns that identify the occasions of a person.
     """
 
     design: Design
@@ -108,7 +108,7 @@ class ChoiceRows:
 
     @property
     def num_people(self) -> int:
-        """People; 1 where nobody is told apart."""
+        """People; 1 if the data do not distinguish them."""
         return len(self.people) - 1
 
     @property
@@ -139,9 +139,9 @@ class ChoiceRows:
         return of_occasion[self.occasion_of_row]
 
     def rows(self, part: slice) -> "ChoiceRows":
-        """Some people and their choices; those of neighbours are not copied.
+        """Some people, as a slice, and their choices.
 
-        They are the same object whenever they are asked for.
+        The same slice returns the same object.
         """
         who = range(self.num_people)[part]
         if who == range(self.num_people):
@@ -205,7 +205,7 @@ class ChoiceRows:
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
     def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
-        """New choices of the same totals; one has all the weight where that is no whole number."""
+        """New choices with the same totals; one alternative gets all of a fractional total."""
         totals = np.add.reduceat(self.taken, self.occasions[:-1])
         whole = totals == np.round(totals)
         of_row = self.occasion_of_row
@@ -252,11 +252,11 @@ def choices_of(
         ``"taken ~ price + time + (price + time | who)"``.
     table : table, data frame, or mapping from name to column
     occasion : str or sequence of str
-        The columns that tell occasions apart, of one person if the formula has people.
+        Columns that identify occasions; within each person, if the formula has people.
     alternative : str, optional
-        The column that says what alternatives are called, for shares of each.
+        The column that names the alternatives, for shares of each.
     weights : str, optional
-        The column that says for how many occasions one stands; the same in all its rows.
+        The column with the weight of each occasion, the same in all its rows.
     signs : mapping from attribute to 1 or -1, optional
         Attributes for which every person's coefficient has this sign: plus or minus the exponential
         of a normal taste.
@@ -270,7 +270,8 @@ def choices_of(
     ------
     ValueError
         If an occasion has no choice, or one alternative; an attribute never varies within occasions
-        or is a sum of others there; or the formula has another random term than one grouping.
+        or is collinear with others there; or the formula has random terms of more than one
+        grouping.
     """
     columns, parsed = exact_columns(table, "table"), parse(as_kind(formula, "formula", str))
     num_rows = len(next(iter(columns.values())).values)
@@ -549,7 +550,7 @@ def lengthen(
     attributes : mapping from attribute to a mapping from alternative to column
         None for an alternative whose attribute is 0, as that of "none of these" may be.
     available : mapping from alternative to column, optional
-        That is 0 or false in occasions in which the alternative was not there.
+        Columns that are 0 or false in occasions where the alternative was not available.
 
     Returns
     -------
@@ -560,8 +561,8 @@ def lengthen(
     Raises
     ------
     ValueError
-        If alternatives of attributes differ, a label of `choice` is none of them, or one was taken
-        where it was not there.
+        If attributes list different alternatives, a label of `choice` is not among them, or an
+        alternative was taken that was not available.
     """
     columns = exact_columns(table, "table")
     num = len(next(iter(columns.values())).values)

@@ -1,7 +1,8 @@
-r"""Hierarchical mixed logit: people choose among alternatives, and their tastes go together.
+r"""Hierarchical mixed logit: people choose by tastes that are drawn from one population.
 
-Person i has tastes beta_i for the attributes x of alternatives, and everybody the same coefficients
-b of others, z. In an occasion the probability of alternative r among those that are there is
+Person i has tastes beta_i for the attributes x of alternatives; other attributes z have the same
+coefficients b for everybody. In an occasion the probability of alternative r among those available
+is
 
     p_r proportional to exp(x_r' coef(beta_i) + z_r' b),      beta_i ~ N(mean, cov),
 
@@ -12,18 +13,19 @@ standard deviation within occasions: mean and b are normal; the covariance is Hu
 standard deviations are half-t with 2 degrees of freedom and whose correlations are uniform; or
 standard deviations are independent half-t and the covariance is diagonal.
 
-A sweep has two exact moves, around Gaussian sites of people (`pgmult.choice.pilot`), which are
-found before a chain and stay. Given the population a site makes a person's tastes Gaussian:
+A sweep has two exact moves. Both use sites: Gaussian approximations of each person's likelihood,
+found before the chain and then fixed (`pgmult.choice.pilot`). Given the population, a site makes a
+person's tastes Gaussian:
 
-* tastes given the population, all people side by side: Hamiltonian paths that turn about that
-  Gaussian (`pgmult.latent.moves`, "swing");
+* tastes given the population, independently for each person: Hamiltonian paths that rotate about
+  that Gaussian (`pgmult.latent.moves`, "swing");
 * mean, b and the root of the covariance, all together, by a Hamiltonian path on which every
   person's tastes keep their distance from the mean of the Gaussian, in its standard deviations
-  ("carry"). Where people say much of themselves tastes then hardly move, and the population moves
-  as if they were integrated out; where they say little tastes move with the population (Yu and Meng
-  2011: either alone is slow where the other is fast, and a chain that is slow may look well).
+  ("carry"). Tastes with many data then hardly move, and the population moves as if they were
+  integrated out; tastes with few data move with the population. (Yu and Meng 2011: either scheme
+  alone is slow where the other is fast, and a slow chain may look converged.)
 
-The rows of a block are people, and the path asks all blocks (`pgmult.sampling.blocks`).
+The rows of a block are people; each step of a path sums over blocks (`pgmult.sampling.blocks`).
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -79,14 +81,14 @@ class MixedLogitState:
     Attributes
     ----------
     mean : array
-        Of people's tastes; of the log of the coefficient for an attribute whose sign is known.
+        Mean of people's tastes; of log coefficients for attributes whose sign is known.
     cov : array
     coefficients : array
         Of attributes for which all people have the same taste.
     tastes : array
     base, metric : array
-        Coordinates of the population near which people's sites are found, of scaled attributes,
-        and the upper root of their covariance, about. They stay as they are.
+        The population near which people's sites are found, in coordinates of scaled attributes, and
+        the upper root of its approximate covariance. Both are constant.
     """
 
     mean: Annotated[FloatArray, "attribute"]
@@ -109,9 +111,9 @@ class MixedLogit(Checked, SweepsInBlocks):
     sd_scale : float
         Scale of the half-t law of the standard deviations of tastes, in the same units.
     kicks : int
-        Of the path of each person's tastes.
+        Number of gradient kicks on the path of each person's tastes.
     block_rows : int
-        People of a block: part of what defines the draws.
+        People per block. It changes the draws, not their distribution.
 
     Notes
     -----
@@ -145,7 +147,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         }
 
     def prior(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
-        """Population and tastes from the prior, to be moved around sites near its centre."""
+        """Population and tastes from the prior; the sites are found near its centre."""
         frame, d = Frame.of(data), len(data.random)
         mean = self.mean_scale * rng.standard_normal(d)
         b = self.mean_scale * rng.standard_normal(len(data.fixed))
@@ -171,7 +173,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         return replace(data, taken=data.drawn(rng, self.probs(state, data)))
 
     def init(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
-        """Near the mean of the posterior, as short chains of some people find it, and sites."""
+        """A start near the posterior mean, found by short chains on some people, and the sites."""
         frame = Frame.of(data)
         base, metric = piloted(data, self)
         q = base + metric @ rng.standard_normal(len(base))
@@ -196,7 +198,7 @@ class MixedLogit(Checked, SweepsInBlocks):
     def local_step(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
-        """Swings of people's tastes; their distances from their means are held for the path."""
+        """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, (num, d) = Frame.of(data), state.tastes.shape
         law, tastes = frame.inside(state), frame.tastes_inside(state)
         white = np.zeros((d, num))

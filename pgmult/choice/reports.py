@@ -1,4 +1,4 @@
-"""What a run of a choice model found, for a terminal and a page."""
+"""Report on a run of a choice model, for a terminal and a page."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -41,7 +41,7 @@ def report(
     facts : mapping from str to str, optional
         What else is known of the run.
     comparison : Comparison or bool
-        With simple rivals, which `compare` finds if True.
+        Comparison with simple models: the result of `compare`, or True to compute it.
     """
     data = data_of_run(run)
     place = None if page is None else as_path(page, "page")

@@ -1,9 +1,9 @@
 """A corpus that is on every machine: the documentation of the installed numpy and scipy.
 
 Every public function, class and method is a document. What is kept of its docstring is prose: the
-descriptions, not the names and types of parameters; no code, no formulas, no references.
-A paragraph that stands in many docstrings (``out``, ``where``, what every distribution inherits)
-is boilerplate and is dropped from all of them, by counting, not by a list.
+descriptions, not the names and types of parameters; no code, no formulas, no references. A
+paragraph that stands in many docstrings (``out``, ``where``, what every distribution inherits) is
+boilerplate: it is found by counting, and dropped from all of them.
 """
 
 import importlib
@@ -63,7 +63,7 @@ _STOP_WORDS = ENGLISH_STOP_WORDS | frozenset(
 
 
 def demo_corpus(max_words: int = 2000) -> Corpus:
-    """The documentation of the installed numpy and scipy, a public object a document.
+    """The documentation of the installed numpy and scipy, one document per public object.
 
     Deterministic for given versions of the two packages.
 

@@ -20,7 +20,7 @@ _CODE = {
 
 
 def read_fasta(path: str | Path) -> dict[str, str]:
-    """The sequences of a FASTA file by their names, in the file's order, as they stand there.
+    """The sequences of a FASTA file by name, unchanged and in the file's order.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def read_fasta(path: str | Path) -> dict[str, str]:
 
 
 def translate(dna: str) -> str:
-    """Amino acids, one letter each, of the codons from the first base on, by the standard code.
+    """Translate DNA to amino acids, one letter each, from the first base on, by the standard code.
 
     Stop codons are ``*``, codons with a base other than A, C, G and T are ``X``, and a last one or
     two bases are left out.

@@ -1,4 +1,4 @@
-"""What presidents said the state of the union was, 1946 to 2026: counts that ship with the package.
+"""Word counts of the State of the Union messages, 1946 to 2026, which ship with the package.
 
 ``tests/make_state_of_the_union.py`` makes the file from the texts, which are in the public domain.
 Counts are stored word after word: how many documents have it, the gaps between the numbers of these

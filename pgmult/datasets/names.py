@@ -147,7 +147,7 @@ def us_names(
     top : int
         How many names, by their births in all states from 1910 to 2013.
     years, states
-        Of `NameCounts.take`.
+        As in `NameCounts.take`.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-r"""Corpora larger than memory, out of files: `read_corpus` to disk.
+r"""Corpora larger than memory: `read_corpus`, but from files to disk.
 
-Texts are read once. Every document's words are numbered as they come and written with their
-counts; words that are known are held in memory, half a million different ones at a time: more are
-sorted and written, too, and their counts added up at the end, in alphabetical order. Only then is
-it known which words stay, and a second pass, over the numbers, leaves out the others.
+Texts are read once. Each document's words are numbered in order of appearance and written with
+their counts. Up to half a million different words are held in memory; beyond that they are sorted
+and written to disk as well, and their counts are added up at the end. Only then is it known which
+words to keep, and a second pass, over the numbers, leaves out the others.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -75,8 +75,8 @@ def pack_files(
 ) -> Corpus:
     """Read a corpus of any size, in one pass, into a folder that `pgmult.topics.open_corpus` opens.
 
-    What is packed is what `read_corpus` makes of the same files, but for the texts and columns of
-    a table, which stay where they are.
+    The packed corpus is what `read_corpus` makes of the same files, without the texts and the
+    columns of a table.
 
     Parameters
     ----------
@@ -87,9 +87,9 @@ def pack_files(
     vocabulary, column, documents, delimiter, encoding
         As of `read_corpus`.
     names : str, optional
-        The column that says what to call each document of a table.
+        The column of a table that names the documents.
     progressbar : bool
-        Tell how far it is, on the error stream.
+        Show progress on the error stream.
     **text_options
         How words are chosen: see `corpus_from_texts`. Only for texts.
 
@@ -109,9 +109,9 @@ def pack_files(
 
     Notes
     -----
-    Memory: about 200 MB, and what the words that stay take. A sparse matrix whose rows are not
-    compressed (``format`` other than "csr") is read whole. On disk, texts take twice the size of
-    the packed corpus on the way.
+    Memory: about 200 MB, plus the words that are kept. A sparse matrix whose rows are not
+    compressed (``format`` other than "csr") is read whole. While packing, texts take twice the size
+    of the packed corpus on disk.
     """
     source = recognise(path)
     out = as_path(out, "out")

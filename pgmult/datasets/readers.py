@@ -57,7 +57,7 @@ def recognise(path: str | os.PathLike[str]) -> Source:
     A folder is a packed corpus, if it holds a ``corpus.json``, or a folder of text; ``.npz`` is a
     sparse matrix; ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` and ``.parquet`` are tables; a file
     whose first line reads ``M term:count term:count ...`` is LDA-C; any other is text. A ``.gz`` at
-    the end of a name is looked through.
+    the end of a name is ignored.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Tables: read once, and handed to any family of models.
 
 `pgmult.read` takes a file, a data frame or a mapping and keeps every cell as it is: numbers of 19
-digits, leading zeros, times in their own calendar. What a column is used for decides what becomes
-of it: labels stay exact, only numbers become numbers (`pgmult.core.labels`).
+digits, leading zeros, times in their own calendar. A column is converted only when it is used:
+labels stay exact, and only what is used as a number becomes one (`pgmult.core.labels`).
 
 >>> table = read({"speech": ["Peace and trade", "War"], "year": [1815, 1812]})
 >>> corpus = table.corpus("speech")
@@ -55,15 +55,15 @@ class Table(ExactTable):
 
         Every row becomes a document, also when none of its words is kept: rows keep their numbers.
         ``corpus[corpus.totals > 0]`` leaves empty ones out, with their columns, and
-        ``print(corpus.table.losses)`` tells what was lost. ``corpus.with_covariates(formula)``
-        goes on from here.
+        ``print(corpus.table.losses)`` tells what was lost. ``corpus.with_covariates(formula)`` adds
+        covariates from the other columns.
 
         Parameters
         ----------
         text : str
             The column that holds the texts. A missing value is an empty document.
         names : str, optional
-            The column that says what to call each document.
+            The column that names the documents.
         **text_options
             How words are chosen: see `corpus_from_texts`.
 
@@ -210,17 +210,16 @@ def read(
         error if several do.
     encoding : str
     na_values : sequence of str
-        What a cell of a file of text reads that holds no value.
+        How missing values are written in a text file.
     time_zone : str, optional
-        Times with a zone keep the calendar of their column's one zone. If a column has several
-        (offsets of summer and winter are two), this is the zone whose calendar they are told in,
-        such as "Europe/Berlin".
+        Times with a zone stay in the zone of their column. If a column has several (summer and
+        winter offsets are two), its times are converted to this one, such as "Europe/Berlin".
 
     Returns
     -------
     Table
-        A column of a file is one of numbers or of dates (ISO 8601, such as 1999-12 or 1999-12-31)
-        where every cell that holds a value is one, else of strings.
+        A column of a file holds numbers or dates (ISO 8601, such as 1999-12 or 1999-12-31) if every
+        cell with a value is one, and strings otherwise.
 
     Raises
     ------

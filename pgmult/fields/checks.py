@@ -50,7 +50,7 @@ _ADVICE = {
 def check(
     run: Posterior, *, data: CountField | None = None, max_draws: int = 200, random_seed: Any = 0
 ) -> PredictiveChecks:
-    """Simulate counts of the same totals from draws of the probabilities, and compare.
+    """Simulate counts with the same totals from posterior draws, and compare them with the data.
 
     *Dispersion* is the mean square of (count - expected) over its variance, expected given the
     draw; *empty cells* how many counts are 0; *largest share* the mean over rows of the largest.
@@ -60,7 +60,7 @@ def check(
     run : Posterior
         That kept ``psi`` or ``pi``.
     data : CountField, optional
-        Those of the run, where it does not know them.
+        The data of the run, needed only if it was saved without them.
     max_draws : int
     random_seed : int, optional
 
@@ -105,17 +105,17 @@ def compare(
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 400,
 ) -> Report | Comparison:
-    """Does a run beat the obvious; or how far are two runs apart, and which one predicts better?
+    """Compare a run with simple models, or with another run.
 
     Parameters
     ----------
     run : Posterior
     other : Posterior, optional
-        Of the same inputs and categories; without it the run is compared with simple rivals: see
+        Of the same inputs and categories; without it the run is compared with simple models: see
         `pgmult.fields.rivals`.
     held_out : int array, ``(num_rows, num_categories)``, optional
-        Counts that no run was shown; without them it is not said which of two is better, and rivals
-        are told from all counts but the one that is scored.
+        Counts that were not in the fits. Without them two runs are not ranked, and simple models
+        are scored by leaving out one count at a time.
     names : pair of str
         What to call the runs.
     max_draws : int

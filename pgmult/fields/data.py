@@ -1,9 +1,9 @@
 """Counts at inputs in space and time: the data type of multinomial Gaussian processes.
 
 A `CountField` is a table of counts with one row of inputs (coordinates) for every row of counts,
-and new inputs at which predictions are wanted. What the models work on are its *sites*: the
-distinct rows of all inputs. Rows at equal inputs observe the same probabilities, so their counts
-add up; a row whose total is 0 is a missing row; a new input is a site without counts.
+and new inputs at which predictions are wanted. The models work on its *sites*: the distinct rows of
+all inputs. Rows at equal inputs observe the same probabilities, so their counts add up; a row whose
+total is 0 is a missing row; a new input is a site without counts.
 
 >>> import numpy as np
 >>> field = as_field(np.array([0.0, 1.0, 1.0]), [[3, 1], [0, 2], [1, 0]], new_inputs=[2.0])
@@ -140,7 +140,7 @@ def as_field(
     Parameters
     ----------
     inputs : array or pandas DataFrame, ``(num_rows, num_inputs)``
-        One axis is taken for one column. Rows may repeat.
+        A 1-D array is taken as one column. Rows may repeat.
     counts : array or pandas DataFrame, ``(num_rows, num_categories)``
         Non-negative integers, two categories or more; a row of zeros is missing. The rows of a
         DataFrame belong to the inputs of the same label, wherever they stand.

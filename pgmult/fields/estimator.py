@@ -65,7 +65,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     mean : {"constant", "linear", "empirical"}, float or array
         Of the sticks: see `pgmult.fields.MultinomialGP`.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
-        What becomes of the covariance's parameters.
+        How the covariance's parameters are treated: see `pgmult.fields.MultinomialGP`.
     shared : bool
         Whether all sticks share them.
     draws, tune, chains, thin : int
@@ -91,7 +91,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     Notes
     -----
-    Predictions use no randomness but that of a fixed seed, so the same inputs have the same answer.
+    Predictions use a fixed seed, so the same inputs have the same answer.
     """
 
     covariance: Any = field(default=None, kw_only=False)
@@ -232,7 +232,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         X : array, ``(n_rows, n_features)``
         n_samples : int
         totals : int or int array, ``(n_rows,)``
-            Of counts. Labels are one each.
+            Total of each row of counts. A row of labels has one label.
         random_state : int, numpy.random.RandomState or None
 
         Returns

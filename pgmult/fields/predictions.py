@@ -83,13 +83,13 @@ def predict(
     Parameters
     ----------
     run : Posterior
-        Of a field, that kept ``psi``, or ``pi`` and ``pi_new``; for inputs that the chains did not
-        know one of a `MultinomialGP` that kept ``psi``, ``beta`` and ``hyperparameters``.
+        Of a field, that kept ``psi``, or ``pi`` and ``pi_new``; for inputs that were not in the
+        fit, of a `MultinomialGP` that kept ``psi``, ``beta`` and ``hyperparameters``.
     new : table or array, ``(num_new, num_inputs)``, optional
-        Inputs that the chains did not know: a sweep's cost for each draw. A table has the columns
-        of the table that the data come from, places by the names that they have there.
+        Inputs that were not in the fit; each draw then costs as much as a sweep. A table needs the
+        columns of the table that the data come from, with places named as there.
     data : CountField, optional
-        Those of the run, where it does not know them.
+        The data of the run, needed only if it was saved without them.
     inputs : {"all", "seen", "new"}
         Without `new`: the inputs of the counts, those that were new to the fit, or both.
     places : mapping, optional
@@ -105,7 +105,7 @@ def predict(
     Raises
     ------
     ValueError
-        If the run did not keep what it takes, the data are not its own, or a place is unknown.
+        If the run did not keep these variables, the data are not its own, or a place is unknown.
     """
     model = as_kind(run, "run", Posterior).model
     data = own_data(run, data)
@@ -170,7 +170,7 @@ def _kept(run: Posterior, data: CountField, part: str, max_draws: int | None) ->
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FieldPredictions(Estimand):
-    """Draws of the categories' probabilities at some inputs, and what follows from them.
+    """Draws of the categories' probabilities at some inputs, and summaries of them.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class FieldPredictions(Estimand):
         return np.asarray(out)
 
     def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
-        """The same of some rows, draws alone: a mask or places."""
+        """Predictions of some rows, chosen by a mask or row numbers, without `sticks`."""
         there = np.arange(self.draws.shape[1])[chosen]
         rows = {name: [values[i] for i in there] for name, values in self.columns_of("row").items()}
         labels = {**self.labels, "row": rows}
@@ -245,7 +245,7 @@ class FieldPredictions(Estimand):
         ----------
         counts : integer array, ``(num_rows, num_categories)``
         coefficients : bool
-            Whether it is of the counts, or of one sequence of observations that has these counts.
+            Whether to include the multinomial coefficients.
         """
         table = as_counts(counts)
         if table.shape != self.draws.shape[1:]:
@@ -271,7 +271,7 @@ class FieldPredictions(Estimand):
         return np.asarray(density)
 
     def calibration(self, counts: ArrayLike, **options: Any) -> Calibration:
-        """Whether these predictions hold of counts that were held out, and if not, what to try.
+        """Check these predictions against held-out counts; if they fail, say what to try.
 
         Parameters
         ----------
@@ -294,9 +294,9 @@ def effects(
 ) -> Estimand:
     """Mean probabilities of the categories at each value of an input.
 
-    Averages over the observed rows that have the value, each row alike, whatever was counted there.
-    ``found.difference(column, a, b)`` compares two values. Where other inputs change with the one
-    asked for, so do the rows that are averaged: hold them by `at`, or look at each by `by`.
+    Averages over the observed rows that have the value, all rows weighted equally.
+    ``found.difference(column, a, b)`` compares two values. If other inputs vary along with this
+    one, so do the rows that are averaged: fix them with `at`, or separate them with `by`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""What a posterior of a field says, in plain words: who leads, what moves, and how sure one can be.
+"""Report on a run of a field: the leading categories, how they change, and with what certainty.
 
 `report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a page.
-Figures and changes run along the first column of the inputs that is not a place's name, everything
-else about a row is its place.
+Figures and changes run along the first input column that does not name places; the others are taken
+as the place.
 """
 
 import os
@@ -48,7 +48,7 @@ def report(
     max_draws: int = 400,
     random_seed: int = 0,
 ) -> Report:
-    """What the run found, in sentences, tables and figures.
+    """Summarise a run of a field in sentences, tables and figures.
 
     Parameters
     ----------
@@ -57,19 +57,19 @@ def report(
     page : path, optional
         Where to write it as an HTML page.
     data : CountField, optional
-        Those of the run, where it does not know them.
+        The data of the run, needed only if it was saved without them.
     title : str
     facts : mapping from str to str, optional
     held_out : int array, ``(num_rows, num_categories)``, optional
-        Counts of rows that the model was not shown: they are empty in the data, and others are
-        zero here.
+        Counts of rows that were not in the fit: these rows are empty in the data, and all others
+        are zero here.
     comparison : Comparison or bool
-        Of the model with simple rivals, what `compare` found before; True to make it, False to
-        leave it out.
+        Comparison with simple models: the result of `compare`, True to compute it, False to leave
+        it out.
     truth : array, ``(num_rows + num_new, num_categories)``, optional
         The probabilities, where they are known.
     tiles : mapping from a place's name to a postal code of the United States, optional
-        Beyond the codes themselves, which are known: a map is drawn where all places are states.
+        Needed for places that are not named by their code. A map is drawn if all places are states.
     probability : float
         Of the intervals.
     max_draws : int
@@ -79,7 +79,7 @@ def report(
     Raises
     ------
     ValueError
-        If the data are not those of the run, or the posterior did not keep what it takes.
+        If the data are not those of the run, or a variable was not kept.
     """
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")

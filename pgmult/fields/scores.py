@@ -1,4 +1,4 @@
-r"""Scores of predicted probabilities against counts, a row an input (a place and a time).
+r"""Scores of predicted probabilities against counts, one row per input (a place and a time).
 
 *Overlap of extremes.* How many of the r most (or least) frequent categories were predicted to be
 among the r most (least) probable? Small counts have ties, and the answer is averaged over all ways
@@ -60,7 +60,7 @@ class Coverage(Tabled):
     covered : array, ``(num_levels,)``
         Shares of truths inside.
     standard_errors : array, ``(num_levels,)``
-        Over rows: the categories of a row go together.
+        Computed over rows, since the categories of a row are dependent.
     """
 
     levels: FloatArray
@@ -87,7 +87,7 @@ class Coverage(Tabled):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Calibration(Tabled):
-    """Predictions against held-out counts; printing it says what to think of them.
+    """Predictions compared with held-out counts; print it for a verdict in words.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Calibration(Tabled):
     verdict: str
 
     def table(self) -> Table:
-        """The coverage, under what it means in words."""
+        """The coverage, headed by the verdict."""
         bins = " ".join(f"{share:.3f}" for share in self.pit)
         groups = ", ".join(f"{said:.0%}: {was:.0%}" for said, was, _ in self.ranks)
         said = f" Said to be among the first, and was: {groups}." if groups else ""
@@ -194,7 +194,7 @@ def log_predictive_mixture(probs: ArrayLike, counts: ArrayLike) -> FloatArray:
 def gain_by_count(
     by_row: ArrayLike, reference: ArrayLike, totals: ArrayLike, groups: ArrayLike | None = None
 ) -> tuple[float, float]:
-    """Mean gain of a log predictive over a reference, nats a counted item, and its standard error.
+    """Mean gain of a log predictive over a reference, in nats per count, and its standard error.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def gain_by_count(
         Log predictives of the same rows.
     totals : int array, ``(num_rows,)``
     groups : array, ``(num_rows,)``, optional
-        Rows that go together, such as the years of a place: the error is over groups. By default
+        Dependent rows, such as the years of a place: the error is computed over groups. By default
         every row is a group.
     """
     gains = as_finite(by_row, "by_row")
@@ -274,7 +274,7 @@ def calibration(
     num_bins: int = 10,
     random_seed: Any = None,
 ) -> Calibration:
-    """Do predictions of held-out rows hold, and if not, what to try.
+    """Check predictions of held-out rows; if they fail, say what to try.
 
     Parameters
     ----------
@@ -283,9 +283,10 @@ def calibration(
         totals are drawn from each.
     counts : integer array, ``(num_rows, num_categories)``
     top : int
-        Ranks are of the first so many; a row of as few categories has none.
+        How many leading categories the ranks are about; without more categories than this there are
+        no ranks.
     least : float
-        Cells whose mean predicted count is below are left out: they are 0 whatever one believes.
+        Cells with a smaller mean predicted count are left out: they are nearly always 0.
     num_bins : int
         Of the histogram of ranks.
     random_seed : int, optional

@@ -133,8 +133,8 @@ class LogisticNormal:
     def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> DensePotential:
         """The potential of Böhning's (1992) quadratic lower bound, best for the given moments.
 
-        Without a block augmentation there is no omega to take the mean of; a bound serves mean
-        field as well. The log-sum-exp curves nowhere more than A = (I - 11' / K) / 2, so
+        The softmax has no block augmentation whose omega could be averaged; mean field uses a bound
+        instead. The log-sum-exp curves nowhere more than A = (I - 11' / K) / 2, so
 
             log p(x | psi) >= log p(x | m) + (x - N pi(m))' d - N d' A d / 2,    d = psi - m,
 

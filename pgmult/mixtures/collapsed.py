@@ -37,7 +37,7 @@ class GaussianMixtureProblem(Checked):
     ----------
     x : array, ``(num_rows, num_columns)``
     num_components : int
-        K, at most the number of rows. Components that the data do not need empty themselves.
+        K, at most the number of rows. Components that the data do not need become empty.
     prior : NormalInverseWishart, optional
         Of each component; by default centred on the data, with their variances as expected
         covariance, and worth little: 0.01 observations for the mean and D + 2 degrees of freedom.
@@ -175,7 +175,7 @@ class ExpressionProblem(Checked):
     def shares_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the shares, ``(num_transcripts,)`` each.
 
-        Mean field: the variances leave out that it is uncertain where reads belong.
+        Mean field: the variances ignore that the assignments of reads are uncertain.
         """
         return dirichlet_moments(self.counts(fit), self.concentration)
 

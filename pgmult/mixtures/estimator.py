@@ -39,7 +39,7 @@ class CollapsedGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[mis
     variances, and weights a symmetric Dirichlet prior. What remains, which row is of which
     component, is optimised by conjugate natural gradients (Hensman et al. 2012): a tighter bound
     than where means and covariances have a q of their own. Give more components than you expect:
-    those that the data do not need empty themselves, the more so the smaller `concentration`.
+    those that the data do not need become empty, the more so the smaller `concentration`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ The posterior of shares is the gold standard for `pgmult.variational.collapsed`.
 3. shares | z                      a Dirichlet draw
 
 The second block alone would do for z. It mixes two to three times as fast as the first, at the same
-cost, where transcripts share their reads. The first lets the state do without z.
+cost, where transcripts share their reads. With the first, z need not be stored in the state.
 
 A read is compatible with a few transcripts; aligning it gives log p(read | transcript) for those
 and nothing for the others. `Alignments` holds the table, a compressed sparse row for every
@@ -113,8 +113,8 @@ def as_alignments(
     Parameters
     ----------
     read : integer array, ``(num_alignments,)``
-        From 0; every number up to the largest must occur, for a read without alignments says
-        nothing and has no place here.
+        From 0; every number up to the largest must occur, since reads without alignments carry no
+        information.
     transcript : integer array, ``(num_alignments,)``
         From 0. The likelihoods of several alignments of a read to one transcript are added up.
     log_likelihood : array, ``(num_alignments,)``
@@ -237,10 +237,10 @@ class TranscriptExpression(Checked):
     def simulate(
         self, rng: np.random.Generator, state: TranscriptExpressionState, data: Alignments
     ) -> Alignments:
-        """As many reads, each one of the table's.
+        """As many reads, each drawn from those of the table.
 
         This is the law of `log_likelihood` if the table has all possible reads, so that each
-        transcript's likelihoods sum to 1. Otherwise they are taken for proportions.
+        transcript's likelihoods sum to 1. Otherwise they are taken as proportions.
         """
         likelihood = np.exp(data.log_likelihood)
         totals = np.bincount(data.transcripts, likelihood, data.num_transcripts)

@@ -1,8 +1,8 @@
 r"""Dirichlet rows: p(pi | alpha) ∝ prod_v pi_v^{alpha_v - 1}, conjugate to multinomial counts.
 
-A row of a topic model's word distributions has thousands of categories, small alpha and mostly
-zero counts. Rows are drawn as normalised gamma variates whose logarithms stay at hand, so no
-concentration is too small: a row of alpha = 1e-5 is a draw, not a row of 0 / 0.
+A row of a topic model's word distributions has thousands of categories, small alpha and mostly zero
+counts. Rows are normalised gamma variates computed on the log scale, so no concentration is too
+small: with alpha = 1e-5 a row is still a valid draw, not 0 / 0.
 
 >>> import numpy as np
 >>> posterior = Dirichlet(0.5).condition([[2, 0, 1], [0, 0, 0]])
@@ -35,7 +35,7 @@ class Dirichlet:
     Parameters
     ----------
     concentration : array, ``(..., num_categories)``, or one positive number
-        alpha. One number stands for every category of however many there turn out to be.
+        alpha. One number is used for every category, however many there are.
     """
 
     concentration: ArrayLike

@@ -6,8 +6,8 @@ potentials they have been conditioned on:
     x_r  ~  N(x_r | mean, cov) exp(-x_r' J_r x_r / 2 + h_r' x_r),
 
 which is Gaussian again, with precision cov^-1 + J_r. Conditioning only adds potentials, so a
-posterior is the same kind of thing as a prior, and nothing of size rows x n x n is ever held for
-diagonal potentials.
+posterior has the same type as a prior, and nothing of size rows x n x n is ever held for diagonal
+potentials.
 
 >>> import numpy as np
 >>> from pgmult import DiagonalPotential, MvNormal

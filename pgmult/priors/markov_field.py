@@ -91,9 +91,9 @@ class GaussianMarkovField:
     prior_mean : array, ``(n,)`` or ``(num_rows, n)``
         Mean before conditioning, common to all rows or one a row.
     prior_precision : BandedPrecision
-        Given as an array or a scipy.sparse array, ``(n, n)``, symmetric. Of an intrinsic field it
-        is singular: that has no draws and no density, but posteriors where potentials see every
-        piece of the map.
+        Given as an array or a scipy.sparse array, ``(n, n)``, symmetric. It is singular for an
+        intrinsic field, which has no draws and no density, but has a posterior if the potentials
+        reach every connected part of the map.
     strength : float or array, ``(num_rows,)``
         What multiplies the precision, for all rows or one a row, > 0.
     potential : DiagonalPotential or None

@@ -25,16 +25,17 @@ Which one? Real data are usually rougher than smooth covariances allow. Start wi
   Without it, variation that all counts of a row share is taken for signal.
 
 Then hold out what you want to predict, a cell, a place or the last years, and use
-`FieldPredictions.calibration`. Twelve girls' names at full counts, twelve states, fifty years: what
-95 % intervals held of hidden counts (``tests/benchmarks/gaussian_fields.py coverage``)::
+`FieldPredictions.calibration`. An example with twelve girls' names at full counts, twelve states
+and fifty years: the percentage of hidden counts inside 95 % intervals
+(``tests/benchmarks/gaussian_fields.py coverage``)::
 
                                           cells        states       the last years
     2.0 * Matern(2.5, time) * SE(places)  91.1 ± 0.9   75.2 ± 1.7   91.1 ± 1.5
     2.0 * Matern(1.5, time) * Matern(0.5) 91.9 ± 1.0   92.8 ± 0.7   92.4 ± 1.5
     ... + White(0.05)                     93.3 ± 0.8   93.6 ± 0.7   92.2 ± 1.5
 
-Parameters are positive, and are moved by their logarithms, each with a prior: unless told
-otherwise log-normal, its median the value given, a standard deviation of 1 on the log scale.
+Parameters are positive and are sampled on the log scale. The default prior of each is log-normal,
+with the value given as its median and a standard deviation of 1 on the log scale.
 """
 
 from pgmult.fields.covariances.base import Constant, Covariance, Product, Sum

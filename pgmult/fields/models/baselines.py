@@ -131,17 +131,17 @@ class RawGP(Checked):
     pseudo_count: Positive = 0.1
 
     def learned(self, data: Any, *, max_iterations: int = 100) -> "RawGP":
-        """The same with the covariance and the noise of largest marginal likelihood, from here.
+        """A copy with the covariance and noise that maximise the marginal likelihood.
 
-        A point estimate: no prior is used, and each parameter stays within a factor 10,000. The
-        covariance found is a fair choice for a multinomial model whose hyperparameters are fixed,
-        and is what the paper gave its two.
+        A point estimate: no prior is used, and each parameter stays within a factor of 10,000 of
+        its start. The covariance found is a fair choice for a multinomial model with fixed
+        hyperparameters, and is what the paper uses for its two models.
 
         Parameters
         ----------
         data : CountField
         max_iterations : int
-            Of L-BFGS; one costs a factor, O(n^3), for each hyperparameter.
+            Of L-BFGS; each costs one factorisation, O(n^3), per hyperparameter.
         """
         inputs, sticks = self._training(as_kind(data, "data", CountField, "make one with as_field"))
         start = np.append(self.covariance.log_params, np.log(self.noise_var))
@@ -186,7 +186,8 @@ class RawGP(Checked):
     def sample_probs(self, data: Any, draws: int, random_seed: Any = None) -> FloatArray:
         """Draws of the probabilities at each new input, ``(draws, num_new_inputs, K)``.
 
-        Sticks are independent, and so are new inputs here: draws are of each input's own law.
+        Sticks are independent. Each new input is drawn from its marginal law, not jointly with
+        others.
 
         Parameters
         ----------

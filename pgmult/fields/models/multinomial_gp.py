@@ -1,7 +1,8 @@
 r"""Multinomial Gaussian processes under the stick-breaking link (SBM-GP).
 
-Counts of K categories at inputs s in space and time (Linderman, Johnson and Adams 2015, section 4),
-their probabilities K - 1 sticks, each a Gaussian process around a mean linear in few features::
+Counts of K categories at inputs s in space and time (Linderman, Johnson and Adams 2015, section 4).
+Their probabilities come from K - 1 sticks, each a Gaussian process around a mean that is linear in
+a few features::
 
     theta         ~ priors of the covariance's parameters; one for all sticks, or one a stick
     beta_k        ~ N(centre_k, mean_var I),                     k = 1..K-1
@@ -9,7 +10,7 @@ their probabilities K - 1 sticks, each a Gaussian process around a mean linear i
     x_i           ~ Multinomial(N_i, stick-breaking(psi(s_i)))   i = 1..n
 
 As a function of psi the likelihood is nearly Gaussian, whatever the counts. That Gaussian is found
-before the chain starts (`pgmult.latent.approximation`), and a sweep moves around it, exactly
+before the chain starts (`pgmult.latent.approximation`), and the exact moves of a sweep use it
 (`pgmult.latent.moves`)::
 
 1. theta, beta, psi | x        in some of the sweeps: a leap to a point that does not depend on the
@@ -19,8 +20,8 @@ before the chain starts (`pgmult.latent.approximation`), and a sweep moves aroun
 2. beta, psi | theta, x        where there was no leap: each stick turns about the approximation,
                                all sites and coefficients at once; by swings where that is rough
 
-On a "grid" of thousands of inputs with gaps nothing can be carried: theta is then drawn given
-Pólya-gamma variables, psi and beta integrated out.
+On a "grid" of thousands of inputs with gaps neither move of theta is possible: theta is then drawn
+given Pólya-gamma variables, with psi and beta integrated out.
 
 Sites are the distinct inputs, new inputs included. Psi at the new inputs is drawn with the rest.
 
@@ -97,7 +98,7 @@ class MultinomialGP(StickFields):
         Of each stick around its mean; the search for an approximation starts at the parameters
         it comes with.
     structure : {"dense", "state_space", "grid", "inducing_points", "auto"}
-        How the fields are computed; "auto" says in the log what it took.
+        How the fields are computed: see `make_field`. "auto" logs its choice.
     mean : {"constant", "linear", "empirical"}, float or array, ``(num_categories - 1,)``
         Of each stick: a learned constant; learned coefficients of a constant and of every input
         column, standardised; the sticks of the shares of the categories in all counts, a point
@@ -114,12 +115,12 @@ class MultinomialGP(StickFields):
         inputs have effects of their own as well.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
         "empirical_bayes" maximises their posterior density given a few draws of omega before the
-        chain starts, and fixes them there: quicker, and intervals do not know that they are
-        estimates. "fixed" leaves them as they come.
+        chain starts, and fixes them there: quicker, but intervals ignore that they are estimates.
+        "fixed" keeps the values given.
     hyperparameter_rate : float
-        The probability that a sweep updates sampled hyperparameters. An update finds factors of
-        covariances anew, and the rest of a sweep uses those that there are: with many inputs and a
-        rate below 1 there are more effective draws of the probabilities in a second.
+        The probability that a sweep updates sampled hyperparameters. An update factors the
+        covariances again, while the rest of a sweep reuses the factors: with many inputs a rate
+        below 1 gives more effective draws of the probabilities per second.
 
     Notes
     -----
@@ -204,7 +205,7 @@ class MultinomialGP(StickFields):
         return MultinomialGPState(w[: data.num_sites], w[data.num_sites :], np.exp(theta))
 
     def approximations(self, data: CountField) -> tuple[Approximation, ...]:
-        """The Gaussian near the posterior, one for each of `columns`, and how near."""
+        """The Gaussian approximation of the posterior of each of `columns`, with its accuracy."""
         return tuple(found for _, _, found in _parts(data, self))
 
     # ---------------------------------------------------------------- keepable variables
@@ -229,9 +230,9 @@ class MultinomialGP(StickFields):
         data: CountField,
         new_inputs: ArrayLike,
     ) -> FieldDraw:
-        """The sticks at inputs that the chain did not know, psi at the inputs integrated out.
+        """The sticks at inputs that were not in the fit, psi at the other inputs integrated out.
 
-        Given omega, drawn here given the state's psi. Costs as much as a sweep.
+        omega is drawn given the state's psi. Costs as much as a sweep.
 
         Parameters
         ----------

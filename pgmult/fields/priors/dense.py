@@ -65,7 +65,7 @@ class GaussianProcess(Field):
     """
 
     def law(self, trend: Trend) -> "DenseLaw":
-        """That of the columns with a trend added, and of its coefficients."""
+        """The law of the columns with a trend added, and of its coefficients."""
         return DenseLaw(self, trend)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -85,7 +85,7 @@ class GaussianProcess(Field):
         return np.array(self._means) if self.potential is None else self._alone().mean
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """Noise of the values, by a triangular root or, of a singular covariance, a symmetric one.
+        """The noise behind the values, by a triangular root, or a symmetric one if singular.
 
         O(n**3) once.
         """
@@ -95,7 +95,7 @@ class GaussianProcess(Field):
         return whiten([symmetric], centred, as_generator(rng).standard_normal(centred.shape))
 
     def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``."""
+        """The values made of standard normal noise, ``(n, num_columns)``."""
         root, symmetric = self._roots()
         if symmetric is None:
             return np.asarray(self._means + np.einsum("ij,jc->ic", root, noise))

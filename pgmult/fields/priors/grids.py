@@ -7,10 +7,9 @@ a few dozen multiplications by each axis' matrix. Inputs may miss points of the 
 them; new inputs extend the axes.
 
 Draws and means solve linear systems by conjugate gradients, to `tolerance` *in posterior standard
-deviations*: with the default of 1e-10 nothing else in a Markov chain is as exact. Log normalisers
-and variances factor each column's precision in the r leading eigenvectors of the covariance, all
-but a 1e-12th of the prior variance: that costs O(n r^2 + r^3) a column and is quick where the
-covariance is smooth.
+deviations*: the default of 1e-10 is far below any Monte Carlo error. Log normalisers and variances
+factor each column's precision in the r leading eigenvectors of the covariance, all but a 1e-12th of
+the prior variance: that costs O(n r^2 + r^3) a column and is quick where the covariance is smooth.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential
@@ -88,7 +87,7 @@ class GridProcess(StructuredField):
     tolerance : float
         Root mean square error of a draw or mean, in posterior standard deviations.
     max_iterations : int
-        Of conjugate gradients; an error says when they did not do.
+        Of conjugate gradients; an error is raised if they do not suffice.
 
     Raises
     ------
@@ -117,7 +116,7 @@ class GridProcess(StructuredField):
 
     @property
     def whitens(self) -> bool:
-        """Where inputs are all points of the grid, or not many."""
+        """Whether values can be whitened: inputs are all points of the grid, or few."""
         return self._is_whole or len(self.inputs) <= _MOST_WHITENED
 
     @property
@@ -130,14 +129,14 @@ class GridProcess(StructuredField):
         return np.asarray(np.ravel_multi_index(tuple(self._at.T), self.grid_shape))
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """Noise of the values: a root of each axis, or of all inputs where they miss points."""
+        """The noise behind the values, by a root per axis, or of all inputs if they miss points."""
         roots, place = self._roots()
         centred = np.empty_like(values)
         centred[place] = values - self._means
         return whiten(roots, centred, as_generator(rng).standard_normal(values.shape))
 
     def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``."""
+        """The values made of standard normal noise, ``(n, num_columns)``."""
         roots, place = self._roots()
         return np.ascontiguousarray(self._means + colour(roots, noise)[place])
 

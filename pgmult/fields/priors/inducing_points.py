@@ -76,9 +76,9 @@ class InducingProcess(StructuredField):
         self._set(_chosen=chosen)
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """Noise of the values: of the points, which have no residuals, and after them of residuals.
+        """The noise behind the values: first that of the points, then that of the residuals.
 
-        As many rows for points as there may be.
+        The number of rows for points is their largest possible number.
         """
         centred, rank = values - self._means, len(self._chosen)
         noise = as_generator(rng).standard_normal((self._most + len(centred), centred.shape[1]))
@@ -90,7 +90,7 @@ class InducingProcess(StructuredField):
         return noise
 
     def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``."""
+        """The values made of standard normal noise, ``(n, num_columns)``."""
         smooth = np.einsum("nr,rc->nc", self._basis, noise[: len(self._chosen)])
         return np.asarray(
             self._means + smooth + self._residual_sds()[:, None] * noise[self._most :]

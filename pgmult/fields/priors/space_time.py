@@ -1,4 +1,4 @@
-"""Gaussian fields over places whose covariance is Markov in time: exact, and linear in times.
+"""Gaussian fields over places that are Markov in time: exact, at a cost linear in the times.
 
 The covariance is a product, or a sum of products, of
 
@@ -160,7 +160,7 @@ class SpaceTimeProcess(StructuredField):
         self._set(_time=time, _terms=terms, _known=_layout(inputs.tobytes(), inputs.shape, time))
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """Noise of the values, by time and place: what a filter did not foresee."""
+        """The noise behind the values, by time and place: the innovations of a filter."""
         noise = as_generator(rng).standard_normal((values.shape[1], *self._shape_of_cells))
         at_cells = np.zeros_like(noise)
         at_cells.reshape(len(noise), -1)[:, self._known.cells] = (values - self._means).T
@@ -168,7 +168,7 @@ class SpaceTimeProcess(StructuredField):
         return np.ascontiguousarray(noise.reshape(len(noise), -1).T)
 
     def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``."""
+        """The values made of standard normal noise, ``(n, num_columns)``."""
         at_cells = np.ascontiguousarray(noise.T).reshape(-1, *self._shape_of_cells)
         values = np.zeros_like(at_cells)
         self._carry(False, at_cells, values)
@@ -186,7 +186,7 @@ class SpaceTimeProcess(StructuredField):
         over_rows(carry_columns, len(noise), whiten, chain, parts, noise, values, grain=1)
 
     def law(self, trend: Trend) -> FieldLaw:
-        """That of the columns with a trend added, and of its coefficients."""
+        """The law of the columns with a trend added, and of its coefficients."""
         return _Law(self, trend)
 
     def _cells(self, new: FloatArray) -> _Cells:
