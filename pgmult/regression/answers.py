@@ -1,11 +1,11 @@
-"""What a run of an additive regression says of rows and of populations, in probabilities.
+"""Results of an additive regression as probabilities, for rows and for populations.
 
 Every answer is an average of probabilities over rows, in each draw: over the respondents of the
 data or the cells of a census, as they are or with columns set to certain values, all together or in
 parts. `predict` and `poststratify` give averages (multilevel regression and poststratification:
 Gelman and Little 1997; Park, Gelman and Bafumi 2004), `effects` gives them with one column set to
 each of its values, and `comparisons` and `contrasts` give differences between these, of
-probabilities and of log odds. Coefficients of sticks are in none of them.
+probabilities and of log odds. None of them reports coefficients of sticks.
 """
 
 import re
@@ -66,12 +66,12 @@ def predict(
     run : Posterior
         Of an `AdditiveRegression`.
     new : table, optional
-        With the columns that the formula names; if left out, the cells of the data, which count as
-        many respondents as they have.
+        With the columns that the formula names; if left out, the cells of the data, weighted by
+        their respondents.
     at : mapping from column to value or list of values, optional
-        Columns that are set in all rows; each value of a list by itself.
+        Columns to set in all rows; each value of a list is a separate setting.
     by : str or sequence of str, optional
-        Columns of `new`: averages are those of the rows of each label.
+        Columns of `new`: averages are taken over the rows of each label.
     weight : str, optional
         A column of `new`: how much a row counts in averages.
     new_levels : bool
@@ -369,12 +369,12 @@ def groups(
 
 
 def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int = 400) -> Estimand:
-    """How much of what respondents differ in goes with each term of the formula.
+    """The share of the outcomes' variance that goes with each term of the formula.
 
     The variance of an outcome is that of its probabilities between respondents, plus that within
-    each: sum over categories of p (1 - p). The former is divided among the terms: a term's part is
-    the covariance of the probabilities with what they lose if the term alone is brought to its
-    mean, and with what they gain over the means if it alone is not, half each.
+    each: sum over categories of p (1 - p). The former is divided among the terms. A term's part is
+    the mean of two covariances with the probabilities: of what they lose if only this term is set
+    to its mean, and of what they gain over the means if only this term varies.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ array([2, 0, 1])
 A row of weight w counts w times: its counts are multiplied by w, and its likelihood is raised to
 that power. With whole weights that is the same row w times over. Other weights have a posterior,
 too, and every method here is exact for it: a Pólya-gamma variable may have any shape w > 0. But
-then counts are no counts of anything, and none can be simulated.
+weighted counts are not whole numbers, and none can be simulated.
 """
 
 from collections.abc import Sequence
@@ -108,10 +108,10 @@ class LabelledRows(_Rows):
     offsets : int64 array, ``(num_groups + 1,)``
         Group g is the rows ``offsets[g]:offsets[g + 1]``; groups may be empty.
     given : int64 array, ``(num_rows,)``
-        Which of the rows as given stands at each place.
+        The original number of each row.
     group_names : array, ``(num_groups,)``
     known : array, ``(num_rows,)``
-        What the predictor of each row has beside covariates times weights: its offset.
+        The offset of each row, added to its predictor.
     """
 
     covariates: Any
@@ -130,8 +130,8 @@ class LabelledRows(_Rows):
     def rows(self, part: slice) -> "LabelledRows":
         """The rows of neighbouring groups, for sweeps in blocks of groups: nothing is copied.
 
-        They are the same object whenever they are asked for, so that what is found once for a data
-        set is found once for them.
+        The same slice returns the same object, so that what is computed once per data set is
+        computed once for it.
         """
         start, stop, _ = part.indices(self.num_groups)
         if (start, stop) == (0, self.num_groups):
@@ -283,7 +283,7 @@ class EventRows(_Rows):
     weights : array, ``(num_rows,)``
         How many times each row counts.
     known : array, ``(num_rows,)``
-        What the predictor of each row has beside covariates times weights: its offset.
+        The offset of each row, added to its predictor.
     """
 
     covariates: Any
@@ -313,7 +313,7 @@ def as_event_rows(
     covariates : array or sparse array, ``(num_rows, num_covariates)``
         Finite numbers; a column of ones is an intercept.
     counts : array, ``(num_rows,)``
-        Not negative; as a rule integers. A rate, with its exposure for a weight, has the Poisson
+        Not negative; as a rule integers. A rate, weighted by its exposure, has the Poisson
         likelihood of its count.
     weights : array, ``(num_rows,)``, optional
         How many times each row counts: any numbers that are not negative.
@@ -401,8 +401,8 @@ class CountedRows(_Rows):
     order : int64 array, ``(num_categories,)``
         Stick j breaks for category ``order[j]``, and the last category takes the rest.
     sticks : LabelledRows
-        Stick j is its group j, of the rows with counts left when it breaks. O(D) numbers for each
-        stick that a row reaches.
+        Group j has the rows with counts left for stick j. O(D) numbers for each stick that a row
+        reaches.
     """
 
     covariates: FloatArray

@@ -1,4 +1,4 @@
-"""What a run of an additive regression found: what matters, how sure, and whether it helps."""
+"""Report on a run of an additive regression: effects, their certainty, and predictive value."""
 
 from collections.abc import Mapping
 from os import PathLike
@@ -59,7 +59,7 @@ def report(
     facts : mapping from str to str, optional
         What else is known of the run.
     comparison : Comparison or bool
-        With the obvious, as `compare` finds it; whether to find it here.
+        Comparison with simple models: the result of `compare`, or whether to compute it.
     max_draws : int
     """
     place = None if page is None else as_path(page, "page")

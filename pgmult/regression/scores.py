@@ -1,9 +1,9 @@
-"""How well an additive regression predicts respondents, and what it has not seen in them.
+"""How well an additive regression predicts respondents, and which patterns it misses.
 
-`loo` tells each respondent from all the others, by importance sampling; `compare` does it beside
-the obvious, shares of everybody or of those in the same group, or beside another run. `check`
-compares counts in parts of the data with counts that the model makes there: a model whose terms
-leave something out makes too little difference between the parts.
+`loo` predicts each respondent from all the others, by importance sampling; `compare` sets this
+beside simple models, shares of everybody or of those in the same group, or beside another run.
+`check` compares counts in parts of the data with counts simulated from the model: if a term is
+missing, the simulated parts differ too little.
 """
 
 import math
@@ -43,20 +43,21 @@ _HELD_OUT = "Of respondents that were held out."
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeaveOneOut(Tabled):
-    """Log probabilities of respondents given all others; printed, what they come to.
+    """Log probabilities of respondents given all others; print it for a summary.
 
     Attributes
     ----------
     cells, outcomes : int arrays, ``(num_kinds,)``
-        Respondents of one cell and category, or number of events, are told alike.
+        Cell and category, or number of events, of each kind: respondents of a kind have the same
+        probability.
     counts : int array, ``(num_kinds,)``
-        How many they are.
+        Respondents of each kind.
     log_p : array, ``(num_kinds,)``
-        Of one of them given all other respondents.
+        Log probability of one of them given all other respondents.
     fitted : array, ``(num_kinds,)``
         The same given all respondents, themselves included.
     k : array, ``(num_kinds,)``
-        Pareto shapes of the importance weights; above 0.7 these say little.
+        Pareto shapes of the importance weights; above 0.7 `log_p` is unreliable.
     by_chain : array, ``(num_chains, num_kinds)``
         `log_p` by the draws of each chain alone.
     """
@@ -71,7 +72,7 @@ class LeaveOneOut(Tabled):
 
     @property
     def elpd(self) -> float:
-        """Sum over respondents."""
+        """Sum of `log_p` over respondents."""
         return float(self.counts @ self.log_p)
 
     @property
@@ -83,12 +84,12 @@ class LeaveOneOut(Tabled):
 
     @property
     def num_parameters(self) -> float:
-        """The effective number: what fitting gains."""
+        """Effective number of parameters: the gain of `fitted` over `log_p`."""
         return float(self.counts @ (self.fitted - self.log_p))
 
     @property
     def num_rough(self) -> int:
-        """Respondents whose weights say little."""
+        """Respondents whose `log_p` is unreliable."""
         return int(self.counts[self.k > LARGE_K].sum())
 
     def table(self) -> Table:
@@ -120,7 +121,7 @@ class LeaveOneOut(Tabled):
 
 
 def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
-    """How well each respondent is told from all the others.
+    """How well each respondent is predicted from all the others.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def compare(
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 1000,
 ) -> Comparison | Report:
-    """Does a run beat the obvious, or another run?
+    """Compare the predictions of a run with simple models, or with another run.
 
     Parameters
     ----------
@@ -200,11 +201,11 @@ def compare(
         Of an `AdditiveRegression`.
     other : Posterior, optional
         A run of the same table with another formula, or of the same outcome if there are rows held
-        out. If left out, the rivals are the shares of all respondents, and of those of the same
-        label of a column or grouping.
+        out. If left out, the simple models are the shares of all respondents, and of those with the
+        same label of a column or grouping.
     held_out : table, optional
-        Rows that were not shown, with all columns that the formulas name; if left out, respondents
-        are told from each other: see `loo`.
+        Rows that were not in the fit, with all columns that the formulas name; if left out,
+        respondents are left out one at a time: see `loo`.
     names : pair of str
         What two runs are called.
     max_draws : int
@@ -358,7 +359,7 @@ def check(
     max_draws: int = 200,
     random_seed: int = 0,
 ) -> PredictiveChecks:
-    """Compare counts in parts of the data with those that the model makes of the same rows.
+    """Compare counts in parts of the data with counts that are simulated from the model.
 
     The statistics are the share of each category; and for each column of the formula and each pair
     of them how far counts are from expected ones, the sum of (count - expected)^2 / expected over
@@ -370,9 +371,9 @@ def check(
     run : Posterior
         Of an `AdditiveRegression`.
     held_out : table, optional
-        Rows that the model was not shown, with the columns of the formula and the outcome.
+        Rows that were not in the fit, with the columns of the formula and the outcome.
     by : str, optional
-        A column: instead, the share of each category in each of its parts.
+        A column: the statistics are then the share of each category for each of its labels.
     max_draws : int
     random_seed : int
 

@@ -1,4 +1,4 @@
-"""Chains side by side: threads, generators, what is kept of each sweep, and where it goes."""
+"""Running chains in parallel: threads, random generators, and which draws are stored where."""
 
 import math
 import os

@@ -2,11 +2,11 @@
 
 `Draws` maps each kept variable to a plain array ``(chain, draw, ...)``, in memory or in a run
 directory; `dims` names its axes and `coords` labels them. `Origin` is the model and the data that
-the draws are of. Draws alone do not say how psi becomes probabilities, nor of which data they are:
-whatever reads them asks their origin, and refuses draws that have none rather than guess.
+the draws are of. Draws alone do not say which link turns psi into probabilities, nor which data
+they belong to. Functions that need this ask the origin, and raise an error if there is none.
 
-`pgmult.sampling.posterior.Posterior` is what users have: draws that can be summarised, judged,
-saved and asked.
+Users work with `pgmult.sampling.posterior.Posterior`: draws with summaries, diagnostics, files and
+methods of the model.
 """
 
 import math
@@ -40,7 +40,8 @@ class Origin:
         Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
         be encoded.
     find_data : callable or None
-        Gives the data where they are at hand: in the process that sampled, and in a run directory.
+        Returns the data where they are available: in the process that sampled, and in a run
+        directory.
     """
 
     model: Any

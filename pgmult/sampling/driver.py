@@ -1,16 +1,16 @@
-"""The driver: many chains of any model's ``step``, side by side, kept, watched and stored.
+"""The driver: runs chains of any model's ``step`` in parallel, and monitors and stores draws.
 
-Chains run in threads; the compiled parts of a sweep release the interpreter's lock, and threads to
-spare share the rows inside a chain. Chain c draws from a Philox generator seeded with the c-th
+Chains run in threads; the compiled parts of a sweep release the interpreter's lock, and spare
+threads share the rows inside a chain. Chain c draws from a Philox generator seeded with the c-th
 child of the seed. The same seed gives the same draws, bit for bit, whatever `cores` is, however the
 threads take turns, whether or not the run is watched, and whether it was stored, interrupted,
 killed or resumed.
 
-Bits may change with what computes them: another release of pgmult, numpy, scipy or numba (or of the
-BLAS or LLVM in them), a processor with other vector instructions, since machine code is made for
-the one it runs on, and ``NUMBA_DISABLE_JIT=1``, since the interpreter rounds step by step where
-compiled code fuses. Draws of such runs are from the same distribution. A run that is resumed with
-another pgmult says so in a warning.
+The bits may differ with another release of pgmult, numpy, scipy or numba (or of the BLAS or LLVM in
+them), on a processor with other vector instructions, for which other machine code is compiled, and
+with ``NUMBA_DISABLE_JIT=1``, since the interpreter rounds differently from compiled code. Draws of
+such runs are from the same distribution. A run that is resumed with another pgmult says so in a
+warning.
 
 ::
 
@@ -93,61 +93,61 @@ def sample(
     chains : int
     cores : int, optional
         Threads to use; all processors this process may use if left out. ``min(chains, cores)``
-        chains run at a time, and threads to spare work inside a chain. Draws do not depend on it.
+        chains run at a time, and spare threads work inside a chain. Draws do not depend on it.
     thin : int
         Keep every `thin`-th sweep after tuning: ``draws * thin`` sweeps are made.
     random_seed : int, optional
         Any integer >= 0; if left out a fresh one is drawn and written in ``attrs``.
     progressbar : bool
         Show progress: a line that rewrites itself in terminals and notebooks, a line a minute on
-        the error stream elsewhere. It is said once where code is compiled, and of a run of more
-        than a minute how long it will take and how large the draws get.
+        the error stream elsewhere. It also says once when code is compiled and, for runs of more
+        than a minute, the expected time and the size of the draws.
     keep : sequence of str, optional
         Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
         likelihood is always kept, as a sample statistic.
     starts : {"own", "shared"}, start or list of one a chain
-        Where chains begin. "own", the default and the honest one: every chain finds its own start,
-        and what chains agree on is what the data say. "shared": one start is looked for, by the
-        model's search where it has one, and all chains begin there, to read one mode of a posterior
-        with many: chains agree by construction, and every statement is *given one mode*. A start,
-        such as `pgmult.topics.find_start` finds, or a state is shared as well; a list has one for
-        each chain. ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or
-        "given" (a list), and ``attrs["start_facts"]`` what the searches tell of their starts, one
-        mapping each: of topics their `support` among the search's leaves.
+        Where chains begin. "own", the default: every chain finds its own start, so that agreement
+        between chains is evidence. "shared": one start is found, by the model's search if it has
+        one, and all chains begin there, to describe one mode of a posterior with many: chains agree
+        by construction, and every result is *given that mode*. A start, as of
+        `pgmult.topics.find_start`, or a state is shared as well; a list has one for each chain.
+        ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or "given" (a list),
+        and ``attrs["start_facts"]`` what the searches report of their starts, one mapping each; for
+        topics, their `support` among the search's leaves.
     initvals : state, mapping or a list of one a chain, optional
         Where chains start: a whole state, or values of some of its fields, which replace those
         that ``model.init`` makes.
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
     until : str, optional
-        What may end the run before `draws` are made. "400ess": once the main quantity (the first
-        kept variable that chains can agree on) is worth so many independent draws, all chains
-        together, in the entry of 64 that has fewest; this depends on draws alone. "90s", "5min",
-        "2h": after that time, with one draw a chain at least. ``attrs["draws"]`` says how many
-        the longest chain has; `resume` goes on to more.
+        When to stop before `draws` are made. "400ess": once the main quantity (the first kept
+        variable that chains can agree on) has an effective sample size of 400 over all chains, the
+        smallest of 64 entries; this depends on draws alone. "90s", "5min", "2h": after that time,
+        with one draw a chain at least. ``attrs["draws"]`` says how many the longest chain has;
+        `resume` goes on to more.
     store : path, optional
         A new or empty directory to write draws and checkpoints to as they are made: what is there
         survives a crash, `pgmult.load` reads it at any time and `pgmult.resume` goes on with it.
     cluster : "local", address, dask.distributed.Client or Executor, optional
-        Where rows of the data are moved instead of here, for models whose rows are independent
+        Where to update rows of the data instead of here, for models whose rows are independent
         given what they share: "local", `cores` processes of this machine; a Dask cluster, by its
-        client or the address of its scheduler, ``"tcp://..."``; or a place of your own
+        client or the address of its scheduler, ``"tcp://..."``; or an executor of your own
         (`pgmult.sampling.cluster.executors.Executor`). Needs `store`, a directory that all workers
-        reach by the same path. Draws do not depend on it: they are those of this process.
-        Variables of single rows (documents) cannot be kept, and are not by default; the states
-        that `callback` sees have None in their place.
+        reach by the same path. Draws do not depend on it: they are those of this process. Variables
+        of single rows (documents) cannot be kept, and are not by default; the states that
+        `callback` sees have None in their place.
     shards : int, optional
         Pieces of work a sweep; as many as the cluster does at a time if left out.
     cut : int, optional
-        Sweeps between two times that the rows are written to `store`, which is how much work may
-        have to be done again when a worker or this process dies; 20 if left out. Neither draws nor
-        what is kept depend on `shards` and `cut`.
+        Sweeps between writes of the rows to `store`, and so how many may have to be repeated when a
+        worker or this process dies; 20 if left out. Neither draws nor what is kept depend on
+        `shards` and `cut`.
 
     Returns
     -------
     Posterior
-        With Ctrl-C, the draws made so far (of chains of unequal length, the largest rectangle),
-        with a warning.
+        With Ctrl-C, the draws made so far, with a warning (of chains of unequal length, the chains
+        and draws that keep most).
 
     Raises
     ------
@@ -228,9 +228,9 @@ def resume(
     model, data : optional
         Needed for models and data whose classes are not of pgmult, and checked against the run.
     cores, progressbar, callback, cluster, shards, cut : as for `sample`
-        Of the run so far it may have been another cluster, or none.
+        The run may have used another cluster before, or none.
     until : str, optional
-        As for `sample`, at the same looks: the seconds are those of this call.
+        As for `sample`, checked at the same draws; seconds count from this call.
 
     Returns
     -------

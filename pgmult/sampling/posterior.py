@@ -1,8 +1,8 @@
 """Draws from a posterior, with named axes.
 
-A `Posterior` maps each kept variable to a plain array ``(chain, draw, ...)``; `dims` names its
-axes and `coords` labels them. What `pgmult.sample` returns, `pgmult.load` reads and
-`Posterior.save` writes are one and the same thing.
+A `Posterior` maps each kept variable to a plain array ``(chain, draw, ...)``; `dims` names its axes
+and `coords` labels them. It is what `pgmult.sample` returns, `Posterior.save` writes and
+`pgmult.load` reads.
 
 >>> import numpy as np
 >>> draws = {"mu": np.random.default_rng(0).normal(size=(4, 500, 2))}
@@ -136,22 +136,22 @@ class Posterior(Draws):
         return summarise(self, var_names, max_entries)
 
     def convergence_problems(self) -> str:
-        """What the diagnostics complain of, in words; empty if nothing.
+        """Problems that the diagnostics found, in words; empty if none.
 
-        Every kept value (of large variables 500, evenly spread) is expected to have a split
-        R-hat of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain.
-        Where labels are arbitrary and their rows were kept (topics by their words), chains are
-        matched label by label: each value is then judged within its chains, and between chains it
-        counts which labels all of them found. Coordinates in an arbitrary basis are not judged,
-        where something else was kept.
+        Every kept value (of large variables 500, evenly spread) is expected to have a split R-hat
+        of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain. Where
+        labels are arbitrary and their rows were kept (topics by their words), chains are matched
+        label by label: each value is then diagnosed within its chains, and between chains by which
+        labels all of them found. Coordinates in an arbitrary basis are not diagnosed if anything
+        else was kept.
         """
         return convergence_problems(self)
 
     def label_matches(self) -> dict[str, LabelMatches]:
-        """For each axis of arbitrary labels, how those of all chains go with those of the first.
+        """For each axis of arbitrary labels, how those of all chains match those of the first.
 
-        Of models with ``label_rows`` (see `pgmult.core.typing.Model`), where the variable that
-        tells the labels apart was kept, and of two chains or more; by 100 draws of each.
+        For models with ``label_rows`` (see `pgmult.core.typing.Model`), if the variable that
+        identifies the labels was kept, and for two chains or more; uses 100 draws of each.
         """
         return label_matches(self)
 
@@ -211,7 +211,7 @@ class Posterior(Draws):
             If ArviZ is not installed (``pip install pgmult[arviz]``), or cannot be imported.
         TypeError, ValueError
             If the model's data are no such rows, `data` are others than the posterior's, or it did
-            not keep what tells their probabilities.
+            not keep the variables behind their probabilities.
         MemoryError
             If the log likelihoods do not fit into memory.
 
@@ -244,7 +244,7 @@ def load(
     Returns
     -------
     Posterior
-        Of chains of unequal length, the largest rectangle of draws; a warning names the chains
+        Of chains of unequal length, the chains and draws that keep most; a warning names the chains
         left out, and says so if there are no draws yet.
 
     Raises

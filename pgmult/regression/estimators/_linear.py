@@ -45,7 +45,7 @@ Moments = tuple[FloatArray, FloatArray]
 
 
 class ApproximationWarning(UserWarning):
-    """A Gaussian approximation that says little of the posterior."""
+    """A Gaussian approximation is far from the posterior."""
 
 
 def moments(draws: FloatArray) -> Moments:

@@ -1,4 +1,4 @@
-"""A scikit-learn estimator of additive regressions: groups that pool, smooth curves, by formula.
+"""A scikit-learn estimator of additive regressions: pooled groups and smooth curves, by formula.
 
 >>> import numpy as np
 >>> from pgmult.regression import AdditiveClassifier
@@ -44,22 +44,22 @@ _OUTCOME = "outcome"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classes by fixed effects, groups that pool, curves and areas: an `AdditiveRegression`.
+    """A classifier by `AdditiveRegression`: fixed effects, pooled groups, curves and areas.
 
     Parameters
     ----------
     formula : str, optional
-        What stands right of ``~``, of the columns of a data frame (those of an array are ``x0``,
-        ``x1``, ...). If left out, all columns as they are; with `groups` all of them with effects
-        in each group, too.
+        The right-hand side, in terms of the columns of a data frame (those of an array are ``x0``,
+        ``x1``, ...). If left out, all columns are linear terms, and with `groups` their effects
+        also differ by group.
     groups : str or int, optional
-        A column that says which group a row is of, its name or number, without a formula.
+        Without a formula: name or number of the column that holds each row's group.
     effects : str
         "sticks", "categories", "correlated" or "softmax": see `AdditiveRegression`.
     priors : mapping, optional
         See `AdditiveRegression`.
     method : {"sampling", "approximate"}
-        Draws from the posterior, or from its approximation, at once.
+        Sample the posterior, or draw from its approximation without a chain.
     draws, tune, chains : int
     random_state : int, numpy.random.RandomState or None
     verbose : bool
@@ -69,13 +69,14 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : array, ``(n_classes,)``
     posterior_ : Posterior
-        With all its answers: ``comparisons``, ``groups``, ``loo``, ``report``...
+        With all its methods: ``comparisons``, ``groups``, ``loo``, ``report``...
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Notes
     -----
-    Standard deviations of groups are half-t: groups that do not differ are found not to. Labels of
-    groups that were not in the fit are predicted with effects drawn from the law of their grouping.
+    Standard deviations of groups have half-t priors, so groups that do not differ are pooled.
+    Labels of groups that were not in the fit are predicted with effects drawn from the law of their
+    grouping.
     """
 
     formula: str | None = field(default=None, kw_only=False)
@@ -98,7 +99,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array, ``(n_samples,)``
             Classes.
         sample_weight : array of whole numbers, ``(n_samples,)``, optional
-            How many respondents a row is.
+            How many respondents a row stands for.
 
         Raises
         ------

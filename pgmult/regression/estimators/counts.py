@@ -54,7 +54,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
         makes the data most probable, or with "sampling" drawn along with the weights.
     weight_var, intercept_var, fit_intercept, scale_inputs, tol, max_iter, draws, tune, chains
     random_state, verbose
-        As in `LogisticClassifier`. "evidence" and "ard" look at the bound of "quadrature".
+        As in `LogisticClassifier`. "evidence" and "ard" maximise the bound of "quadrature".
 
     Attributes
     ----------
@@ -86,10 +86,10 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
         Parameters
         ----------
         X : array or sparse array, ``(n_samples, n_features)``
-            A sparse one stays so, but for "sampling".
+            A sparse one is made dense by "sampling" only.
         y : array, ``(n_samples,)``
-            Counts, not negative. A rate with its exposure for a weight has the Poisson posterior of
-            its count.
+            Counts, not negative. A rate, weighted by its exposure, has the Poisson posterior of its
+            count.
         sample_weight : array, ``(n_samples,)``, optional
             How many times each row counts.
         offset : array, ``(n_samples,)``, optional

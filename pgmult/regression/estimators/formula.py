@@ -6,8 +6,8 @@ intercept out. The left-hand side says what y is (`pgmult.regression.rows`): one
 or of counts for `CountRegressor`; ``p(wins, games)`` for the logistic classifiers;
 ``c(red, green, blue)`` for `MultinomialClassifier`.
 
-New data are tables with the same columns. What the formula learnt from the first table, such as the
-labels of a column and where a spline has its knots, it keeps.
+New data are tables with the same columns. They are coded by what was learnt from the first table,
+such as labels of columns and knots of splines.
 
 >>> import numpy as np, pandas as pd
 >>> rng = np.random.default_rng(0)
@@ -133,10 +133,10 @@ def from_formula(
     table : data frame, or mapping from name to column
         Without missing values in the columns that are named.
     estimator : LinearPredictor, optional
-        A regression of this package, with the parameters that it shall have; it is not changed.
-        Left out, what y is decides: `MultinomialClassifier` for ``c(...)`` and for labels of three
-        classes or more, else `LogisticClassifier`. Numbers that are not 0 and 1 need one: they may
-        be counts. Whether there is an intercept, the formula says.
+        A regression of this package with its parameters; it is not changed. If left out, y decides:
+        `MultinomialClassifier` for ``c(...)`` and for labels of three classes or more, else
+        `LogisticClassifier`. Numbers other than 0 and 1 need an estimator, since they may be
+        counts. The formula decides whether there is an intercept.
     weights, offset : str, optional
         Columns of `sample_weight` and of `offset` in the estimator's `fit`.
 

@@ -44,7 +44,7 @@ _DRAWS = 256  # in a block of predictions
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticClassifier(LinearClassifier, FixedPrior):
-    """Logistic regression with a Gaussian prior, a posterior of the weights and honest averages.
+    """Logistic regression with a Gaussian prior; predictions average over the posterior.
 
     Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
     is N(0, weight_var) for a step of one standard deviation of its column, and that of the
@@ -57,10 +57,11 @@ class LogisticClassifier(LinearClassifier, FixedPrior):
         How the posterior is found: see `pgmult.variational.sites`. "quadrature" is the best
         Gaussian and never fails, "delta" nearly as good and twice as fast where predictors are not
         very uncertain, "laplace" the fastest; "sampling" draws from the posterior itself, by
-        Pólya-gamma Gibbs or slices around a Gaussian, whichever pays (`pgmult.regression.updates`).
+        Pólya-gamma Gibbs or slices around a Gaussian, whichever is faster
+        (`pgmult.regression.updates`).
     weight_var : float, array of a variance for each column, or str
         Variances of the coefficients' prior. "evidence" finds one for all, and "ard" one for each
-        column, that make the data most probable (columns of no use get a tiny one); both look at
+        column, that make the data most probable (columns of no use get a tiny one); both maximise
         the bound of "quadrature", whatever the method. With "sampling" they may be drawn with the
         weights: "half_t" is one half-t standard deviation, "horseshoe" one half-Cauchy for each
         column times a common one (see `pgmult.regression.models.scaled`).
@@ -72,9 +73,9 @@ class LogisticClassifier(LinearClassifier, FixedPrior):
         fit, each counted as often as its weight and trials say. If not, the prior is of the columns
         as they are. Without an intercept they are scaled and not centred.
     class_weight : mapping from class to number, "balanced" or None
-        What a row counts by its class. "balanced" gives all classes the same say, as if that many
-        rows had been seen: the posterior is then that of other data, and its probabilities are of a
-        world where classes are equally frequent.
+        Weight of a row by its class. "balanced" gives all classes the same total weight, as if that
+        many rows had been seen: the posterior and its probabilities then describe a population in
+        which classes are equally frequent.
     average : {"quadrature", "probit", "plug_in"}
         How `predict_proba` averages over a Gaussian posterior: to 12 digits, by MacKay's
         approximation, or not at all. With "sampling" it averages over the draws.
@@ -119,7 +120,7 @@ class LogisticClassifier(LinearClassifier, FixedPrior):
         Parameters
         ----------
         X : array or sparse array, ``(n_samples, n_features)``
-            A sparse one stays so, but for "sampling".
+            A sparse one is made dense by "sampling" only.
         y : array, ``(n_samples,)`` or ``(n_samples, n_labels)``
             Two classes; with `trials`, counts of successes; or several labels of 0 and 1, each
             fitted by itself, where one that is the same in every row is left to the prior.

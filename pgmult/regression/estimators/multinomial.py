@@ -58,7 +58,7 @@ _DRAWS = 64  # in a block of predictions
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultinomialClassifier(LinearClassifier, FixedPrior):
-    """Multinomial regression with Gaussian priors, a posterior of the weights and honest averages.
+    """Multinomial regression with Gaussian priors; predictions average over the posterior.
 
     Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
     is N(0, weight_var) for a step of one standard deviation of its column, and that of the
@@ -80,20 +80,21 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         Pólya-gamma variables.
     covariance : {"full", "class"}
         With a softmax, whether one Gaussian has all classes' weights, O((n_classes n_weights)^3),
-        or each class has its own, independent of the others. "laplace" is full whatever this says,
-        and "log" and "quadratic", which look at variances only, are of classes.
+        or each class has its own, independent of the others. "laplace" is always full, and "log"
+        and "quadratic", which use variances only, are always by class.
     weight_var : float, array of a variance for each column, or str
         Variances of the coefficients' prior, the same for all classes. "evidence", "ard", and with
         "sampling" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
-        `LogisticClassifier`. The evidence is "tilted"'s, "sticks"' or "probit"'s, as the link is.
+        `LogisticClassifier`. The evidence is that of "tilted", "sticks" or "probit", depending on
+        the link.
     intercept_var : float
         Variance of the intercepts' prior.
     fit_intercept, scale_inputs : bool
         See `LogisticClassifier`.
     class_weight : mapping from class to number, "balanced" or None
-        What a count of each class is worth: see `LogisticClassifier`.
+        Weight of a count by its class: see `LogisticClassifier`.
     order : "frequency", "given" or sequence of int
-        In which classes break the sticks: see `pgmult.regression.as_counted_rows`.
+        Order of the classes in stick breaking: see `pgmult.regression.as_counted_rows`.
     tol, max_iter : float, int
         Of the approximations.
     draws, tune, chains : int
@@ -115,7 +116,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     weight_var_ : array, ``(n_features,)``
         Variances of the prior as given or learned; posterior means where they were sampled.
     joint_cov_ : array, ``(n_outputs * n_weights, n_outputs * n_weights)``, or None
-        Of all outputs', with ``covariance="full"`` and methods that see correlations; else None.
+        Covariance of all outputs' weights, with ``covariance="full"`` and methods that use
+        correlations; else None.
     stick_classes_ : array, ``(n_classes,)``
         The classes in the order of the sticks.
     log_evidence_ : float
@@ -161,8 +163,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         Warns
         -----
         ApproximationWarning
-            If the posterior is far from the Gaussian that the method takes it for. (The probit says
-            nothing of that.)
+            If the posterior is far from the Gaussian that the method takes it for. (The probit does
+            not check this.)
         """
         names = y.columns if isinstance(y, HasColumns) else None
         as_choice(self.method, "method", _METHODS)
@@ -299,8 +301,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     def coefficients(self, probability: float = 0.9, reference: Any = None) -> Coefficients:
         """Contrasts: each class's weights less those of a reference class, in the units of X.
 
-        With a softmax they are what a column adds to the log odds of a class against the
-        reference; the weights of one class alone mostly tell the prior.
+        With a softmax they are what a column adds to the log odds of a class against the reference;
+        the weights of one class alone mostly reflect the prior.
 
         Parameters
         ----------
@@ -313,7 +315,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         ------
         ValueError
             If there is no such class; or with methods of sticks, whose weights depend on the order
-            of the classes: `AdditiveClassifier` tells contrasts of these.
+            of the classes: use `AdditiveClassifier` for contrasts of these.
         """
         draws, gaussian = self._weight_draws()
         if draws.shape[1] < len(self.classes_):

@@ -13,9 +13,8 @@ iterations for mu. So mu makes Newton's step for the evidence itself instead, wi
 Sigma^-1 sum_g (m_g - mu) and curvature sum_g (Sigma^-1 - Sigma^-1 S_g Sigma^-1): the same fixed
 point, in a few iterations, and the m_g move along by S_g Sigma^-1 times the step.
 
-The paper leaves the S_g out, as if the weights were known. Then Sigma is too small: it pools more
-than the model says it should. Expectation-maximisation has them, and so does this unless it is
-told otherwise.
+The paper leaves the S_g out, as if the weights were known. Then Sigma is too small, and groups are
+pooled too much. Expectation-maximisation includes them, and so does this by default.
 
 >>> from pgmult.regression.data import as_labelled_rows
 >>> x = np.ones((30, 1))

@@ -14,8 +14,8 @@ field with Pólya-gamma variables.
 Averages of probabilities over q need no Monte Carlo: sticks are one-dimensional integrals each, and
 so is a softmax of independent predictors (`pgmult.variational.bounds`). Only for correlated
 predictors of three classes or more a fixed set of quasi-random points serves: its errors are below
-1e-4 for standard deviations up to one, and below 3e-3 for any. The same points, fewer of them, make
-a quadrature of the expected log normaliser and its derivatives: what the bounds bound.
+1e-4 for standard deviations up to one, and below 3e-3 for any. Fewer of the same points also
+approximate the expected log normaliser and its derivatives, which the other methods bound.
 
 >>> import numpy as np
 >>> from pgmult.regression.data import as_counted_rows
@@ -74,8 +74,8 @@ def fit_softmax_regression(
 ) -> SiteFit:
     """A Gaussian approximation of softmax regression: counts ~ Multinomial(softmax(W x_n)).
 
-    All K classes have weights. Only their differences matter to the data, and the prior keeps them
-    proper.
+    All K classes have weights. The data inform only their differences; the prior makes the
+    posterior proper.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def fit_softmax_regression(
         quasi-random sequence in the differences of classes, and over 16,384 for the objective.
     covariance : {"class", "full"}
         Whether classes are independent under q, or one Gaussian has all their weights. ("log" and
-        "quadratic" bounds see no correlations: with them classes are independent at best.)
+        "quadratic" bounds cannot use correlations: with them classes are independent.)
     tolerance, max_iterations : float and int
         See `pgmult.variational.fit_sites`.
 

@@ -16,7 +16,8 @@ u ~ N(0, 1) and g_j = u + x_n'(m_i - m_j),
 Rows with several counts have a y for each. The same Z with y's of variance 1 + x' S x is the
 predictive probability: one integral over u, and no Monte Carlo.
 
-Taking turns converges slowly, like all augmentation; Anderson's mixing foretells where it leads.
+Alternating these updates converges slowly, as with all augmentation; Anderson's mixing, which
+extrapolates from the last steps, speeds it up.
 
 Reference: Girolami and Rogers (2006), Variational Bayesian multinomial probit regression with
 Gaussian process priors. Neural Computation 18, 1790-1817.

@@ -1,4 +1,4 @@
-r"""Additive regression of categories: fixed effects, groups that pool, smooths, areas.
+r"""Additive regression of categories: fixed effects, pooled groups, smooth curves, areas.
 
 Rows have counts y_n of K categories and a predictor for each stick that is a sum over terms
 (`pgmult.latent.terms`)::
@@ -9,9 +9,9 @@ Rows have counts y_n of K categories and a predictor for each stick that is a su
     y_n        ~ Multinomial(N_n, stick-breaking(psi_n))
 
 Given the data the sticks are independent, and each is a binomial regression with a latent Gaussian.
-`pgmult.latent` finds an approximation of its posterior before the chain starts, and moves weights
-and hyperparameters around it, exactly. A coefficient of a stick depends on the sticks before it, so
-read probabilities.
+`pgmult.latent` finds an approximation of its posterior before the chain starts, and uses it in
+exact moves of weights and hyperparameters. What a stick's coefficient means depends on the sticks
+before it, so interpret probabilities instead.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -116,10 +116,11 @@ class AdditiveRows:
     times : array, ``(num_rows,)``, or None
         How many rows of the table a row of events stands for.
     shares : array, ``(num_categories,)``, or None
-        Of the categories in the table, at which effects of categories are seen.
+        Shares of the categories in the table, at which effects of categories are evaluated.
     entries : int64 array, ``(num_entries, 2)``, or None
         In the order of the table's rows, each count that is not 0: its cell times K plus its
-        category, and how many respondents it is. It tells how runs with other cells go together.
+        category, and how many respondents it is. It matches respondents between runs with different
+        cells.
     """
 
     counts: IntArray
@@ -159,13 +160,13 @@ class AdditiveRows:
 
     @property
     def quantity(self) -> str:
-        """What predictors stand for, in words."""
+        """What the predictions are, in words."""
         return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
 
     def made(
         self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
     ) -> IntArray:
-        """Counts of so many respondents of each row, or events in so many rows like it.
+        """Simulated counts of `totals` respondents per row, or events in `totals` rows like it.
 
         Parameters
         ----------
@@ -207,10 +208,10 @@ class AdditiveRegression(Checked):
     Parameters
     ----------
     effects : str
-        What effects of categories are: "sticks", of each stick by itself, the fastest;
-        "categories", one of every category, all alike, so that the order of sticks hardly matters;
-        "correlated", of sticks, with correlations within the levels of a grouping; "softmax", of
-        categories, seen through the softmax itself, which no order of sticks enters.
+        What terms act on. "sticks": each stick has effects of its own, the fastest. "categories":
+        each category has, with the same prior, so that the order of sticks hardly matters.
+        "correlated": sticks, with correlations within the levels of a grouping. "softmax":
+        categories, with the softmax as the link, which has no order.
     priors : mapping from term to law, optional
         Terms as the formula writes them, ``"(1 + x | g)"``, names of columns of the design, or
         "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
@@ -218,18 +219,18 @@ class AdditiveRegression(Checked):
         correlations, `LogNormal` of the length scale of a process or, as "size", of that of
         negative binomial counts; several of them as a tuple.
     kicks : int
-        Of each Hamiltonian path of the weights; twice as many where the approximation is far from
-        the posterior, one or two where it is near.
+        Gradient kicks on each Hamiltonian path of the weights; twice as many where the
+        approximation is far from the posterior, one or two where it is near.
     method : {"sampling", "approximate"}
-        Whether a sweep moves to the posterior, or draws from the approximation, anew each time: at
-        once, without tuning, and as good as `approximations` says by its spread.
+        Whether to sample the posterior, or to draw independently from its approximation: without
+        tuning, and as accurate as the spread in `approximations` says.
 
     Notes
     -----
     A sweep costs some ten solves with the factor of a stick's precision, and two factorisations,
     for each stick: O(G d**3 + G d r**2 + r**3) with G levels of the largest grouping, d effects of
-    each and r other weights, or that of a sparse factor where r is above 1,500. With effects that
-    sticks share, all are one: d and r are as many times as large as there are categories.
+    each and r other weights, or that of a sparse factor where r is above 1,500. If sticks share
+    effects they are one problem: d and r are multiplied by the number of categories.
     """
 
     effects: Literal["sticks", "categories", "correlated", "softmax"] = "sticks"
@@ -246,7 +247,7 @@ class AdditiveRegression(Checked):
 
     @property
     def draws_anew(self) -> bool:
-        """Whether draws are from the approximation, each by itself."""
+        """Whether draws are independent draws from the approximation."""
         return self.method == "approximate"
 
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
@@ -301,7 +302,7 @@ class AdditiveRegression(Checked):
         return math.sqrt(max(float(np.mean(squares)) - 2.0 / _SHIFT_DRAWS, 0.0))
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
-        """The Gaussian near the posterior of each stick, and how near."""
+        """The Gaussian approximation of each stick's posterior, and how close it is."""
         return tuple(found for _, _, found in _blocks(data, self))
 
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
@@ -407,7 +408,7 @@ class AdditiveRegression(Checked):
         return float(site.value(psi[:, 0]).sum())
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
-        """Of negative binomial counts in each of several draws; infinite of other outcomes."""
+        """Sizes of negative binomial counts in several draws; infinite for other outcomes."""
         if data.family != "negative_binomial":
             return np.full(len(hyperparameters), math.inf)
         return np.exp(hyperparameters[:, 0, -1])

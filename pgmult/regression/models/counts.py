@@ -6,8 +6,8 @@ Rows have covariates x_n and counts y_n of events::
     y_n ~ Poisson(mu_n),    or    NegativeBinomial(mean mu_n, variance mu_n + mu_n^2 / size)
 
 Where the size is learned, log size ~ N(log median, sd^2), a slice of its own moves it. The Gaussian
-is `pgmult.regression.fit_count_regression`'s; it sees data and prior alone, so slices around it
-leave the posterior as it is.
+is `pgmult.regression.fit_count_regression`'s; it depends on data and prior alone, so slice sampling
+around it is exact.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -134,7 +134,7 @@ class NegativeBinomialRegressionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NegativeBinomialRegression(_Events, JointMoves, FixedPrior):
-    """Overdispersed counts whose log means are linear in covariates, and the size.
+    """Overdispersed counts whose log means are linear in covariates; the size may be learned.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class NegativeBinomialRegression(_Events, JointMoves, FixedPrior):
     size_prior : (median, sd)
         Of the size, whose logarithm has this standard deviation.
     size : float, optional
-        Known, if given.
+        Fixed at this value, if given.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-r"""Bayesian logistic regression, of one set of rows or of many groups that learn from each other.
+r"""Bayesian logistic regression, of one set of rows or of many groups with a common prior.
 
 Rows n of group g have covariates x_n and ``successes`` y_n out of ``trials`` b_n (1 where labels
 are binary)::
@@ -6,7 +6,7 @@ are binary)::
     y_n | w_g ~ Binomial(b_n, sigma(x_n' w_g))
 
 `LogisticRegression` gives each group's weights the same fixed prior, N(m0, S0). In
-`GroupedLogisticRegression` the groups share what they say about it (Wang and Blei 2013, section
+`GroupedLogisticRegression` that prior is learned from all groups (Wang and Blei 2013, section
 4.2)::
 
     mu         ~ N(mean_prior)
@@ -18,11 +18,11 @@ Given omega_n ~ PG(b_n, x_n' w_g) the weights are Gaussian (Polson, Scott and Wi
     precision  S0^-1 + sum_n omega_n x_n x_n',
     precision times mean  S0^-1 m0 + sum_n (y_n - b_n / 2) x_n,
 
-so a Gibbs step draws omega and moves the weights so that this Gaussian stays as it is (Adler's 1981
-overrelaxation, which halves what plain draws lose to autocorrelation). Where it crawls, and
-wherever that is cheaper, the weights move by slices around the Gaussian nearest to their posterior
-instead, or besides: see `pgmult.regression.updates`. mu and Sigma are conjugate. Nothing is
-approximate.
+so a Gibbs step draws omega and moves the weights in a way that leaves this Gaussian invariant
+(Adler's 1981 overrelaxation, which halves what plain draws lose to autocorrelation). Where this
+mixes slowly or costs more, the weights move by slices around the Gaussian nearest to their
+posterior instead, or in addition: see `pgmult.regression.updates`. mu and Sigma are conjugate.
+Nothing is approximate.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -199,11 +199,12 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
         Its scale: E Sigma = scale / (dof - num_covariates - 1), and the mode of the precision is
         (dof - num_covariates - 1) scale^-1.
     update : {"auto", "gibbs", "slice", "both"}
-        How a sweep moves the weights: see `LogisticRegression`. The potentials that stand in for
-        rows are found with the mu and Sigma of a few steps of EM, and each sweep's Gaussians have
-        its own mu and Sigma.
+        How a sweep moves the weights: see `LogisticRegression`. Slices use Gaussian potentials in
+        place of rows, found at the mu and Sigma of a few steps of EM and combined with each sweep's
+        mu and Sigma.
     block_rows : int
-        Groups of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Groups per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution.
     """
 
     mean_prior: Annotated[MvNormal, as_weights_prior]
@@ -248,7 +249,7 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
         Warns
         -----
         ConvergenceWarning
-            If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
+            If ``update="gibbs"`` would hardly move the weights of a group.
         """
         self._warn_of_slow_groups(data)
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean

@@ -9,16 +9,16 @@ Adams 2015)::
     y_n    ~ Multinomial(N_n, stick-breaking(psi_n))
 
 Given how many counts reach a stick, what it takes of them is binomial in sigma(psi_nk). So the
-likelihood falls apart into K - 1 logistic regressions, independent in the posterior too, and one
-Pólya-gamma variable for each row and stick makes all the weights Gaussian at once: no softmax
-allows that. Sticks that mix slowly so, of rare categories, move by slices around Gaussians instead,
-or besides: see `pgmult.regression.updates`. tau is 1, or learned: with an inverse gamma prior it is
-conjugate.
+likelihood splits into K - 1 logistic regressions, independent in the posterior too, and one
+Pólya-gamma variable for each row and stick makes all the weights Gaussian at once, which no softmax
+allows. This mixes slowly for rare categories, whose sticks move by slices around Gaussians instead,
+or in addition: see `pgmult.regression.updates`. tau is 1, or learned: with an inverse gamma prior
+it is conjugate.
 
-Any order of the sticks can express any probabilities at one x, but they are different models. A
-logistic curve of what is left of the others is another curve than a softmax's, and the prior is not
-symmetric in the categories: at beta = 0 half of the mass goes to the first stick, a quarter to the
-second. Order matters little where data are many; where it does, give it.
+Any order of the sticks can express any probabilities at one x, but each order is a different model.
+Its curves differ from those of a softmax, and the prior is not symmetric in the categories: at beta
+= 0 half of the mass goes to the first stick, a quarter to the second. With many data the order
+matters little; with few, choose it.
 
 `SoftmaxRegression` treats all categories alike, and all K have weights::
 
@@ -27,8 +27,8 @@ second. Order matters little where data are many; where it does, give it.
 
 A softmax has no augmentation that makes all the weights Gaussian at once. But one Gaussian of all
 of them, correlations between categories included, comes near the posterior (the tilted bound's,
-`pgmult.regression.fit_softmax_regression`), and slices around it are exact. A softmax sees only
-differences of weights: what is common to all is as the prior has it.
+`pgmult.regression.fit_softmax_regression`), and slices around it are exact. The data inform only
+differences of weights: what is common to all keeps its prior.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -148,7 +148,7 @@ class StickBreakingRegression(_CountedModel, FixedGroups):
         left out.
     update : {"auto", "gibbs", "slice", "both"}
         How a sweep moves the weights of each stick: see `LogisticRegression`. With tau learned, the
-        potentials that stand in for rows are found with that of a few steps of EM.
+        potentials used in place of rows are found at the tau of a few steps of EM.
 
     Notes
     -----

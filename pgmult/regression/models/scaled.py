@@ -1,11 +1,11 @@
 r"""Regressions whose weights have priors of unknown width, sampled along with the weights.
 
 Columns j that take part have weights w_kj ~ N(m_j, s^2 l_j^2 v_j) for every output k, where v_j is
-the model's own prior variance. s is common to them, and how wide l_j may be says what is expected:
+the model's own prior variance. s is common to them, and the prior of l_j says what is expected:
 
-* `HalfT`: all l_j = 1, and s is half-t. Weights are of one size, which the data say.
+* `HalfT`: all l_j = 1, and s is half-t. All weights have the same scale, which is learned.
 * `Horseshoe`: l_j half-Cauchy too (Carvalho, Polson and Scott 2010). Most weights are nearly 0 and
-  some are not, and which are which is for the data to say.
+  some are not; the data decide which.
 
 Both are conjugate given auxiliary variables (Wand et al. 2011; Makalic and Schmidt 2016), which are
 drawn afresh in every sweep, so that no state need keep them. With p columns and K outputs, and
@@ -184,7 +184,7 @@ class ScaledRegression(Checked):
         return self.model.as_data(data)
 
     def coords(self, data: Any) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """No names."""
+        """No labels."""
         return {}
 
     def prior(self, rng: np.random.Generator, data: Any) -> ScaledRegressionState:
