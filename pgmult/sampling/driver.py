@@ -146,8 +146,8 @@ def sample(
     Returns
     -------
     Posterior
-        With Ctrl-C, the draws made so far, with a warning (of chains of unequal length, the chains
-        and draws that keep most).
+        With Ctrl-C, the draws made so far, with a warning. Chains of unequal length are cut, or
+        left out, so that as many draws as possible are kept.
 
     Raises
     ------

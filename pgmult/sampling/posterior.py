@@ -244,8 +244,8 @@ def load(
     Returns
     -------
     Posterior
-        Of chains of unequal length, the chains and draws that keep most; a warning names the chains
-        left out, and says so if there are no draws yet.
+        Chains of unequal length are cut, or left out, so that as many draws as possible are kept; a
+        warning names the chains left out, and says so if there are no draws yet.
 
     Raises
     ------

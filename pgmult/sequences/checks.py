@@ -1,4 +1,4 @@
-"""Do sequences that the model makes look like those it was given?
+"""Do sequences that are simulated from the model look like the data?
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABABABABAB"])
@@ -61,7 +61,7 @@ _ADVICE_ON_RUNS = {
 
 
 def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:
-    """Simulate observations of the same totals from draws of the states, and compare.
+    """Simulate observations with the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
     of which none is missing; *longest run* the longest stretch of such repeats; *dispersion* the
@@ -79,7 +79,7 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     TypeError
         If the posterior is of a model without a state space.
     ValueError
-        If it lacks a variable, or its data are not at hand.
+        If it lacks a variable, or its data are not available.
     """
     data = sequences_of(posterior)
     rng = np.random.default_rng(as_seed(random_seed))

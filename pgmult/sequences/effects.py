@@ -1,4 +1,4 @@
-"""Which symbols each sequence has, or each time: averages over everything else.
+"""Mean probabilities of symbols by sequence, step or time, averaged over everything else.
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABAB", "AAAAABAAAA"], names=["one", "two"])
@@ -52,15 +52,15 @@ def effects(
     Averages over all steps, missing ones included, each step alike.
     ``found.difference(column, a, b)`` compares two sequences or times.
 
-    Of a `MixedHMM` `column` may be an input, too: what is told then is what the symbols' long-run
-    shares would be if it had a value everywhere, all else as it is, averaged over the steps.
+    For a `MixedHMM` `column` may also be an input: the result is then the symbols' long-run shares
+    if the input had one value at all steps, all else unchanged, averaged over the steps.
 
     Parameters
     ----------
     posterior : Posterior
         Of sequences, that kept what `pgmult.sequences.predict` takes, such as ``states``.
     column : "sequence", "step" or "time"
-        What is told apart: sequences, by name or number; steps, from 0 in each sequence; or times,
+        What to compare: sequences, by name or number; steps, from 0 in each sequence; or times,
         where the sequences have them.
     values : sequence, optional
         Of the column; all of them if left out.
@@ -69,8 +69,8 @@ def effects(
     by : str, optional
         Another of the columns: averages are taken for each of its values.
     of : "symbols", "states" or "transitions"
-        Of an input: shares of the hidden states instead, or their transitions. States are told in
-        the order of the chain that fits best.
+        For an input: shares of the hidden states instead, or their transitions. States are in the
+        order of the chain that fits best.
     probability : float
         Of the intervals.
     max_draws : int

@@ -1,4 +1,4 @@
-"""A scikit-learn face of linear dynamical systems of symbols and counts.
+"""A scikit-learn estimator of linear dynamical systems of symbols and counts.
 
 Sequences come in as lists of labels, of integers or of count matrices; scores, forecasts with
 intervals and the probabilities of the next symbol come out.
@@ -50,17 +50,17 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         How the state makes probabilities: `pgmult.sequences.MultinomialLDS`, with exact Gibbs
         blocks, or `pgmult.sequences.LogisticNormalLDS`, by particle Gibbs, many times slower.
     symbols : int, sequence of str or None
-        How many symbols there are, for sequences of integers, or what they are called, for labels:
-        give it where others than those of the training sequences may come. None takes these.
+        The number of symbols, for sequences of integers, or their names, for labels: needed if new
+        sequences may have symbols that the training sequences lack. None takes those of the latter.
     loading_scale : float or None
         Of the inverse-gamma prior of the loadings' variances, the model's own if None; 0.2 is good
         for words.
     draws, tune, chains, thin : int
         Of Gibbs sampling, as in `pgmult.sample`.
     max_draws : int
-        At most so many draws, evenly spread over the chains, score and forecast.
+        At most so many draws, evenly spread over the chains, are used to score and forecast.
     n_particles : int
-        Of the filter that takes new sequences in.
+        Of the particle filter for new sequences.
     random_state : int, numpy.random.RandomState or None
         Of `fit`. Scores and forecasts have a fixed seed.
     n_jobs : int or None

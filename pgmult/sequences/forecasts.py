@@ -11,7 +11,7 @@ states:
 
 Each is asked of the sequences that the posterior was sampled from, or of others. `predict` of other
 sequences and `impute` draw states by the model's own Gibbs steps, parameters held at each draw.
-`filter_sequences` goes by particles, and so does `forecast` for other sequences.
+`filter_sequences` uses a particle filter, and so does `forecast` for other sequences.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
@@ -185,10 +185,11 @@ class Forecast(_Probabilities):
     mean : array, ``(num_sequences, steps, num_symbols)``
         Probability of each symbol.
     quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
-        Of the posterior of each probability: how it may move, not which symbol comes.
+        Of the posterior of each probability, not of which symbol occurs.
     levels : array, ``(num_levels,)``
     sequences : Sequences
-        What goes on. In tables, the first step ahead is as long as its sequence was.
+        The sequences that are forecast. In tables steps ahead are numbered from the sequence's
+        length.
     simulated : int64 array, ``(num_paths, num_sequences, steps)``
         Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
     counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
@@ -206,7 +207,7 @@ class Forecast(_Probabilities):
         return sequence, ahead + self.sequences.lengths[sequence]
 
     def next_change(self) -> "NextChange":
-        """How long each sequence's present symbol lasts, and what comes then."""
+        """How long each sequence's current symbol lasts, and which symbol follows."""
         return NextChange.of(self.simulated, self.sequences)
 
     def figure(
@@ -237,8 +238,8 @@ def predict(
 ) -> StepProbs:
     """Probabilities at every step, missing ones included, given all observations.
 
-    Those of the posterior's own sequences are made of the states that its chains went through;
-    states of other sequences are sampled at each of its draws.
+    For the posterior's own sequences they are computed from the states that its chains kept; states
+    of other sequences are sampled at each of its draws.
 
     Parameters
     ----------

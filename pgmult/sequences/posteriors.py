@@ -1,8 +1,8 @@
-"""What scores and forecasts ask of a posterior of sequences: its model's kind, draws and symbols.
+"""What scores and forecasts need from a posterior of sequences: kind of model, draws and symbols.
 
-A model says how its draws foretell by one of two protocols. `PredictsSteps`: it knows the
-probability of a step given those before it. `HasStateSpace`: given a draw it is a linear Gaussian
-state seen through a link, which particles can filter.
+A model predicts by one of two protocols. `PredictsSteps`: the probability of a step given those
+before it is known exactly. `HasStateSpace`: given a draw, the model is a linear Gaussian state seen
+through a link, for which there is a particle filter.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a posterior of sequences says, in plain words: what swings, what comes next, how sure.
+"""Report on a run of sequences: what varies, what comes next, and with what certainty.
 
 `report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a
 page.
@@ -60,7 +60,8 @@ def report(
 ) -> Report:
     """Summarise a posterior of sequences.
 
-    Where these have inputs, those of steps ahead are what was held out has, and then the last ones.
+    If the sequences have inputs, steps ahead use those of `held_out`, and after these the last
+    ones.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ def report(
     steps : int
         How far ahead to forecast; at least as far as what was held out.
     held_out : Sequences, optional
-        How each sequence went on, which the model was not shown.
+        The continuation of each sequence, which was not in the fit.
     comparison : Comparison or bool
-        Of the model with simple rivals, what `compare` found before; True to make it, which samples
-        these rivals; False to leave it out.
+        Comparison with simple models: the result of `compare`, True to compute it, which samples
+        these models, False to leave it out.
     truth : pair of arrays, optional
         Where they are known, probabilities of the steps ``(num_steps, num_symbols)``, and of those
         ahead ``(num_sequences, steps, num_symbols)``.
@@ -90,7 +91,7 @@ def report(
     Raises
     ------
     ValueError
-        If the posterior did not keep what it takes.
+        If the posterior did not keep a variable that is needed.
     """
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")

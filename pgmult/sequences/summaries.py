@@ -1,4 +1,4 @@
-r"""Along which axes the probabilities of symbols move, whatever the basis of the states.
+r"""The axes along which probabilities of symbols vary, whatever the basis of the states.
 
 The states of a linear dynamical system are known up to a change of basis, which differs between
 draws; the probabilities they make are not. `latent_axes` finds the directions in which these move
@@ -59,7 +59,7 @@ class LatentAxes:
     weights : array, ``(num_symbols,)``
         Mean probabilities: how much each symbol counted.
     shares : array, ``(num_axes,)``
-        Of the weighted variance of log probabilities that each axis tells.
+        Of the weighted variance of log probabilities that each axis explains.
     probability : float
         Of the interval.
     sequences : Sequences

@@ -1,8 +1,8 @@
 """Is this sampler right? Tests of Markov chain Monte Carlo code, for anybody's model.
 
-A sampler with a wrong sign still runs, converges and looks plausible. Four tests tell it from a
-right one. They need nothing but the `pgmult.core.typing.Model` protocol and tiny data: a bug does
-not care how many rows there are.
+A sampler with a wrong sign still runs, converges and looks plausible. Four tests detect it. They
+need only the `pgmult.core.typing.Model` protocol and tiny data, since bugs show with few rows as
+well as with many.
 
 **The conditional ratio.** For a block x of the variables and everything else y,
 p(x, y) = p(x | y) p(y), so
@@ -41,17 +41,17 @@ also sees what the joint distribution test cannot: a chain that leaves the poste
 never reaches it. The ranks are judged by the smooth test of Neyman (1937), the sum of the squares
 of their first four Legendre components, which is chi-square with four degrees of freedom.
 
-**The coin.** Draw two states from the prior, toss a coin for which of them simulates the data.
-By Bayes' rule the log odds of the coin given the data are the difference of the two log
-likelihoods. `likelihood` counts how often the less likely state was the true one and compares with
-the exact law of that number: so `simulate` and `log_likelihood` belong together.
+**The coin.** Draw two states from the prior, toss a coin for which of them simulates the data. By
+Bayes' rule the log odds of the coin given the data are the difference of the two log likelihoods.
+`likelihood` counts how often the less likely state was the true one and compares with the exact law
+of that number, which tests that `simulate` and `log_likelihood` agree.
 
 A verdict follows one *sequential rule*. A run has the p-value p = (number of statistics) times
 (smallest p-value of a statistic), Bonferroni's. It passes if p >= level, fails if p < level**2, and
-is otherwise decided by a fresh run of four times the length, which passes if p >= level. A gross
-error need not wait: `geweke` looks at a run after an eighth, a quarter and a half of it, and fails
-it there if p < level**3 / 4. A right sampler fails with probability at most 2 * level**2: 0.0002
-by default.
+is otherwise decided by a fresh run of four times the length, which passes if p >= level. Gross
+errors are found early: `geweke` looks at a run after an eighth, a quarter and a half of it, and
+fails it there if p < level**3 / 4. A right sampler fails with probability at most 2 * level**2:
+0.0002 by default.
 
 **How many replicates.** A bias of d standard deviations of a statistic shows in about 10 / d**2
 replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a
@@ -62,8 +62,8 @@ makes do not. Fewer are for a first look.
 link emits with its own log likelihood, and `check_prior` a Gaussian prior's draws and posterior
 with its own log density.
 
-A test that nothing fails is not a test: `mutant` makes deliberately broken models, and `rejects`
-asserts that a check refuses one.
+To check the tests themselves, `mutant` makes deliberately broken models, and `rejects` asserts that
+a check refuses one.
 
 >>> import pgmult
 >>> from pgmult.testing import check_link, check_model, check_prior, mutant, rejects

@@ -1,4 +1,4 @@
-"""Does a link, or a Gaussian prior, keep its contract? What it says against what it is."""
+"""Checks of links, sites and Gaussian priors: do their methods agree with each other?"""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,15 +23,15 @@ _STEP = 1e-4  # of finite differences: errors near 1e-8
 def check_link(
     link: Link, num_categories: int, *, replicates: int = 20_000, random_seed: int = 0
 ) -> None:
-    """Everything that samplers and fits rely on in a link.
+    """Check everything that samplers and fits rely on in a link.
 
     Checks that `probs` are probabilities and `inverse` undoes them; that `log_likelihood` is that
-    of `probs` and the law of `simulate`; that `augment`, `expected` and `quadratic` say nothing
-    where nothing was counted; that `quadratic` has the gradient and the Hessian of the log
-    likelihood, by finite differences; that `expected` for a known psi is a bound that touches
-    there; and that for what `augment` draws, with S = h - J psi, the gradient is E S and the
-    Hessian E S S' - E J, as for any augmentation (Louis 1982). A link may refuse `augment`, as a
-    softmax must, with a TypeError.
+    of `probs` and the law of `simulate`; that `augment`, `expected` and `quadratic` are 0 where
+    nothing was counted; that `quadratic` has the gradient and the Hessian of the log likelihood, by
+    finite differences; that `expected` for a known psi is a bound that touches there; and that for
+    what `augment` draws, with S = h - J psi, the gradient is E S and the Hessian E S S' - E J, as
+    for any augmentation (Louis 1982). A link may refuse `augment`, as a softmax must, with a
+    TypeError.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _check_augmentation(
 
 
 def check_site(site: Site, num_rows: int, *, scale: float = 1.0, random_seed: int = 0) -> None:
-    """Everything that `pgmult.variational.fit_sites` relies on in a site of scalar predictors.
+    """Check everything that `pgmult.variational.fit_sites` needs of a site of scalar predictors.
 
     Checks, at random means and variances and at variance 0, that F, dF/dm and dF/dv are finite, a
     row each; that the derivatives are those of F, by finite differences; and that dF/dv is not
@@ -187,11 +187,11 @@ def check_prior(
     replicates: int = 5000,
     random_seed: int = 0,
 ) -> None:
-    """Everything that models rely on in a Gaussian prior.
+    """Check everything that models rely on in a Gaussian prior.
 
     The Gaussian is assembled from differences of `log_density`, which are exact, so nothing is
-    taken from the prior's own algebra. Checks that `condition` returns the same kind of thing and
-    changes nothing; that its density is the prior's times the potential, by `conditional_ratio`;
+    taken from the prior's own algebra. Checks that `condition` returns the same type and does not
+    change the prior; that its density is the prior's times the potential, by `conditional_ratio`;
     and that `sample` draws what `log_density` says, before conditioning and after.
 
     Parameters

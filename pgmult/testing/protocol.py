@@ -1,4 +1,4 @@
-"""Does a model keep the protocol? Every check that needs no statistics, then the statistics."""
+"""Does a model follow the protocol? First the deterministic checks, then the statistical ones."""
 
 import dataclasses
 import io
@@ -219,7 +219,7 @@ def check_model(
     sweeps: int = 5,
     random_seed: int = 0,
 ) -> Verdict:
-    """Everything that `pgmult.sample` and the other tests rely on, then `geweke`.
+    """Check everything that `pgmult.sample` and the other tests rely on, then `geweke`.
 
     Checks that the model, its data and its states are frozen dataclasses of plain arrays; that
     `prior`, `simulate`, `init` and `step` change no argument and draw the same for the same seed
@@ -237,8 +237,8 @@ def check_model(
     statistics, sweeps, random_seed
         Of `geweke`.
     replicates : int
-        Of `geweke` and `likelihood`. With 300 half a degree of freedom too many goes through;
-        with the default it does not.
+        Of `geweke` and `likelihood`. 300 miss half a degree of freedom too many; the default finds
+        it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The tests that draw: conditional ratios, joint distributions, calibration, the coin."""
+"""Statistical tests of samplers: conditional ratios, joint distributions, calibration, the coin."""
 
 import copy
 import dataclasses
@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the model."""
+        """Whether the test found nothing wrong."""
         return self.p_value >= self.level
 
     def require(self) -> "Verdict":

@@ -1,1 +1,1 @@
-"""What sequences are made of: validated arrays with their labels."""
+"""Data of models of sequences: validated arrays with their labels."""

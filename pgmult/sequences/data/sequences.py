@@ -74,17 +74,17 @@ class Sequences:
         Known covariates of every step, missing steps included; of a formula its columns, scaled,
         without the intercept.
     design : Design or None
-        The formula's whole design, a row a step: it has effects of groups, too.
+        The formula's whole design, one row per step, effects of groups included.
     alphabet : str array, ``(num_symbols,)``, or None
         What the symbols are called.
     names : str array, ``(num_sequences,)``, or None
     starts : datetime64 or int64 array, ``(num_sequences,)``, or None
-        When each sequence's first step was, in units of which a step takes `every`: see `times`.
+        Time of each sequence's first step, in units of which a step is `every`: see `times`.
     every : int
     keys : tuple of str
         Columns of the table that they were made of: those of sequences and times, "" for none.
     rows_of : Whole or None
-        Of what these are `rows`.
+        Facts on all sequences, if these are some `rows` of them.
     """
 
     offsets: NDArray[np.int64]
@@ -130,7 +130,7 @@ class Sequences:
 
     @property
     def num_rows(self) -> int:
-        """Sequences are the rows of sweeps in blocks."""
+        """Number of sequences: they are the rows of sweeps in blocks."""
         return self.num_sequences
 
     @property
@@ -145,13 +145,13 @@ class Sequences:
 
     @property
     def whole(self) -> Whole:
-        """Of all sequences, where these are some `rows`, or of these."""
+        """Facts on all sequences, if these are some `rows` of them; else on these."""
         return _whole(self) if self.rows_of is None else self.rows_of
 
     def rows(self, part: slice) -> "Sequences":
         """Neighbouring sequences, for sweeps in blocks: entries and inputs are not copied.
 
-        They know the `whole`; ``slice(0, 0)`` has no more than that.
+        They keep the `whole`; ``slice(0, 0)`` has nothing else.
         """
         rows = range(self.num_sequences)[part]
         if rows.step != 1:
@@ -231,8 +231,8 @@ class Sequences:
     def with_design(self, design: Design, *, effects: bool | None = None) -> "Sequences":
         """The same sequences with a design of all steps.
 
-        With `effects` inputs have a column for each effect of its terms, too; if it is left out,
-        where these inputs have them.
+        With `effects` the inputs also have a column for each effect of its terms; if left out, as
+        the present inputs have.
         """
         inputs = design.matrix[:, design.names != "Intercept"]
         if effects or (effects is None and self.num_effects):
@@ -241,7 +241,7 @@ class Sequences:
 
     @property
     def num_effects(self) -> int:
-        """The last so many inputs are of effects of the design's terms."""
+        """How many inputs, the last ones, are effects of the design's terms."""
         if self.design is None or not self.design.terms:
             return 0
         return self.num_inputs - int((self.design.names != "Intercept").sum())
@@ -403,7 +403,7 @@ def as_sequences(
     Raises
     ------
     TypeError
-        If `data` are none of these: nothing is guessed of dicts, bytes, sets and generators.
+        If `data` are none of these, such as a dict, bytes, a set or a generator.
     ValueError
         If a sequence is empty, a symbol or label is outside the alphabet, a count is not a
         non-negative integer, there is no observation at all or shapes do not agree.

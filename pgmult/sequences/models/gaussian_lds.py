@@ -1,16 +1,16 @@
 """A linear dynamical system of raw vectors: one-hot symbols or shares of counts as if Gaussian.
 
-The baseline that ignores what counts are (Linderman, Johnson and Adams 2015, section 5)::
+A baseline that ignores that data are counts (Linderman, Johnson and Adams 2015, section 5)::
 
     A, Q        ~ MNIW                                      dynamics
     b_k, r_k    ~ N(0, r_k diag(1 / precision)) IG(shape, scale)   (offset, loadings) of vector k
     x_1         ~ N(0, I),    x_t ~ N(A x_t-1, Q)           each sequence
     y_t         ~ N(offset + loadings x_t, diag(r))
 
-where y_t is a step's counts divided by their total. A sweep draws the states x given all
-parameters (filter forwards, sample backwards), then A, Q and b, r given the states. The states are
-no part of the chain's state: given the parameters their law is known exactly, so likelihoods and
-predictions integrate them out.
+where y_t is a step's counts divided by their total. A sweep draws the states x given all parameters
+(filter forwards, sample backwards), then A, Q and b, r given the states. The states x are not
+stored in the chain: given the parameters their law is known exactly, so likelihoods and predictions
+integrate them out.
 
 A forecast of y_t is no distribution of symbols. `GaussianLDS.log_predictive` makes one of the
 Kalman filter's mean of y_t: clipped at a small floor and normalised.

@@ -1,7 +1,7 @@
 """Hidden Markov models of symbols and counts, by blocked Gibbs sweeps.
 
-The discrete rival of a linear dynamical system (Rabiner 1989; Scott 2002, "Bayesian methods for
-hidden Markov models: recursive computing in the 21st century")::
+The discrete alternative to a linear dynamical system (Rabiner 1989; Scott 2002, "Bayesian methods
+for hidden Markov models: recursive computing in the 21st century")::
 
     initial         ~ Dirichlet(initial_concentration)
     transition_i    ~ Dirichlet(alpha + kappa e_i),     i = 1..M   rows
@@ -16,7 +16,7 @@ kappa > 0 makes states sticky (Fox, Sudderth, Jordan and Willsky 2011). A sweep 
                                              rows integrated out
 3. initial, transition, emission | all that  Dirichlet rows
 
-z is no part of the state: given the parameters its law is known exactly, so log likelihoods,
+z is not stored in the chain: given the parameters its law is known exactly, so log likelihoods,
 `state_probs` and one-step-ahead predictions integrate it out.
 
 >>> import pgmult

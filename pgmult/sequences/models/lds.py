@@ -14,13 +14,13 @@ Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
     psi_t        =  b + E u_t + C x_t (+ e_t)
     counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
 
-in which the sticks break in the data's `order`, frequent symbols first. First states have a
-mean and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A
-small v_d switches coordinate d of the state off, so D needs to be large enough and no more.
+in which the sticks break in the data's `order`, frequent symbols first. First states have a mean
+and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A small v_d
+switches coordinate d of the state off, so a D larger than needed does little harm.
 
-Steps with many observations scatter more than multinomial counts do: noise e_t of their own, off
-where steps have few, keeps what is said of the next one honest. To forecasts and particles it is
-states without a memory.
+Steps with many observations vary more than multinomial counts do. Independent noise e_t at each
+step, off where steps have few observations, keeps forecasts calibrated. Forecasts and particle
+filters treat it as further states without memory.
 
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
@@ -39,14 +39,15 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 7. scales of x and C        factors of x and the C that undoes them: a slice update
 
 Given what they share, sequences are independent, so a sweep is made of blocks of them
-(`pgmult.sampling.blocks`). A block does 0 and 1, says once a leapfrog what its part of log Z is and
-how it changes (2), draws x and adds up what 3 to 7 need: squares of psi's design for each stick,
-moments of steps and of first states. At the end its states are told how they were moved (5, 7).
+(`pgmult.sampling.blocks`). A block does 0 and 1, computes its part of log Z and of its gradient at
+each leapfrog step (2), draws x and sums what 3 to 7 need: cross products of psi's design for each
+stick, moments of steps and of first states. At the end its states are moved by 5 and 7.
 
-The data do not tell (x, A, Q, C) from their image under a change of basis of the state. Look at
-what no basis changes: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest
-to converge, how strongly the noise of a step shows at once and a step later (`amplitudes` and
-`lagged_amplitudes`, square roots of the singular values of C Q C' and of C A Q C').
+The data do not identify the basis of the state: after a change of basis (x, A, Q, C) fit equally
+well. Look at what does not depend on the basis: probabilities, `eigenvalue_moduli` of A, the log
+likelihood, and, the slowest to converge, how strongly the noise of a step shows at once and a step
+later (`amplitudes` and `lagged_amplitudes`, square roots of the singular values of C Q C' and of C
+A Q C').
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])
@@ -127,15 +128,15 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     state_dim : int
         D >= 1.
     initial : "free" or "stationary"
-        First states have their own mean and covariance, or the stationary law of the dynamics, of
-        which then only stable ones are possible.
+        First states have their own mean and covariance, or the stationary law of the dynamics,
+        which must then be stable.
     inputs : "both", "dynamics" or "emissions"
-        What the inputs of the data, if any, enter.
+        What the inputs of the data, if any, act on.
     dynamics : MatrixNormalInverseWishart, optional
-        Prior of (A, B)' and Q. By default A is around I with the weight of one step where steps
-        with observations have twenty on average, and around I / 2 with that of four where they are
-        few; an input's weights have the weight of one, and E[Q] = I. With
-        ``initial="stationary"`` it is I / 2 and 4 D steps, so that enough dynamics are stable.
+        Prior of (A, B)' and Q. By default A has mean I, worth one step, where steps with
+        observations have twenty on average, and mean I / 2, worth four steps, where they have
+        fewer; weights of inputs are worth one step, and E[Q] = I. With ``initial="stationary"`` A
+        has mean I / 2, worth 4 D steps, so that enough dynamics are stable.
     start : NormalInverseWishart, optional
         Prior of m and V where ``initial="free"``; by default `NormalInverseWishart.weak` at 0.
     loading_shape, loading_scale : float
@@ -149,23 +150,24 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         Whether psi has white noise at every step; "auto" where steps with observations have twenty
         on average.
     priors : mapping from term to law, optional
-        Of standard deviations of effects of groups and curves, half-t(3) by default, as of
-        `pgmult.regression.AdditiveRegression`. Their columns enter what `inputs` says; those of the
-        dynamics are in units of Q.
+        Of standard deviations of effects of groups and curves, half-t(3) by default: see
+        `pgmult.regression.AdditiveRegression`. These effects act on what `inputs` says; those on
+        the dynamics are in units of Q.
     noise_scale : float
-        The noise's standard deviations are half-t variables of three degrees times this: a small
-        one where the data tell little, any where they tell.
+        Scale of the half-t prior, with three degrees of freedom, of the noise's standard
+        deviations.
     update : {"auto", "gibbs", "both"}
         Whether slices of the states come on top of the Pólya-gamma sweep: "auto" has them where a
         stick's `augmentation_rates` is below 0.4, and moves around sites where steps have twenty
-        observations on average. Noise always has the latter.
+        observations on average. Noise always uses the latter.
     block_rows : int
-        Sequences of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Sequences per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution.
 
     Notes
     -----
-    The log likelihood is that of the observations *given the states*: no measure of prediction. For
-    that, score `pgmult.sequences.one_step_ahead` on sequences held out.
+    The log likelihood is that of the observations *given the states*, so it does not measure
+    prediction. For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
 
     A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), some fifteen times over with a path, for
     P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
@@ -185,7 +187,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         Warns
         -----
         ConvergenceWarning
-            If sweeps are to be of ``update="gibbs"`` and leave the states where they are.
+            If ``update="gibbs"`` would hardly move the states.
         """
         slow = slow_symbol(data) if self.update == "gibbs" else None
         if slow is not None:
@@ -505,8 +507,8 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     def augmentation_rates(self, data: Sequences) -> FloatArray:
         """How much of a stick's psi a Pólya-gamma sweep renews at a step, ``(num_symbols - 1,)``.
 
-        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
-        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
+        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it is the number of
+        effective draws per sweep of ``update="gibbs"``. Slices do not depend on it.
         """
         return stick_rates(data)
 

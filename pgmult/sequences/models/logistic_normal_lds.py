@@ -21,10 +21,10 @@ No augmentation makes the softmax Gaussian in x_t. A sweep:
 4. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
 
 *Identification.* All K rows of C, E and b are free: a vector added to all of them changes no
-probability, and moves as the prior says (see `pgmult.sequences.updates.softmax_loadings`). Neither
-do the data tell the states from their image under a change of basis. Look at probabilities,
-`eigenvalue_moduli`, the log likelihood; and at `moved`, the share of steps at which the last
-sweep's path is new, to judge `num_particles`.
+probability, and moves as the prior says (see `pgmult.sequences.updates.softmax_loadings`). The
+basis of the states is not identified either. Look at probabilities, `eigenvalue_moduli`, the log
+likelihood; and at `moved`, the share of steps at which the last sweep's path is new, to judge
+`num_particles`.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])

@@ -1,4 +1,4 @@
-r"""Markov chains of symbols of order 1, 2, ...: what every model of sequences has to beat.
+r"""Markov chains of symbols of order 1, 2, ...: a baseline for all models of sequences.
 
 The symbol of a step depends on the last L symbols alone, its context. Rows of probabilities are
 drawn towards those of the context that is one shorter (MacKay and Peto 1995, "A hierarchical
@@ -98,7 +98,7 @@ class MarkovChain(Checked):
     predictive_variables: ClassVar[tuple[str, ...]] = ("rows",)
 
     def as_data(self, data: Any) -> Sequences:
-        """`as_sequences`, of so few symbols that all contexts can be held; without inputs.
+        """`as_sequences`, if there are few enough symbols to hold all contexts, and no inputs.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class MarkovChain(Checked):
     # ------------------------------------------------------------------ the sampler
 
     def init(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
-        """Rows given the counts, each as strong as there are symbols; and a sweep."""
+        """Rows given the counts, with strengths equal to the number of symbols; then a sweep."""
         strengths = np.full(self.order, float(data.num_symbols))
         counts = [np.zeros((size, data.num_symbols)) for size in self._sizes(data)]
         counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)

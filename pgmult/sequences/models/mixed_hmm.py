@@ -9,9 +9,10 @@ probabilities break as sticks, each with a predictor that is a sum over terms
     emission_mt    = sticks(psi_mt),    psi_mtk = (A w_mk)_t + c_k       at step t, in state m
     w              ~ N(0, Q(x)^-1),     x: half-t standard deviations, LKJ(2) correlations
 
-The first stick of a transition is to stay, so its weights are log odds of staying; the others break
-in the order of the states, those of emissions in that of `Sequences.order`. The constants c make
-shares equal where weights are 0. What inputs do not act on is as in `MultinomialHMM`.
+The first stick of a transition is that of staying, so its weights are log odds of staying; the
+others break in the order of the states, those of emissions in that of `Sequences.order`. The
+constants c make shares equal where weights are 0. Parts that inputs do not act on are as in
+`MultinomialHMM`.
 
 Given the states every stick is a binomial regression. A sweep draws states, concentrations and
 Dirichlet rows as there, and then, of each stick, weights by a swing about a Gaussian near

@@ -1,4 +1,4 @@
-r"""Forecasters that count: what every model of sequences has to beat.
+r"""Forecasters from counts of symbols and pairs: baselines for all models of sequences.
 
 Each is trained on some sequences and gives the log probability of every step of others, given the
 steps before it in the same sequence. With c(w) and c(v, w) the training counts of symbols and of

@@ -4,8 +4,8 @@ Every forecaster of sequences is judged by log p(x_t | x_<t) of test steps it wa
 nats an observation, without multinomial coefficients. S posterior draws make one forecaster in
 either of two ways, each a probability distribution of the next step given those before it:
 
-* ``"mixture"``: the draws are the components of one mixture of whole sequences, weighed by how
-  well they told the sequence's steps so far:
+* ``"mixture"``: the draws are the components of one mixture of whole sequences, weighted by how
+  well they predicted the sequence's steps so far:
 
       p(x_1:t) = 1/S sum_s p_s(x_1:t),       log p(x_t | x_<t) its increments.
 
@@ -63,7 +63,7 @@ class SequenceScore:
     Attributes
     ----------
     method : str
-        What told them.
+        Name of the forecaster.
     log_predictive : array, ``(num_observed_steps,)``
         Of all observations of a step; missing steps are left out.
     totals : int array, ``(num_observed_steps,)``
@@ -97,7 +97,7 @@ class SequenceScore:
 
     @property
     def standard_error(self) -> float:
-        """Of the level, over blocks of steps; compare forecasters by `gain_over`."""
+        """Of `mean`, over blocks of steps; compare forecasters by `gain_over`."""
         return self._gain(self.log_predictive).error
 
     def gain_over(self, reference: "SequenceScore") -> Gain:
@@ -179,9 +179,8 @@ def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50)
     """A mixture of two forecasters, whose weight is learned as a sequence goes on.
 
     The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes' rule
-    for u, so that nothing is fitted to the steps that are scored. A model that forgets nothing but
-    learns slowly, blended with `pgmult.sequences.scores.ngrams.cache`, also repeats what came
-    lately.
+    for u, so that nothing is fitted to the steps that are scored. A model with long memory that
+    learns slowly, blended with `pgmult.sequences.scores.ngrams.cache`, also repeats recent symbols.
 
     Parameters
     ----------
@@ -340,20 +339,21 @@ def compare(
     names: tuple[str, str] = ("the first", "the second"),
     random_seed: int = 0,
 ) -> Report | Comparison:
-    """Does a run beat the obvious; or which of two runs of the same sequences predicts better?
+    """Compare the predictions of a run with simple models, or with another run.
 
     Parameters
     ----------
     posterior : Posterior
     other : Posterior, optional
-        Without it the run is compared with simple rivals: see `pgmult.sequences.scores.rivals`.
+        Of the same sequences. Without it the run is compared with simple models: see
+        `pgmult.sequences.scores.rivals`.
     held_out : Sequences, optional
-        How each sequence went on, which no run was shown; without it each step that they were shown
-        is told by draws given the others.
+        The continuation of each sequence, which was not in the fits; without it each step of the
+        data is predicted by draws given the others.
     names : pair of str
         What to call two runs.
     random_seed : int
-        Of rivals' chains and of particles.
+        Of chains of simple models and of particles.
     """
     from pgmult.sequences.scores.rivals import compare_with_rivals, paired
 

@@ -1,15 +1,15 @@
-r"""What a model of sequences has to beat: shares, Markov chains, hidden Markov models.
+r"""Baselines for models of sequences: shares, Markov chains, hidden Markov models.
 
-Each step is told from those before it in its sequence, by draws given all the *other* steps: with
-theta the parameters, p(x_t | x_<t, theta) leaves the likelihood of step t out and keeps those of
-all others, so that importance sampling over draws given everything
+Each step is predicted from those before it in its sequence, by draws given all the *other* steps:
+with theta the parameters, p(x_t | x_<t, theta) leaves the likelihood of step t out and keeps those
+of all others, so that importance sampling over draws given everything
 (`pgmult.core.scores.leave_one_out`) finds
 
     p(x_t | x_<t, other steps' terms) = E[p(x_t | x_<t, theta) | without that term].
 
-So all of the data are scored, and models with more parameters gain nothing by them. Rivals are
-sampled, some hundred draws each, and scored alike. Where it is known how the sequences went on,
-that is told instead, from the draws as they are.
+So all of the data are scored, without favouring models with more parameters. Baselines are sampled,
+some hundred draws each, and scored in the same way. If the continuations of the sequences are
+known, these are predicted instead, from the draws as they are.
 """
 
 import warnings
@@ -165,7 +165,7 @@ def search_state_dim(
     draws: int = 200,
     random_seed: int = 0,
 ) -> tuple[int, Comparison]:
-    """How many dimensions, or hidden states, tell best what comes next.
+    """Choose the number of dimensions, or of hidden states, that predicts best.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def search_state_dim(
         From a number to a model, such as `MultinomialHMM` or ``lambda d: MultinomialLDS(d,
         initial="stationary")``; `MultinomialLDS` if left out.
     hold_out : int, optional
-        Last steps of every sequence, to be told from those before them. If left out a quarter of
-        the shortest sequence, where that has eight steps or more; otherwise all steps are told, by
-        draws given all others.
+        Last steps of every sequence, to be predicted from those before them. If left out, a quarter
+        of the shortest sequence, where that has eight steps or more; otherwise all steps are
+        predicted, by draws given all others.
     draws, random_seed : int
         Of the two chains of each candidate.
 
