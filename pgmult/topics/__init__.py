@@ -1,4 +1,4 @@
-"""Topics that go together: corpora, models, starts and fits, scores, summaries and reports."""
+"""Correlated topics: corpora, models, starts and fits, scores, summaries and reports."""
 
 from pgmult.core.lazy import public_names
 

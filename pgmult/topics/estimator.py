@@ -1,4 +1,4 @@
-"""A scikit-learn face of the correlated topic model.
+"""A scikit-learn estimator of the correlated topic model.
 
 Counts come in as `CountVectorizer` makes them; topics, proportions of documents and the
 correlations between topics come out.

@@ -1,4 +1,4 @@
-"""What a run found as files that other programs read: tables, JSON, counts, and LDAvis's page.
+"""Results of a run as files for other programs: tables, JSON, counts, and LDAvis's page.
 
 ========  ===============================================================================
 csv       ``topics.csv``, each word's mean probability by topic; ``documents.csv``, each
@@ -50,7 +50,7 @@ def export(
     chain: int | None = None,
     data: Corpus | None = None,
 ) -> list[Path]:
-    """Write what a run found as files that other programs read.
+    """Write the results of a run as files for other programs.
 
     Parameters
     ----------

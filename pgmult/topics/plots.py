@@ -1,6 +1,6 @@
 """Figures of words of topics, of traces of chains and of held-out scores.
 
-Results draw themselves: ``effects(run, "party").plot()``.
+Results have a method ``plot``: ``effects(run, "party").plot()``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
-"""Steps uphill, halved until what is climbed does not fall: no start diverges.
+"""Ascent steps that are halved until the objective does not fall, so that no start diverges.
 
-A search proposes a step for each of many rows, and here is how much of it a row takes: all of it,
-or a half, or a quarter, until the level rises by some of what the gradient promised. Rounding may
-take a little away, or the search would halve for ever at the top.
+A search proposes a step for each of many rows; a row takes all of it, a half, a quarter, ..., until
+its objective rises by a share of what the gradient predicts. A small fall is accepted, since
+rounding would otherwise make the search halve for ever at the maximum.
 
 >>> import numpy as np
 >>> x, step = np.array([0.0, 2.0]), np.array([8.0, 1.0])
@@ -35,17 +35,16 @@ _LEAST = 1e-2  # what a step may leave of a precision, in any direction
 class Fit(Protocol):
     """The result of approximating a posterior.
 
-    A fit that remembers its way has a ``history``, too: an array of the objective, one number an
-    iteration, of which the last is `objective`.
+    Some fits also have a ``history``: an array of the objective, one number per iteration, of which
+    the last is `objective`.
 
     Attributes
     ----------
     method : str
         Which approximation it is, by the name that its function takes for it.
     objective : float
-        What was climbed, at the result: the log evidence, bounded or approximated, over all rows
-        and groups. Where parameters are point estimates their log prior density is in it, up to a
-        constant.
+        What was maximised: the log evidence, bounded or approximated, over all rows and groups. It
+        includes the log prior density of point estimates, up to a constant.
     is_bound : bool
         Whether `objective` is a lower bound.
     converged : bool

@@ -1,4 +1,4 @@
-"""How rows of data see weights: designs, which map laws of weights to laws of predictors.
+"""Designs, which map means and covariances of weights to those of rows' predictors.
 
 >>> import numpy as np
 >>> design = Rows(np.array([[1.0, 0.0], [1.0, 2.0]]))

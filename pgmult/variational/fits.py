@@ -16,16 +16,16 @@ for some stand-in F_n(m, v) of E_q f_n, the *site* (`pgmult.variational.sites`).
 so an iteration sets S by the first equation and moves m by S times the gradient, which for log
 concave f is a direction of ascent; a step that would lower L is halved. For the delta method S is
 exact at every m, so this is ascent in the profile max_S L(m, S); for Jaakkola and Jordan's bound
-the same iteration is theirs, and also mean field with Pólya-gamma variables. A search that is not
-soon over goes on by Anderson's mixing (1965), which predicts from a few steps where they lead.
+the same iteration is theirs, and also mean field with Pólya-gamma variables. Longer searches are
+accelerated by Anderson's mixing (1965), which extrapolates from the last few steps.
 
 Several vectors of weights, one a group, are fitted side by side, each from its own rows. Where rows
 see all vectors, as those of a softmax see the weights of all classes, and the vectors are
 independent under q, the equations are those of non-conjugate variational message passing (Knowles
 and Minka 2011, algorithm 1): a row sends each of its predictors the Gaussian with J = -2 dF/dv and
 h = dF/dm + J m. Following all messages at once oscillates, and taking the classes in turn diverges
-on some data. Three things help: what the classes have in common, which a softmax does not see, goes
-straight to where the prior wants it; mixing from the first iteration; and L may not fall.
+on some data. Three things help: what the classes have in common, which a softmax ignores, is set to
+its prior's value at once; mixing starts at the first iteration; and L may not fall.
 
 References: Wang and Blei (2013), Variational inference in nonconjugate models, sections 3 and 4.2;
 Jaakkola and Jordan (2000), Bayesian parameter estimation via variational methods; Knowles and Minka

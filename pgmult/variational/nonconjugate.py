@@ -47,7 +47,7 @@ class NonconjugateModel(Protocol[Rest]):
     def objectives(
         self, node: str, gaussians: Mapping[str, GaussianRows], rest: Rest
     ) -> RowObjectives:
-        """What is left for one node: E_q log p of everything, over all factors but the node's own.
+        """The objective of one node: E_q log p of everything, over all factors but the node's own.
 
         All terms with the node in them: its prior given its parents, and its children given it.
         """

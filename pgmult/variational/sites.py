@@ -1,4 +1,4 @@
-r"""What rows say of their predictors, averaged over Gaussians: sites.
+r"""Sites: log likelihoods of rows, averaged over Gaussian predictors.
 
 A row with predictor psi has log likelihood f(psi). Under q, psi is Gaussian with mean m and
 variance v, and a *site* stands in for the expectation of f by some F(m, v), with its derivatives.
@@ -21,8 +21,8 @@ closed form or by quadrature (`CountSite`)::
     Poisson             f(psi) = y psi - exp psi               E f = y m - exp(m + v / 2)
     negative binomial   f(psi) = y psi - (y + r) log(r + exp psi) + const
 
-A negative binomial of size r has mean mu = exp psi and variance mu + mu^2 / r. It is a binomial in
-disguise, y successes among y + r trials at log odds psi - log r.
+A negative binomial of size r has mean mu = exp psi and variance mu + mu^2 / r. It is equivalent to
+a binomial: y successes among y + r trials at log odds psi - log r.
 
 The likelihood may be your own: see `Site`, and `RowLikelihood`, which makes a site of a log
 likelihood and its first two derivatives. `pgmult.testing.check_site` compares the derivatives of a
@@ -58,13 +58,13 @@ _LARGEST = 700.0  # exponent
 class Site(Protocol):
     """An approximation F(m, v) of E f(psi), psi ~ N(m, v), for each row.
 
-    Everything that makes a likelihood yours is in `expect`, which returns three numbers a row: F,
-    dF/dm and dF/dv. Where F is the expectation itself, of an f whose derivatives are known,
+    To use a likelihood of your own, write `expect`, which returns three numbers per row: F, dF/dm
+    and dF/dv. Where F is the expectation itself, of an f whose derivatives are known,
 
         dF/dm = E f'(psi),    dF/dv = E f''(psi) / 2,
 
-    so a site is three functions. f must be log concave (f'' <= 0), or curvatures could cancel the
-    prior's. `expect` must take any means, and variances from 0 up: the search begins at 0, and
+    so a site needs three functions. f must be log concave (f'' <= 0), or curvatures could cancel
+    the prior's. `expect` must take any means, and variances from 0 up: the search begins at 0, and
     samplers take F(psi, 0) for f(psi).
 
     Attributes
@@ -124,7 +124,7 @@ class LogisticSite:
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
 
     "delta" expands f at the mean of q (the multivariate delta method): good while predictors have
-    variances of order one; its L is no bound, and rises without reason where rows are certain and
+    variances of order one; its L is not a bound, and is too large where rows are certain and
     variances large. "jaakkola_jordan" is their quadratic bound at its best xi, which is also mean
     field with a Pólya-gamma variable a row: -2 dF/dv is its expectation. "quadrature" is E f
     itself, so that q is the Gaussian nearest to the posterior in the sense of KL(q || posterior):

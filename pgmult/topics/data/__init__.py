@@ -1,4 +1,4 @@
-"""What topics are made of: validated arrays with their labels."""
+"""Data of topic models: validated arrays with their labels."""
 
 from pgmult.core.lazy import public_names
 

@@ -218,7 +218,7 @@ class Corpus:
 
     @property
     def row_costs(self) -> NDArray[np.int64]:
-        """What a sweep costs a document, in proportion: sticks cost as much as 40 to 90 words."""
+        """Relative cost of each document in a sweep: sticks cost as much as 40 to 90 words."""
         return np.diff(self.indptr) + 64
 
     def rows(self, part: slice) -> Self:

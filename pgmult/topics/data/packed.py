@@ -12,10 +12,10 @@
 
 `pack_corpus` writes it from counts, in one pass over blocks of documents;
 `pgmult.datasets.pack_files` from files. `open_corpus` gives a `Corpus` whose arrays are read from
-disk when a sweep touches them: the same draws as the same corpus in memory. Whatever was damaged
-since, if only by a bit, is refused: see `pgmult.core.mapped`.
+disk when a sweep touches them: the same draws as the same corpus in memory. A file that was damaged
+since, even by one bit, is refused: see `pgmult.core.mapped`.
 
-The folder is written beside its place, synced and renamed into it, so there is a whole one or none.
+The folder is written under another name and renamed at the end, so it is never incomplete.
 
 >>> import numpy as np, tempfile
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))

@@ -121,14 +121,13 @@ def with_covariates(
         numbers, or labels: strings, booleans or a categorical. The first label, in sorted or in
         the categorical's order, is the reference.
     formula : str, optional
-        Which columns, transformed how, and which products of them, such as
-        ``"~ year + party + year:party"``. By default all columns.
-        ``s(year)`` is a smooth curve, ``(1 | author)`` an effect of each author: how much both bend
-        and vary is learned. See `pgmult.formulas.design`.
+        Which columns, transformed how, and which products of them, such as ``"~ year + party +
+        year:party"``. By default all columns. ``s(year)`` is a smooth curve, ``(1 | author)`` an
+        effect of each author; how much these vary is learned. See `pgmult.formulas.design`.
     content : str, optional
-        Which labels may change the words of a topic, such as ``"~ party"``: documents of one label
-        say it in words of their own. ``"~ party + house"`` is a tree, of houses within parties;
-        ``"~ party:house"`` makes a group of each combination.
+        Which labels may change the words of a topic, such as ``"~ party"``: documents of each label
+        then have their own words for it. ``"~ party + house"`` nests houses within parties; ``"~
+        party:house"`` makes a group of each combination.
     names : sequence of str, optional
         Of a matrix's columns; ``x0, x1, ...`` if left out.
     standardize : bool

@@ -5,10 +5,10 @@ few sweeps of the same sampler, the globals held fixed, starting from psi at the
 new documents do not change the topics. The spread of the results includes the uncertainty of the
 topics and that of the document's own proportions.
 
-With covariates, a document's psi is expected where its own covariates, the curves and the
-effects of its groups put them, and its words are read as its content group writes them. A level
-that the draws do not know (a new author) has the prior's effect: the mean of none, and rho times
-Sigma, or Omega, more covariance. Documents that share such a level are folded in one by one.
+With covariates, the mean of a document's psi comes from its covariates, the curves and the effects
+of its groups, and its words from the topics of its content group. A level that was not in the fit
+(a new author) has an effect from the prior: mean 0, and covariance rho Sigma, or Omega. Documents
+that share such a level are folded in one by one.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -103,10 +103,10 @@ def fold_in(
     sweeps : int
         Gibbs sweeps at each draw.
     warm_up : int
-        Sweeps more at the first, which start from the prior's mean.
+        Additional sweeps at the first draw, which starts from the prior's mean.
     random_seed : int
-        The answer is a function of it, the posterior and the document alone: equal documents get
-        equal draws, whatever stands beside them.
+        Results depend on it, the posterior and the document alone: equal documents get equal draws,
+        whatever the other documents are.
 
     Yields
     ------

@@ -153,7 +153,7 @@ def predict(
 ) -> NewDocuments:
     """Topic proportions of documents that were not in the run.
 
-    Words are found by their names. Where the run has covariates the documents need them, too.
+    Words are matched by name. If the run has covariates, the documents need them, too.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ def predict(
     Returns
     -------
     NewDocuments
-        Printed, what was lost.
+        Print it to see what was lost.
 
     Raises
     ------
     ValueError
-        If words cannot be found by name, or a covariate is missing or has a value that the run
-        does not know.
+        If words cannot be matched by name, or a covariate is missing or has a value that was not in
+        the run.
     """
     probability = as_probability(probability, "probability")
     new_levels = as_flag(new_levels, "new_levels")

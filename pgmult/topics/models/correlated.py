@@ -91,11 +91,11 @@ class CorrelatedTopics(NormalTopics):
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     words : {"parallel", "collapsed"}
-        How z is drawn: given the topics, documents side by side, or with the topics integrated out,
-        token after token, which moves topics further a sweep and uses one thread. Both are exact.
+        How z is drawn: given the topics, documents in parallel, or with the topics integrated out,
+        token after token, which moves topics further per sweep but uses one thread. Both are exact.
     block_rows : int
-        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Collapsed words are not drawn in blocks.
+        Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution. Collapsed words are not drawn in blocks.
 
     Notes
     -----

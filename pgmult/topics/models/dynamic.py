@@ -143,7 +143,8 @@ class DynamicTopics(NormalTopics):
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own, at all times.
     block_rows : int
-        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution.
 
     Notes
     -----
@@ -320,7 +321,7 @@ class DynamicTopics(NormalTopics):
         return state.topics.reshape(self.num_topics, -1)
 
     def mean_topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """As drawn: the tokens' topics do not tell their mean."""
+        """The topics as drawn: the tokens' topics do not give their mean."""
         return self._topics_of(state, data)
 
     def word_link(self, data: TimedCorpus) -> StickBreaking:

@@ -11,7 +11,7 @@ The correlated topic model with a linear model for the mean of psi (Roberts, Ste
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
 The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last one is a Bayesian
-regression of psi on the covariates. Three things are there if the data or the model ask for them:
+regression of psi on the covariates. Three parts are optional:
 
 * random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
   sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`). Groupings may have a covariance of their
@@ -21,9 +21,9 @@ regression of psi on the covariates. Three things are there if the data or the m
 * keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
 
 Coefficients are those of sticks, and the proportion of a topic depends on all sticks up to its own;
-under the softmax it depends on all coordinates, and what all of them share changes nothing.
-So do not read them one by one: `pgmult.topics.effects` gives the expected topic proportions
-E[theta | x] at covariates x, and differences of them.
+under the softmax it depends on all coordinates, and adding the same to all of them changes nothing.
+So do not read them one by one: `pgmult.topics.effects` gives the expected topic proportions E[theta
+| x] at covariates x, and differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -160,9 +160,9 @@ class StructuralTopics(GaussianTopics):
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
     effects : {"sticks", "softmax"}
-        What covariates act on: sticks, or all K coordinates of a softmax, as in stm. Topics of a
-        softmax have no order. Intervals of effects under a softmax hold about as often where sticks
-        are true, and more often than those of sticks where a softmax is true.
+        What covariates act on: sticks, or all K coordinates of a softmax, as in stm. A softmax has
+        no order of topics. Its intervals of effects cover the truth about as often as those of
+        sticks if data come from sticks, and more often if they come from a softmax.
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
@@ -182,7 +182,8 @@ class StructuralTopics(GaussianTopics):
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
-        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution.
 
     Notes
     -----

@@ -70,10 +70,10 @@ def report(
     facts : mapping from str to str, optional
         Of the corpus and the run; those that the posterior knows if left out.
     held_out : mapping from str to lists of HeldOutScore, optional
-        By what was seen of the documents, in words; this model comes first in each list.
+        Keys say in words what was observed of the documents; this model comes first in each list.
     comparison : Comparison or bool
-        Of the model with LDA and word frequencies, what `compare` found before; True to make it,
-        which samples both for a short while.
+        Comparison with LDA and word frequencies: the result of `compare`, or True to compute it by
+        short runs.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}

@@ -1,9 +1,9 @@
 """How many topics: held-out scores of one split, paired by document, and other measures.
 
-Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so
-what hard documents have in common cancels in the differences. The best of many candidates looks a
-little better than it is: report the score of the chosen one on documents kept apart. Beside it
-stand what stm's ``searchK`` shows: semantic coherence and exclusivity of the topics' words, and the
+Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so what
+hard documents have in common cancels in the differences. The best of many candidates looks a little
+better than it is: report the score of the chosen one on documents kept apart. Also given are the
+measures of stm's ``searchK``: semantic coherence and exclusivity of the topics' words, and the
 dispersion of words around what the model expects of them, here against replicates of the model's
 own (Taddy 2012, "On estimation and selection for topic models", section 5.2, has it against a
 chi-squared law that sparse counts do not follow).
@@ -196,8 +196,8 @@ def search_num_topics(
     documents : int, optional
         How many documents lose tokens; a tenth of them, but no fewer than two, if left out.
     observed : float
-        Share of their tokens that stay in training; a small one asks for what a model knows of
-        topics that go together.
+        Share of their tokens that stay in training; with a small one, correlations between topics
+        matter more.
     every : int
         Score every so many sweeps after tuning.
     random_seed : int

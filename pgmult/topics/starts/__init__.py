@@ -1,4 +1,4 @@
-"""Where chains start: searches over allocations of tokens to topics, what they found, its worth."""
+"""Starts of chains: searches over allocations of tokens to topics, and how far to trust them."""
 
 from pgmult.core.lazy import public_names
 

@@ -200,20 +200,20 @@ def find_start(
     model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics, UncollapsedLDA
     data : its data, or what its ``as_data`` takes
     search : {"merge", "consensus", "plain"}
-        How leaves are grown and what is made of them: see `pgmult.topics.starts.searches`. Of
-        "merge" and "plain" the leaf of the largest LOO is taken.
+        How leaves are searched and combined: see `pgmult.topics.starts.searches`. "merge" and
+        "plain" take the leaf with the largest LOO.
     leaves : int
         Independent chains of collapsed sweeps, which `support` compares.
     sweeps : int, optional
         Of each leaf; the model's `start_sweeps` if left out.
     documents : int, optional
-        How many documents are searched, chosen at random; all others start where the topics that
-        were found put them, and no sweep goes over all tokens. If left out, as many as make up half
-        a million tokens, or 10,000 a topic; then some sweeps over all tokens follow, unless there
-        are more than 20,000 documents and 5 million tokens.
+        How many documents are searched, chosen at random; all others are then allocated by the
+        topics found, and no sweep goes over all tokens. If left out, as many as make up half a
+        million tokens, or 10,000 a topic; then some sweeps over all tokens follow, unless there are
+        more than 20,000 documents and 5 million tokens.
     random_seed : int, optional
     cores : int, optional
-        Threads, all processors if left out: leaves run side by side. The result does not depend on
+        Threads, all processors if left out: leaves run in parallel. The result does not depend on
         it.
 
     Returns
@@ -222,8 +222,8 @@ def find_start(
 
     Notes
     -----
-    A sweep costs O(tokens * topics of a document + words * topics), what else there is as much as a
-    few sweeps. Of a large corpus a part is searched: see `pgmult.topics.starts.searches`.
+    A sweep costs O(tokens * topics of a document + words * topics), and all the rest as much as a
+    few sweeps. Only part of a large corpus is searched: see `pgmult.topics.starts.searches`.
     """
     if not isinstance(model, StartsFromTopics):
         raise TypeError(

@@ -233,10 +233,10 @@ def check(
     data : Corpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     num_words : int
-        Of a topic: its most probable words are looked at one by one.
+        How many of a topic's most probable words are checked one by one.
     chain : int, optional
-        One chain alone. If left out, chains are aligned topic by topic with the best one, and what
-        is said of a topic is over the chains that found it.
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        topic is checked over the chains that found it.
     max_draws : int
         At most so many draws are used, evenly spread over chains.
     random_seed : int

@@ -1,4 +1,4 @@
-"""Topic proportions of the documents: posterior means and intervals, and whom a topic is about.
+"""Topic proportions of documents: posterior means, intervals, and the documents of each topic.
 
 They are read from draws of ``theta``, or made of draws of ``psi`` by the link of the posterior's
 model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.

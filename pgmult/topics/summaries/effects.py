@@ -7,10 +7,10 @@ from their differences. For a draw of (B, u, Sigma, rho) and rows x of the other
     E[theta | setting] = mean over rows x of  E[link(B' x(setting) + u + eps)],  eps ~ N(0, Sigma),
 
 all other columns as in the documents (``average="observed"``), at typical values, or as in other
-documents, which are given as a table. What is known of an author's own level u depends on what is
-asked (``scope``): of a *new* author, whose u is drawn from its prior N(0, rho Sigma) along with
-eps, the answer is about the population; of the authors of *these documents*, whose u the texts tell
-of, it is about them. Intervals are over all draws of all chains, their topics matched.
+documents, which are given as a table. With random effects u of authors, ``scope`` says whose: those
+of *new* authors, drawn from the prior N(0, rho Sigma) along with eps, which describes the
+population; or those of the authors of *these documents*, as estimated from their texts. Intervals
+are over all draws of all chains, their topics matched.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -486,20 +486,21 @@ def effects(
         smallest and largest number. Or a mapping, data frame or matrix, one setting a row: columns
         that it does not have are averaged over.
     at : mapping from column to value, optional
-        What else to hold where; of `variable` and `by` the values to take, in a list.
+        Values at which to hold other columns; for `variable` and `by`, a list of the values to
+        take.
     by : str, optional
         Another column: `variable`'s settings for each of its labels, or for the 10, 50 and 90 %
         quantiles of a number.
     average : {"observed", "typical"}, or a table
-        What the columns are that neither `variable` nor `by` nor `at` sets: as in each of the
-        documents, averaged over them; at the mean of numbers and the most frequent label; or as in
-        the rows of a table, of new documents say.
+        Values of the columns that neither `variable` nor `by` nor `at` sets: those of the
+        documents, averaged over; the mean of numbers and the most frequent label; or those in the
+        rows of a table, of new documents say.
     scope : {"population", "documents"}
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
     new_levels : bool
         Whether settings, and rows of a table to average over, may name authors (and other groups)
-        that the documents do not have: nothing is known of their effects.
+        that the documents do not have; their effects come from the prior.
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     chain : int, optional

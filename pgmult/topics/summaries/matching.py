@@ -278,7 +278,7 @@ def compare(
     num_words: int = 8,
     random_seed: int = 0,
 ) -> RunMatches | Comparison:
-    """Match the topics of two runs, or say whether one run beats the obvious.
+    """Match the topics of two runs, or compare one run with simple models.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def compare(
     chains : (int, int), optional
         The chain of each; that with the best log likelihood if left out.
     max_distance : float in (0, 1]
-        Topics farther apart are no pair.
+        Topics farther apart are not matched.
     num_words : int
         Shown of each topic.
     random_seed : int

@@ -12,7 +12,7 @@ one more chain has it is::
 
     logit p = 7.9 - 15.4 d + (6.4 d - 3.0) / (C - 1)
 
-by a regression on runs of several corpora, of which each was told well by those of the others
+by a regression on runs of several corpora, each of which was predicted well by the others
 (``tests/benchmarks/stability.py``).
 
 Chains that were started from one shared state agree by construction; the headline says so, and only
