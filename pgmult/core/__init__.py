@@ -1,1 +1,1 @@
-"""What every room stands on: protocols, potentials, checks of arguments, the machine."""
+"""What all subpackages share: protocols, potentials, checks of arguments, the machine."""

@@ -16,8 +16,8 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
     Parameters
     ----------
     path : path
-        ``.npz``: arrays ``read``, ``tr`` and ``logp``, an entry an alignment, reads and transcripts
-        numbered from 0; and, if it is there, ``names``, one a transcript.
+        ``.npz``: arrays ``read``, ``tr`` and ``logp``, one entry per alignment, reads and
+        transcripts numbered from 0; and, if it is there, ``names``, one per transcript.
 
         Any other name, also compressed (``.gz``): lines of read, transcript and log p(read |
         transcript), separated by tabs, in any order. Reads and transcripts are names; transcripts

@@ -95,7 +95,7 @@ def read_corpus(
     path : path
         A file or a folder; one that `pack_files` wrote is opened and left on disk.
     vocabulary : path or sequence of str, optional
-        The words of an LDA-C file or a sparse matrix: a file with a word a line, or the words.
+        The words of an LDA-C file or a sparse matrix: a file with one word per line, or the words.
         Without it, a ``vocab.txt`` (or ``vocab.txt.gz``) beside the file is taken, if there is one.
     column : str, optional
         The column of a table that holds the texts; required for a table.
@@ -141,7 +141,7 @@ def refuse_choices(source: Source, choices: Mapping[str, Any]) -> None:
 
 
 def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> Corpus:
-    """Read a corpus in the format of Blei's lda-c: a document a line, ``M term:count ...``.
+    """Read a corpus in the format of Blei's lda-c: one document per line, ``M term:count ...``.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
     ----------
     path : path
     vocabulary : path or sequence of str, optional
-        The word of each column, or a file with a word a line.
+        The word of each column, or a file with one word per line.
     """
     path = as_path(path)
     words = as_words(vocabulary)

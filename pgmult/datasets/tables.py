@@ -201,9 +201,9 @@ def read(
     Parameters
     ----------
     table : path, data frame, labelled array or mapping
-        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line,
-        also compressed, ``.gz``; ``.parquet``, if pyarrow is installed; a data frame of pandas,
-        polars, pyarrow or others; an array of xarray; a mapping from name to column.
+        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with one object per
+        line, also compressed, ``.gz``; ``.parquet``, if pyarrow is installed; a data frame of
+        pandas, polars, pyarrow or others; an array of xarray; a mapping from name to column.
     delimiter : str, optional
         What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
         whichever of comma, semicolon and tab stands in the header row outside quotes; it is an

@@ -99,18 +99,18 @@ def corpus_from_texts(
     Parameters
     ----------
     texts : iterable of str
-        One text a document.
+        One text per document.
     names : sequence of str, optional
-        One name a document.
+        One name per document.
     vocabulary : sequence of str, optional
         Count these words, in this order, and no others; then the choices below do not apply,
         except that `ngrams` and `stop_words` say which runs of words are looked up.
     tokenizer : function from str to words
     stop_words : "english", path, or iterable of str
-        Words left out: `ENGLISH_STOP_WORDS`, those of a file with a word a line (for any other
+        Words left out: `ENGLISH_STOP_WORDS`, those of a file with one word per line (for any other
         language), or these; pass ``()`` to keep all.
     ngrams : int
-        Count also runs of up to so many neighbouring words, none of them a stop word, as words of
+        Also count runs of up to this many neighbouring words, none of them a stop word, as words of
         their own: ``united_states``.
     min_count : int
         Leave out words that occur less often than this in the whole corpus.

@@ -119,7 +119,7 @@ def compare(
     names : pair of str
         What to call the runs.
     max_draws : int
-        At most so many draws of each are used.
+        Draws of each to use at most.
 
     Raises
     ------

@@ -97,7 +97,7 @@ def predict(
     names : sequence of str, ``(num_new,)``, optional
         Labels of `new`.
     max_draws : int, optional
-        At most so many draws, evenly spread over the chains; None for all.
+        Draws to use at most, evenly spread over the chains; None for all.
     probability : float
         Of the intervals.
     random_seed : int, optional
@@ -221,7 +221,7 @@ class FieldPredictions(Estimand):
         return np.asarray(inside.mean(axis=0))
 
     def counts(self, totals: ArrayLike, random_seed: Any = None) -> IntArray:
-        """New counts, one table a draw, ``(num_draws, num_rows, num_categories)``.
+        """New counts, one table per draw, ``(num_draws, num_rows, num_categories)``.
 
         Parameters
         ----------

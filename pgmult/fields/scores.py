@@ -74,7 +74,7 @@ class Coverage(Tabled):
         return "coverage " + ", ".join(f"{q:.0%}: {c:.1%} ± {e:.1%}" for q, c, e in rows)
 
     def table(self) -> Table:
-        """A row a level."""
+        """One row per level."""
         return Table(
             "How often central intervals hold the truth.",
             [

@@ -1,1 +1,1 @@
-"""Latent Gaussians: weights of terms, approximations of their posterior, exact moves around it."""
+"""Latent Gaussians: weights of terms, approximations of their posterior, exact moves with these."""

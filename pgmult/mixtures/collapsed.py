@@ -73,12 +73,12 @@ class GaussianMixtureProblem(Checked):
 
     @cached_property
     def indptr(self) -> IntArray:
-        """K candidates a row."""
+        """K candidates per row."""
         return np.arange(len(self.x) + 1) * self.num_components
 
     @cached_property
     def weights(self) -> FloatArray:
-        """One observation a row."""
+        """One observation per row."""
         return np.ones(len(self.x))
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:

@@ -108,7 +108,7 @@ def as_alignments(
     num_transcripts: int | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Alignments:
-    """Alignments from three columns, a row an alignment, in any order.
+    """Alignments from three columns, one row per alignment, in any order.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def as_alignments(
     ------
     ValueError
         If columns differ in length, a read has no alignment, a transcript is out of range, a log
-        likelihood is not finite, or counts are not one a read.
+        likelihood is not finite, or counts are not one per read.
     """
     reads, transcripts = as_counts(read, "read"), as_counts(transcript, "transcript")
     values = as_finite(log_likelihood, "log_likelihood")

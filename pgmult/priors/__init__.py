@@ -1,4 +1,4 @@
-"""Priors closed under what the links emit: each has the verb ``condition``."""
+"""Priors that are conjugate to what the links emit: each has a method ``condition``."""
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart

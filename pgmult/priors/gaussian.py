@@ -50,7 +50,7 @@ class MvNormal:
     Attributes
     ----------
     prior_mean : array, ``(n,)`` or ``(num_rows, n)``
-        Mean before conditioning, common to all rows or one a row.
+        Mean before conditioning, common to all rows or one per row.
     prior_cov : array, ``(n, n)``
         Covariance before conditioning, symmetric positive definite.
     potential : DiagonalPotential or DensePotential or None
@@ -121,11 +121,11 @@ class MvNormal:
         return self.prior_mean + np.linalg.solve(self.precision(), pull[..., None])[..., 0]
 
     def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """A' precision b of deviations ``(..., n)``; one value a row."""
+        """A' precision b of deviations ``(..., n)``; one value per row."""
         return np.asarray(np.einsum("...i,...ij,...j->...", a, self.precision(), b))
 
     def log_density(self, x: ArrayLike) -> FloatArray:
-        """Normalised log density at x, ``(..., n)``; one value a row."""
+        """Normalised log density at x, ``(..., n)``; one value per row."""
         precision, mean, x = self.precision(), self.mean(), as_finite(x, "x")
         fits = mean.ndim == 1 or len(mean) == 1 or x.shape[-2:-1] in ((), (1,), (len(mean),))
         if x.shape[-1:] != (self.size,) or not fits:
@@ -136,7 +136,7 @@ class MvNormal:
         return np.asarray(0.5 * (log_det - quadratic - self.size * _LOG_2PI))
 
     def log_normalizer(self) -> FloatArray:
-        """Log of the integral of N(x | prior) times the potential, one value a row.
+        """Log of the integral of N(x | prior) times the potential, one value per row.
 
         The log evidence of the potentials, up to the constants the link left out.
         """

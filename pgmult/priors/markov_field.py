@@ -89,13 +89,13 @@ class GaussianMarkovField:
     Attributes
     ----------
     prior_mean : array, ``(n,)`` or ``(num_rows, n)``
-        Mean before conditioning, common to all rows or one a row.
+        Mean before conditioning, common to all rows or one per row.
     prior_precision : BandedPrecision
         Given as an array or a scipy.sparse array, ``(n, n)``, symmetric. It is singular for an
         intrinsic field, which has no draws and no density, but has a posterior if the potentials
         reach every connected part of the map.
     strength : float or array, ``(num_rows,)``
-        What multiplies the precision, for all rows or one a row, > 0.
+        What multiplies the precision, for all rows or one per row, > 0.
     potential : DiagonalPotential or None
         Product of everything conditioned on, with leading shape ``(num_rows,)`` or ``()``.
 
@@ -179,7 +179,7 @@ class GaussianMarkovField:
         return self._by_row(draw, as_generator(rng).standard_normal(shape))
 
     def log_density(self, x: ArrayLike) -> FloatArray:
-        """Normalised log density at x, ``(n,)`` or ``(num_rows, n)``; one value a row."""
+        """Normalised log density at x, ``(n,)`` or ``(num_rows, n)``; one value per row."""
 
         def density(root: FloatArray, mean: FloatArray, x: FloatArray) -> FloatArray:
             above = len(root) - 1

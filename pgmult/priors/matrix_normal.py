@@ -45,7 +45,7 @@ class MatrixNormalInverseWishart(Checked):
     Attributes
     ----------
     mean : array, ``(p, n)``
-        Of the coefficients: one row a covariate, one column a coordinate of what is explained.
+        Of the coefficients: one row per covariate, one column per coordinate of what is explained.
     row_precision : array, ``(p, p)``
         Symmetric positive definite; relative to Sigma.
     dof : float

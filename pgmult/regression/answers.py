@@ -80,7 +80,7 @@ def predict(
     probability : float
         Of the intervals.
     max_draws : int
-        At most so many draws are used, evenly spread.
+        Draws to use at most, evenly spread.
     random_seed : int
         Of effects of new levels.
 
@@ -126,7 +126,7 @@ def poststratify(
     run : Posterior
         Of an `AdditiveRegression`.
     census : table
-        A row a cell of the population, with the columns that the formula names.
+        One row per cell of the population, with the columns that the formula names.
     by : str or sequence of str, optional
         Columns of the census: shares are those in each of their labels.
     weight : str

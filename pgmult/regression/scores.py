@@ -93,7 +93,7 @@ class LeaveOneOut(Tabled):
         return int(self.counts[self.k > LARGE_K].sum())
 
     def table(self) -> Table:
-        """A row a quantity."""
+        """One row per quantity."""
         number, error = int(self.counts.sum()), self.error
         rows = {
             "log probability, sum": (self.elpd, error),
@@ -128,7 +128,7 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     run : Posterior
         Of an `AdditiveRegression`.
     max_draws : int
-        At most so many draws are used, evenly spread.
+        Draws to use at most, evenly spread.
 
     Returns
     -------

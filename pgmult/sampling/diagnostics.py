@@ -12,7 +12,7 @@ so that nothing needs a finite variance:
 * `ess_tail` is the smaller effective sample size of the indicators of the 5 % and 95 % quantiles.
 
 All of these take draws ``(chain, draw, ...)`` and work entry by entry, vectorised, in bounded
-memory. `augmentation_rate` tells before there are draws where Pólya-gamma sweeps will be slow.
+memory. `augmentation_rate` predicts where Pólya-gamma sweeps will be slow.
 
 >>> import numpy as np
 >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))

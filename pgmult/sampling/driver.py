@@ -105,7 +105,7 @@ def sample(
     keep : sequence of str, optional
         Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
         likelihood is always kept, as a sample statistic.
-    starts : {"own", "shared"}, start or list of one a chain
+    starts : {"own", "shared"}, start or list of one per chain
         Where chains begin. "own", the default: every chain finds its own start, so that agreement
         between chains is evidence. "shared": one start is found, by the model's search if it has
         one, and all chains begin there, to describe one mode of a posterior with many: chains agree
@@ -114,7 +114,7 @@ def sample(
         ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or "given" (a list),
         and ``attrs["start_facts"]`` what the searches report of their starts, one mapping each; for
         topics, their `support` among the search's leaves.
-    initvals : state, mapping or a list of one a chain, optional
+    initvals : state, mapping or a list of one per chain, optional
         Where chains start: a whole state, or values of some of its fields, which replace those
         that ``model.init`` makes.
     callback : callable, optional
@@ -123,7 +123,7 @@ def sample(
         When to stop before `draws` are made. "400ess": once the main quantity (the first kept
         variable that chains can agree on) has an effective sample size of 400 over all chains, the
         smallest of 64 entries; this depends on draws alone. "90s", "5min", "2h": after that time,
-        with one draw a chain at least. ``attrs["draws"]`` says how many the longest chain has;
+        with one draw per chain at least. ``attrs["draws"]`` says how many the longest chain has;
         `resume` goes on to more.
     store : path, optional
         A new or empty directory to write draws and checkpoints to as they are made: what is there
@@ -137,7 +137,7 @@ def sample(
         of single rows (documents) cannot be kept, and are not by default; the states that
         `callback` sees have None in their place.
     shards : int, optional
-        Pieces of work a sweep; as many as the cluster does at a time if left out.
+        Pieces of work per sweep; as many as the cluster does at a time if left out.
     cut : int, optional
         Sweeps between writes of the rows to `store`, and so how many may have to be repeated when a
         worker or this process dies; 20 if left out. Neither draws nor what is kept depend on
@@ -161,7 +161,8 @@ def sample(
     Warns
     -----
     ConvergenceWarning
-        If a kept value has a split R-hat above 1.01 or an effective sample size below 100 a chain.
+        If a kept value has a split R-hat above 1.01 or an effective sample size below 100 per
+        chain.
     """
     _check_model(model)
     _check_place(cluster, shards, cut)

@@ -130,7 +130,7 @@ class Posterior(Draws):
         Returns
         -------
         Summary
-            One row an entry. Variables along `label_dims` have one row for every chain, since
+            One row per entry. Variables along `label_dims` have one row for every chain, since
             label 0 of one chain need not be label 0 of another.
         """
         return summarise(self, var_names, max_entries)
@@ -139,7 +139,7 @@ class Posterior(Draws):
         """Problems that the diagnostics found, in words; empty if none.
 
         Every kept value (of large variables 500, evenly spread) is expected to have a split R-hat
-        of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain. Where
+        of at most 1.01 and bulk and tail effective sample sizes of at least 100 per chain. Where
         labels are arbitrary and their rows were kept (topics by their words), chains are matched
         label by label: each value is then diagnosed within its chains, and between chains by which
         labels all of them found. Coordinates in an arbitrary basis are not diagnosed if anything

@@ -77,7 +77,7 @@ def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
 
 @dataclass(frozen=True, eq=False)
 class Summary(Tabled):
-    """A table of statistics, one row an entry; printing it shows at most 20 rows a variable.
+    """A table of statistics, one row per entry; printing it shows at most 20 rows per variable.
 
     Attributes
     ----------

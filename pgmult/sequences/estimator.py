@@ -58,7 +58,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     draws, tune, chains, thin : int
         Of Gibbs sampling, as in `pgmult.sample`.
     max_draws : int
-        At most so many draws, evenly spread over the chains, are used to score and forecast.
+        Draws to use at most, evenly spread over the chains, to score and forecast.
     n_particles : int
         Of the particle filter for new sequences.
     random_state : int, numpy.random.RandomState or None

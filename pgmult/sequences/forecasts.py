@@ -161,7 +161,7 @@ class Imputed(_Probabilities):
     steps : int64 array, ``(num_missing,)``
         Which steps of all sequences are missing.
     simulated : int64 array, ``(num_paths, num_missing)``
-        Joint draws, one symbol a step: a row is one completion of all sequences.
+        Joint draws, one symbol per step: a row is one completion of all sequences.
     counts : int64 array, ``(num_paths, num_missing, num_symbols)``, or None
         Joint draws of counts, where totals were given.
     """
@@ -191,7 +191,7 @@ class Forecast(_Probabilities):
         The sequences that are forecast. In tables steps ahead are numbered from the sequence's
         length.
     simulated : int64 array, ``(num_paths, num_sequences, steps)``
-        Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
+        Simulated futures: one symbol per step, states and symbols of a row drawn jointly.
     counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
         Simulated futures of counts, where totals were given.
     """
@@ -252,7 +252,7 @@ def predict(
     levels : sequence of float
         Of the quantiles.
     max_draws : int, optional
-        At most so many draws are used, evenly spread over the chains: by default 500, or 100 where
+        Draws to use at most, evenly spread over the chains: by default 500, or 100 where
         states are sampled.
     sweeps : int
         Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
@@ -443,7 +443,7 @@ def impute(
     warm_up: int = 10,
     random_seed: int = 0,
 ) -> Imputed:
-    """The symbols at missing steps, given all observations: one a step, or counts.
+    """The symbols at missing steps, given all observations: one per step, or counts.
 
     States are sampled at each draw, of the posterior's own sequences if no `data` are given. Other
     parameters and errors are those of `predict`, and

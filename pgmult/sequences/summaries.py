@@ -97,7 +97,7 @@ class LatentAxes:
         return self.figure(sequence=sequence).plot(axes)
 
     def plot_words(self, *, num_words: int = 8) -> Figure:
-        """A panel an axis: by how much one unit of score multiplies the odds of symbols.
+        """One panel per axis: by how much one unit of score multiplies the odds of symbols.
 
         The symbols shown at either end, at most so many, are those that count most on it, by effect
         and frequency.

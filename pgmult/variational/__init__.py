@@ -1,4 +1,4 @@
-"""Deterministic approximations, for the library's models and for your own."""
+"""Deterministic approximations, for the library's models and your own."""
 
 from pgmult.core.lazy import public_names
 

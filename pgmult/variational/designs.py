@@ -21,7 +21,7 @@ _ROWS = 4096  # of a sparse table that are dense at a time
 
 @runtime_checkable
 class Design(Protocol):
-    """How predictors depend on vectors of weights: one a group, or one a class.
+    """How predictors depend on vectors of weights: one per group, or one per class.
 
     `Rows` is the design of scalar predictors. Predictors of several dimensions have other designs,
     whose means, variances and derivatives have the shapes that they and their sites agree on.

@@ -19,8 +19,8 @@ exact at every m, so this is ascent in the profile max_S L(m, S); for Jaakkola a
 the same iteration is theirs, and also mean field with Pólya-gamma variables. Longer searches are
 accelerated by Anderson's mixing (1965), which extrapolates from the last few steps.
 
-Several vectors of weights, one a group, are fitted side by side, each from its own rows. Where rows
-see all vectors, as those of a softmax see the weights of all classes, and the vectors are
+Several vectors of weights, one per group, are fitted side by side, each from its own rows. Where
+rows see all vectors, as those of a softmax see the weights of all classes, and the vectors are
 independent under q, the equations are those of non-conjugate variational message passing (Knowles
 and Minka 2011, algorithm 1): a row sends each of its predictors the Gaussian with J = -2 dF/dv and
 h = dF/dm + J m. Following all messages at once oscillates, and taking the classes in turn diverges

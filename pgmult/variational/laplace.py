@@ -9,7 +9,7 @@ The best q(theta) is proportional to exp f. Laplace's approximation takes its mo
 
     m = argmax f,    S = -Hess f(m)^-1                           (their equation 10)
 
-`fit_laplace` finds the modes of many independent thetas at once (a theta a document, say), by
+`fit_laplace` finds the modes of many independent thetas at once (one theta per document, say), by
 Newton's method, made safe: where -Hess f is not positive definite its eigenvalues are replaced by
 their absolute values, so every step ascends, and a step that does not raise f enough is halved.
 `expand` is the one-step variant of Ahmed and Xing (2007): the expansion at the previous mean.
@@ -100,7 +100,7 @@ class GaussianRows:
         f(mean) + log det(2 pi cov) / 2: the log of the integral of exp f, approximated.
     is_proper : bool array, ``(num_rows,)``
         Whether -Hess f was positive definite there. Where it was not, `cov` is made of the absolute
-        values of its eigenvalues, and says little.
+        values of its eigenvalues, and is unreliable.
     row_converged : bool array, ``(num_rows,)``
         Whether the last step was within the tolerance, where `is_proper`.
     num_iterations : int

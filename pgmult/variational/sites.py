@@ -167,7 +167,7 @@ class LogisticSite:
         return self.successes * psi - self.trials * _log1p_exp(psi)
 
     def total(self, psi: FloatArray) -> Any:
-        """Log likelihood of all rows: a number, or one a column."""
+        """Log likelihood of all rows: a number, or one per column."""
         if psi.ndim == 2:
             return scalar_rows.binomial_totals(psi, self.successes, self.trials)
         return float(scalar_rows.binomial_total(psi, self.successes, self.trials))

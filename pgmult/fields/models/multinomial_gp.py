@@ -4,7 +4,7 @@ Counts of K categories at inputs s in space and time (Linderman, Johnson and Ada
 Their probabilities come from K - 1 sticks, each a Gaussian process around a mean that is linear in
 a few features::
 
-    theta         ~ priors of the covariance's parameters; one for all sticks, or one a stick
+    theta         ~ priors of the covariance's parameters; one for all sticks, or one per stick
     beta_k        ~ N(centre_k, mean_var I),                     k = 1..K-1
     psi_k(s)      = features(s)' beta_k + g_k(s),    g_k ~ GP(0, covariance_theta)
     x_i           ~ Multinomial(N_i, stick-breaking(psi(s_i)))   i = 1..n

@@ -1,1 +1,1 @@
-"""scikit-learn's faces of regressions."""
+"""scikit-learn estimators of regressions."""

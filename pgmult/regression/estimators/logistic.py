@@ -129,7 +129,7 @@ class LogisticClassifier(LinearClassifier, FixedPrior):
             of whole weights is that of rows repeated. Other weights raise the likelihood of their
             row to that power, exactly so with every method, "sampling" included.
         trials : array, ``(n_samples,)``, optional
-            Makes y counts of successes among so many trials.
+            Numbers of trials; y then counts successes.
         offset : array, ``(n_samples,)``, optional
             Added to the log odds of each row. Give that of new rows to `predict_proba`.
 

@@ -7,7 +7,7 @@ has one Gaussian a class, independent under q, or one Gaussian of all classes' w
 not independent in the posterior, since a softmax sees only differences: "full" is far better
 calibrated, and O((K D)^3).
 
-*Stick-breaking*: K - 1 binomial regressions, one a stick, independent in the posterior too.
+*Stick-breaking*: K - 1 binomial regressions, one per stick, independent in the posterior too.
 `fit_stick_breaking_regression` takes any site of binary regressions; Jaakkola and Jordan's is mean
 field with Pólya-gamma variables.
 

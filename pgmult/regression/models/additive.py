@@ -424,7 +424,7 @@ class AdditiveRegression(Checked):
         return self.link(data).probs(self.predictors(state, data))
 
     def observed_rows(self, data: AdditiveRows) -> ObservedRows:
-        """The respondents, one a row; the cells, where respondents are more than 100,000.
+        """The respondents, one per row; the cells, where respondents are more than 100,000.
 
         Raises
         ------

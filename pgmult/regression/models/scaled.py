@@ -61,7 +61,7 @@ class WeightScales(Protocol):
         self, rng: np.random.Generator, squares: FloatArray, num_outputs: int, common: float,
         local: FloatArray,
     ) -> tuple[float, FloatArray]:  # fmt: skip
-        """New s^2 and l^2 from those here, given the squares q_j of so many outputs."""
+        """New s^2 and l^2 from the present ones, given the squares q_j over `num_outputs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class HalfT(Checked):
         self, rng: np.random.Generator, squares: FloatArray, num_outputs: int, common: float,
         local: FloatArray,
     ) -> tuple[float, FloatArray]:  # fmt: skip
-        """New s^2 and l^2 from those here, given the squares q_j of so many outputs."""
+        """New s^2 and l^2 from the present ones, given the squares q_j over `num_outputs`."""
         a = _inverse_gamma(rng, 0.5 * (self.dof + 1.0), self.dof / common + self.scale**-2)
         shape = 0.5 * (self.dof + num_outputs * len(squares))
         return float(_inverse_gamma(rng, shape, self.dof / a + 0.5 * squares.sum())), local
@@ -115,7 +115,7 @@ class Horseshoe(Checked):
         self, rng: np.random.Generator, squares: FloatArray, num_outputs: int, common: float,
         local: FloatArray,
     ) -> tuple[float, FloatArray]:  # fmt: skip
-        """New s^2 and l^2 from those here, given the squares q_j of so many outputs."""
+        """New s^2 and l^2 from the present ones, given the squares q_j over `num_outputs`."""
         c = _inverse_gamma(rng, 1.0, 1.0 + 1.0 / local)
         b = _inverse_gamma(rng, 1.0, self.scale**-2 + 1.0 / common)
         shape = 0.5 * (1.0 + num_outputs)

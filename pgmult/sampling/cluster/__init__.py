@@ -1,5 +1,5 @@
-"""Sweeps whose rows are elsewhere: in processes of this machine, or on a cluster.
+"""Sweeps whose rows are updated elsewhere: in processes of this machine, or on a cluster.
 
-`files` is what driver and workers tell each other, `tasks` what a worker does, `rows` a chain as
-its driver sees it, and `executors` (`processes`, `dask`) where tasks are done.
+`files` has what driver and workers exchange, `tasks` what a worker does, `rows` a chain as its
+driver sees it, and `executors` (`processes`, `dask`) where tasks run.
 """

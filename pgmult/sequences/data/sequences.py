@@ -1,8 +1,8 @@
 """Sequences of symbols or of counts, some steps of which may be missing.
 
-One type serves all: a compressed sparse matrix of steps by symbols, cut into sequences. A step
-with one entry of count 1 saw a symbol; one with more is a row of counts (the words of a chapter);
-one without entries is missing, and says nothing.
+One type serves all: a compressed sparse matrix of steps by symbols, cut into sequences. A step with
+one entry of count 1 saw a symbol; one with more is a row of counts (the words of a chapter); one
+without entries is missing.
 
 >>> data = as_sequences(["GATTACA", "TAG"])
 >>> data
@@ -119,7 +119,7 @@ class Sequences:
 
     @property
     def num_inputs(self) -> int:
-        """Covariates a step, 0 without inputs."""
+        """Covariates per step, 0 without inputs."""
         return 0 if self.inputs is None else self.inputs.shape[1]
 
     @property
@@ -255,7 +255,7 @@ class Sequences:
             How many, >= 1.
         inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
             Covariates of the new steps; required if, and only if, the sequences have inputs. With a
-            formula they are a table of its columns, a row a step, sequence after sequence.
+            formula they are a table of its columns, one row per step, sequence after sequence.
 
         Raises
         ------
@@ -398,7 +398,7 @@ def as_sequences(
         `Sequences.order`: stick-breaking models mix best with frequent symbols first, the default;
         `Sequences` that are given keep theirs.
     names : sequence of str, optional
-        One name a sequence.
+        One name per sequence.
 
     Raises
     ------

@@ -84,8 +84,8 @@ class GaussianLDS(Checked):
     dynamics : MatrixNormalInverseWishart, optional
         Prior of A' and Q; by default `pgmult.sequences.updates.dynamics.dynamics_prior`.
     loadings_precision, offset_precision : float
-        Of a loading and of an offset, relative to the coordinate's emission variance: the weight
-        of so many steps.
+        Of a loading and of an offset, relative to the coordinate's emission variance: the number of
+        steps it is worth.
     emission_shape : float
         Of the inverse-gamma prior of a coordinate's emission variance.
     emission_scale : float, optional

@@ -153,7 +153,7 @@ class LogisticNormalLDS(StateSpace):
         return self._state(rng, states, weights, loading_var, moved, data)
 
     def log_likelihood(self, state: LogisticNormalLDSState, data: Sequences) -> float:
-        """Log probability of the observations *given the states*: no measure of prediction.
+        """Log probability of the observations *given the states*, not of predictions.
 
         For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
         """

@@ -1,7 +1,7 @@
 r"""One-step-ahead scores of sequences, paired, and averaged over posterior draws.
 
 Every forecaster of sequences is judged by log p(x_t | x_<t) of test steps it was not trained on,
-nats an observation, without multinomial coefficients. S posterior draws make one forecaster in
+nats per observation, without multinomial coefficients. S posterior draws make one forecaster in
 either of two ways, each a probability distribution of the next step given those before it:
 
 * ``"mixture"``: the draws are the components of one mixture of whole sequences, weighted by how
@@ -92,7 +92,7 @@ class SequenceScore:
 
     @property
     def mean(self) -> float:
-        """Nats an observation."""
+        """Nats per observation."""
         return float(self.log_predictive.sum() / self.totals.sum())
 
     @property

@@ -33,7 +33,7 @@ Kind = TypeVar("Kind", bound="Corpus")
 
 
 class Versions(NamedTuple):
-    """Topics in several versions, such as one a time or one a group of documents.
+    """Topics in several versions, such as one per time or group of documents.
 
     Attributes
     ----------
@@ -268,9 +268,9 @@ def as_corpus(
     counts : sparse matrix or array, ``(num_documents, num_words)``
         Non-negative integers, in any integer or float dtype. Duplicates are added up.
     vocabulary : sequence of str, optional
-        One word a column.
+        One word per column.
     names : sequence of str, optional
-        One name a document.
+        One name per document.
 
     Raises
     ------

@@ -66,7 +66,7 @@ def pack_corpus(
     out : path
         A new or empty folder.
     vocabulary : sequence of str, optional
-        One word a column; that of the first block if left out.
+        One word per column; that of the first block if left out.
 
     Returns
     -------

@@ -99,7 +99,7 @@ def fold_in(
     chain : int
         Labels of topics mean something within a chain only.
     max_draws : int
-        At most so many draws are used, evenly spread over the chain.
+        Draws to use at most, evenly spread over the chain.
     sweeps : int
         Gibbs sweeps at each draw.
     warm_up : int

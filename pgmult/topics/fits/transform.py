@@ -85,7 +85,7 @@ class NewDocuments:
     __repr__ = __str__
 
     def to_dataframe(self) -> Any:
-        """Proportions of topics, a row a document and topic, as a pandas data frame."""
+        """Proportions of topics, a row per document and topic, as a pandas data frame."""
         return self.topics.to_dataframe()
 
     def _repr_html_(self) -> str:
@@ -171,7 +171,7 @@ def predict(
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
     sweeps : int
         Gibbs sweeps at each draw: see `fold_in`.
     probability : float in (0, 1)

@@ -15,7 +15,7 @@ coordinate after another given Pólya-gamma variables (Chen, Zhu, Wang, Zheng an
 
 1. z | psi, topics, x            a multinomial a (document, word) entry; kept as counts
 2. topics | z                    Dirichlet rows
-3. psi | z, mu, Sigma            one path a document
+3. psi | z, mu, Sigma            one path per document
 4. mu, Sigma | psi               normal-inverse-Wishart
 
 *Identification.* Adding a number to all of psi_d changes no probability. The proper prior of

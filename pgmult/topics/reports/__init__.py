@@ -1,4 +1,4 @@
-"""The report on a run of topics: what it says, and how it looks on a page."""
+"""The report on a run of topics: its contents, and its layout on a page."""
 
 from pgmult.core.lazy import public_names
 

@@ -199,7 +199,7 @@ def search_num_topics(
         Share of their tokens that stay in training; with a small one, correlations between topics
         matter more.
     every : int
-        Score every so many sweeps after tuning.
+        Sweeps from one score to the next, after tuning.
     random_seed : int
         Of the split, of all chains and of replicates.
     **options

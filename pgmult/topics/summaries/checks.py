@@ -229,7 +229,7 @@ def check(
         Of a model with words of topics ``topics`` (or ``group_topics``) and proportions ``theta``
         or ``psi``: name one of these in ``keep=`` of `pgmult.sample`.
     groups : str, list of str, or mapping from name to labels, optional
-        Columns of labels of the corpus's covariates, or labels of any kind, one a document.
+        Columns of labels of the corpus's covariates, or labels of any kind, one per document.
     data : Corpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     num_words : int
@@ -238,7 +238,7 @@ def check(
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic is checked over the chains that found it.
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
     random_seed : int
         Of z and the replicates.
 
@@ -296,7 +296,7 @@ def check(
 
 
 def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
-    """Numbers of labels, one a document, by name."""
+    """Numbers of labels, one per document, by name."""
     if groups is None:
         return {}
     if isinstance(groups, Mapping):

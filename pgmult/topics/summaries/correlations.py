@@ -157,7 +157,7 @@ def topic_correlations(
         pair's draws are those of the chains that found both.
     num_simulated : int
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
     probability : float in (0, 1)
     random_seed : int
 

@@ -483,8 +483,8 @@ def effects(
         ``effects``, ``effect_variances`` and ``effect_covariances`` where there are any.
     variable : str, or a table of settings
         A column that prevalence depends on: its labels are the settings, or 25 values between the
-        smallest and largest number. Or a mapping, data frame or matrix, one setting a row: columns
-        that it does not have are averaged over.
+        smallest and largest number. Or a mapping, data frame or matrix, one setting per row:
+        columns that it does not have are averaged over.
     at : mapping from column to value, optional
         Values at which to hold other columns; for `variable` and `by`, a list of the values to
         take.
@@ -509,7 +509,7 @@ def effects(
     num_simulated : int
         Documents that are simulated for each setting and draw, about.
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
     probability : float in (0, 1)
     random_seed : int
 
@@ -670,7 +670,7 @@ def shares_over_time(
     chain : int, optional
         One chain alone.
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
     probability : float in (0, 1)
     """
     probability = as_probability(probability, "probability")

@@ -108,8 +108,8 @@ def quotes(
     num_quotes : int
         Of each topic.
     texts : sequence of str, optional
-        One a document; if left out, those that the posterior's corpus holds. Where there are none,
-        documents are named and `Quotes.note` says so.
+        One per document; if left out, those that the posterior's corpus holds. Where there are
+        none, documents are named and `Quotes.note` says so.
     max_characters : int
         Longer texts are cut at a word.
     chain, max_draws, probability

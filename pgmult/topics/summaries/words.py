@@ -232,7 +232,7 @@ def word_scores(
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
     max_draws : int
-        At most so many draws are used, evenly spread over chains.
+        Draws to use at most, evenly spread over chains.
 
     Returns
     -------
