@@ -1,8 +1,8 @@
-"""Does a model beat the obvious? Its score beside those of simple rivals, and what to take instead.
+"""Does a model beat simple ones? Its score beside theirs, and which one to use.
 
-Every family scores alike: each observation is told from all the others, by the model and by the
-rivals that anyone would try first; `Comparison` says in the first sentence of a report whether the
-model is better, level or worse.
+All families score in the same way: each observation is predicted from all the others, by the model
+and by simple rivals; `Comparison` says in the first sentence of a report whether the model is
+better, level or worse.
 
 >>> import numpy as np
 >>> from pgmult.core.scores import Score
@@ -30,7 +30,7 @@ from pgmult.core.tabled import Column, Table, Tabled
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Tabled):
-    """A model and its rivals, on the same observations; printing it says which one to take.
+    """A model and simple rivals on the same observations; print it to see which one to use.
 
     Attributes
     ----------
@@ -43,10 +43,10 @@ class Comparison(Tabled):
     unit : str
         What an observation is: "a count".
     how : str
-        What was told from what, in a sentence or more.
-    advice : mapping from the name of a rival to what to do to take it instead
+        What was predicted from what, in a sentence or more.
+    advice : mapping from the name of a rival to how to use it instead
     simpler : collection of str
-        Rivals that are taken rather than the model where they are as good.
+        Rivals that are preferred to the model if they are as good.
     """
 
     names: tuple[str, ...]
@@ -98,7 +98,7 @@ class Comparison(Tabled):
 
     @property
     def best(self) -> str:
-        """What to take: the best, but the simplest of those that are as good as the model."""
+        """What to use: the best, but the simplest of those that are as good as the model."""
         sign = self.gains[self.rival].sign
         if sign < 0:
             return self.names[self.rival]
@@ -112,7 +112,7 @@ class Comparison(Tabled):
 
     @property
     def sentences(self) -> list[str]:
-        """Better, level or worse, by how much, and what to take instead."""
+        """Better, level or worse, by how much, and what to use instead."""
         place, count = self.rival, len(self.names) - 1
         name, gain = self.names[place], self.gains[place]
         rivals = "" if count == 1 else f", the best of {count} rivals,"
@@ -148,7 +148,7 @@ class Comparison(Tabled):
         return f"{take[0].upper()}{take[1:]}"
 
     def table(self) -> Table:
-        """A row a forecaster, the best first."""
+        """One row per model, the best first."""
         order = np.argsort(-np.array(self.levels), kind="stable")
         gains = [self.gains[i] for i in order]
         told = ["" if i == 0 else f"{self.gains[i]}" for i in order]

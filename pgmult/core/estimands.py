@@ -1,4 +1,4 @@
-"""What a posterior says of something: draws with named axes, and all that is asked of them.
+"""Results of a posterior: draws with named axes, their summaries, tables and figures.
 
 An `Estimand` is made of draws, of whatever shape, with names for the axes and labels along them.
 It has means, standard deviations and intervals; it prints itself, and is a table in a notebook, a
@@ -60,18 +60,18 @@ class Estimand(Checked, Tabled):
     Attributes
     ----------
     draws : array, ``(num_draws, ...)``
-        One axis for each name in `axes` after the first. An entry is nan where a draw says nothing
-        of it: it is left out of what is said of that entry.
+        One axis for each name in `axes` after the first. An entry is nan where a draw has no value
+        for it; summaries of the entry leave such draws out.
     axes : tuple of str
     labels : mapping from the name of an axis to its labels
-        A sequence of values; or, where several columns tell the entries of an axis apart, a mapping
+        A sequence of values; or, where several columns identify the entries of an axis, a mapping
         from name to sequence. An axis without labels is numbered.
     caption : str
         What it is, in a sentence.
     probability : float
         Of the central intervals.
     is_difference : bool
-        Whether its sign matters: tables then tell how probably it is above 0.
+        Whether its sign matters: tables then show the probability to be above 0.
     term, contrast : str
         What is compared: a column, and which of its values, such as "2000 - 1999".
     """
@@ -144,7 +144,7 @@ class Estimand(Checked, Tabled):
     # ---------------------------------------------------------------- entries
 
     def at(self, **labels: Any) -> "Estimand":
-        """The same at one label of some columns; an axis with one entry left is taken away.
+        """The same at one label of some columns; an axis with one entry left is dropped.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class Estimand(Checked, Tabled):
         return Table(said, [*labels, mean, sd, *ends, *above])
 
     def tidy(self, probability: float | None = None) -> Table:
-        """A row an entry, in the columns of marginaleffects and broom.
+        """One row per entry, in the columns of marginaleffects and broom.
 
         ``term`` and ``contrast`` where something is compared, the labels, then ``estimate`` (the
         posterior mean), ``std_error`` (its standard deviation), ``conf_low``, ``conf_high`` (ends

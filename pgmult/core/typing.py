@@ -1,10 +1,10 @@
 """Array aliases and the protocols that hold the library together.
 
-Every *link* turns counts into a Gaussian potential; every Gaussian *prior* has one verb,
+Every *link* turns counts into a Gaussian potential; every Gaussian *prior* has one method,
 ``condition(potential)``; a *model* is a frozen dataclass of hyperparameters whose ``step`` makes
 one full Markov sweep. Data and states are frozen, slotted dataclasses of plain arrays, passed in
-and never stored: that is why `pgmult.testing.check_model` can test anybody's model, a checkpoint
-is a file of arrays, and `pgmult.sample` needs to know nothing else.
+and never stored: that is why `pgmult.testing.check_model` can test any model, a checkpoint is a
+file of arrays, and `pgmult.sample` needs to know nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class Prior(Protocol):
         """One draw."""
 
     def condition(self, potential: Potential) -> "Prior":
-        """The posterior: the same kind of thing."""
+        """The posterior, of the same type."""
 
 
 Data = TypeVar("Data")
@@ -112,21 +112,18 @@ class Traits:
         chains: variables that have one are diagnosed within each chain only.
     basis_dims : frozenset of str
         Axes of coordinates in a basis that the data do not fix (of hidden states): variables that
-        have one are not judged at all.
+        have one are not diagnosed.
     label_rows : mapping from an axis in `label_dims` to a variable
-        Whose rows along it are probability distributions that tell its labels apart (topics by
-        their words). Chains of the model are then matched label by label, and judged by what they
-        found and by how each of them mixes, for they may rest in modes that no number of draws
-        joins.
+        Whose rows along it are probability distributions that identify its labels (topics by their
+        words). Chains of the model are then matched label by label, and judged by what they found
+        and by how each of them mixes, since they may stay in different modes.
     label_parts : mapping from an axis in `label_dims` to a variable
-        ``(part, label, ...)`` that is taken instead where it was kept, of labels that say something
-        else in each part (topics in groups of documents): two are the same if they are in every
-        part.
+        ``(part, label, ...)`` that is taken instead where it was kept, of labels that differ
+        between parts (topics in groups of documents): two are the same if they are in every part.
     single_precision : frozenset of str
         Variables so large that draws keep seven digits of them, in half the bytes.
     draws_anew : bool
-        Whether each sweep is a draw that does not depend on the one before: nobody needs to be
-        warned of chains that disagree.
+        Whether draws are independent, so that diagnostics of chains are not needed.
     """
 
     default_keep: tuple[str, ...]

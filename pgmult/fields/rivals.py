@@ -1,14 +1,14 @@
-r"""What a field has to beat: shares of everything, of a place, of the time before, of a row alone.
+r"""Baselines for fields: shares of everything, of a place, of the time before, of a row alone.
 
-Each count is told from all the others. A rival takes shares of some of the counts, n of category k
-out of N, drawn towards the pooled shares q of everything::
+Each count is predicted from all the others. A baseline takes shares of some of the counts, n of
+category k out of N, drawn towards the pooled shares q of everything::
 
     p_k = (n_k + s q_k) / (N + s),      the count itself left out of n, N and q
 
-with the weight s that tells all counts best, one number for each rival. The model's probability of
-a count given the others follows from draws of the probabilities pi of its row by importance
-sampling (`pgmult.core.scores.leave_one_out`). Where counts were held out, all are told from what
-the model was shown, and nothing needs to be left out.
+with the weight s that predicts all counts best, one number for each baseline. The model's
+probability of a count given the others follows from draws of the probabilities pi of its row by
+importance sampling (`pgmult.core.scores.leave_one_out`). Counts that were held out are predicted
+from the data of the fit, and nothing needs to be left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,18 +44,18 @@ def compare_with_rivals(
     held_out: ArrayLike | None = None,
     max_draws: int = 400,
 ) -> Comparison:
-    """Does the field tell a count better than simple shares do?
+    """Does the field predict counts better than simple shares do?
 
     Parameters
     ----------
     run : Posterior
         That kept ``psi`` or ``pi``.
     data : CountField, optional
-        Those of the run, where it does not know them.
+        The data of the run, needed only if it was saved without them.
     held_out : int array, ``(num_rows, num_categories)``, optional
-        Counts that the model was not shown, to be told instead of those that it was.
+        Counts that were not in the fit, to be predicted instead of those that were.
     max_draws : int
-        At most so many draws are used.
+        Draws to use at most.
     """
     data = own_data(run, data)
     told = data.counts if held_out is None else as_counts(held_out, "held_out")

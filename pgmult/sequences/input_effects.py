@@ -1,9 +1,9 @@
-r"""What inputs do to a hidden Markov chain, in probabilities.
+r"""Effects of inputs on a hidden Markov chain, in probabilities.
 
-With a column set to a value everywhere, every row of inputs x has its own transitions P(x). Were
-they to stay, states would have the shares p = p P(x) in the long run, and symbols those that states
-in these shares emit at x: what is told is averaged over the rows of inputs that the data have, each
-as often as they have it (MacDonald and Zucchini 2016, section 10.3, for one covariate).
+With a column set to a value everywhere, every row of inputs x has its own transitions P(x). If
+inputs stayed at x, states would have the shares p = p P(x) in the long run, and symbols those that
+states in these shares emit at x. Results are averages over the rows of inputs in the data, each as
+often as it occurs there (MacDonald and Zucchini 2016, section 10.3, for one covariate).
 
 States have arbitrary numbers: those of each draw are matched with the posterior mean emissions of
 the chain that fits best (`pgmult.sampling.labels`).

@@ -1,4 +1,4 @@
-"""How long the symbol seen last goes on, and which one comes then: counted in simulated futures.
+"""How long the last symbol continues, and which one follows: counted in simulated futures.
 
 >>> import numpy as np
 >>> from pgmult.sequences import as_sequences
@@ -27,15 +27,15 @@ else:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NextChange(Tabled):
-    """How long the present symbol of each sequence lasts, and which one comes then.
+    """How long the current symbol of each sequence lasts, and which one follows.
 
     Attributes
     ----------
     present : int array, ``(num_sequences,)``
         The last symbol that was seen.
     lasts : array, ``(num_sequences, steps + 1)``
-        Probability that it goes on for 0, 1, ... steps and no more; in the last place, for as many
-        as were simulated or longer.
+        Probability that it continues for exactly 0, 1, ... steps; the last entry, for all simulated
+        steps or longer.
     then : array, ``(num_sequences, num_symbols)``
         Probabilities of the symbol that comes after it, where it ends within the steps.
     sequences : Sequences
@@ -67,11 +67,11 @@ class NextChange(Tabled):
         return cls(present, lasts, then, sequences)
 
     def quantile(self, level: float) -> IntArray:
-        """Steps that it goes on for, ``(num_sequences,)``; the last is that or more."""
+        """Quantile of its further steps, ``(num_sequences,)``; the last means that or more."""
         return np.asarray((np.cumsum(self.lasts, axis=1) < level - 1e-12).sum(axis=1))
 
     def table(self) -> Table:
-        """A row a sequence."""
+        """One row per sequence."""
         data, most = self.sequences, self.lasts.shape[1] - 1
         names = labels_of(data)
         middle, low, high = (self.quantile(level) for level in (0.5, 0.05, 0.95))
@@ -100,7 +100,7 @@ class NextChange(Tabled):
         )  # fmt: skip
 
     def figure(self, sequence: int = 0) -> Lines:
-        """The probability that the present symbol of a sequence still goes on."""
+        """The probability that the current symbol of a sequence continues."""
         still = 1.0 - np.cumsum(self.lasts[sequence])[:-1]
         x = np.arange(1.0, len(still) + 1.0)
         name = labels_of(self.sequences)[self.present[sequence]]

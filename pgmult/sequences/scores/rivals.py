@@ -62,19 +62,19 @@ def compare_with_rivals(
     hidden: bool = True,
     random_seed: int = 0,
 ) -> Comparison:
-    """Does a model tell the next step better than shares, Markov chains and hidden states do?
+    """Does a model predict the next step better than shares, Markov chains and hidden states do?
 
     Parameters
     ----------
     run : Posterior
         Of any model of symbols and counts.
     held_out : Sequences, optional
-        How each sequence went on, to be told instead of the steps that the model was shown.
+        Continuations of the sequences, to be predicted instead of the steps in the fit.
     max_draws, num_particles : int
         Of the model; fewer draws, and the beginnings of sequences alone, where particles would take
         long.
     hidden : bool
-        Whether a hidden Markov model is among the rivals; it takes the longest.
+        Whether a hidden Markov model is compared, too; it takes the longest.
     random_seed : int
         Of the rivals' chains and the particles.
     """
@@ -120,8 +120,8 @@ def best_model(
         The simplest first.
     random_seed : int
     hold_out : int, optional
-        Tell the last so many steps of every sequence from those before it, without which the models
-        are sampled; if left out, every step, by draws given all others.
+        How many last steps of every sequence to leave out of the fits and predict; if left out,
+        every step is predicted, by draws given all others.
     draws : int
         Of a run, after half as many.
 

@@ -15,7 +15,7 @@ level
 whose only term without a closed form is E log sum exp. The methods differ in what they put there
 (Wang and Blei 2013; pi = softmax(m)):
 
-"laplace"   the expansion of the log joint at its maximum, so S has no say in m;
+"laplace"   the expansion of the log joint at its maximum, so m does not depend on S;
 "delta"     the expansion at the mean of q,
             log sum exp(m) + Tr((diag pi - pi pi') S) / 2;
 "bound"     Blei and Lafferty's, log sum exp(m_k + S_kk / 2), S diagonal: a bound indeed.

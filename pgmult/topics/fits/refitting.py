@@ -1,9 +1,9 @@
-"""What covariates do to topics in other documents than those that the topics were found in.
+"""Effects of covariates in other documents than those that the topics were found in.
 
 The topics of a run are held, draw by draw, and the rest of a structural topic model is sampled for
 the new documents: z, psi, coefficients, Sigma, effects of authors. So the new documents, with
-columns and a formula of their own, say what covariates do, and do not change what the topics are;
-intervals include what the run does not know of the topics. The run itself needs no covariates.
+columns and a formula of their own, inform the effects of covariates and do not change the topics;
+intervals include the uncertainty of the topics. The run itself needs no covariates.
 
 The answer is a posterior of `StructuralTopics` given the new documents: ask it for ``effects``.
 

@@ -89,7 +89,7 @@ class DocumentPosterior:
     prior : MvNormal
         The Gaussian with mean E mu and precision E Sigma^-1.
     potential : DiagonalPotential, ``(num_documents, num_topics - 1)``
-        What a document's words say of its sticks: q(psi) is ``prior.condition(potential)``.
+        Likelihood of a document's sticks: q(psi) is ``prior.condition(potential)``.
     mean, var : arrays, ``(num_documents, num_topics - 1)``
         Moments of psi under q.
     topic_counts : array, ``(num_documents, num_topics)``

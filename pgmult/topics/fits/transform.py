@@ -35,7 +35,7 @@ from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewDocuments:
-    """Topic proportions of new documents, and what of them the run does not know.
+    """Topic proportions of new documents, and which of their words were not in the run.
 
     Attributes
     ----------
@@ -47,9 +47,8 @@ class NewDocuments:
     tokens : int
         Tokens that there were.
     empty : list of str
-        Documents without a word that the run knows: their proportions are those expected before
-        any word was read.
-    new_levels : mapping from a grouping to its labels that the run does not know
+        Documents without a word of the run: their proportions are those expected a priori.
+    new_levels : mapping from a grouping to its labels that were not in the run
     """
 
     topics: DocumentTopics

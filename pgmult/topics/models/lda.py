@@ -279,7 +279,8 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
-        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution.
 
     Notes
     -----

@@ -5,9 +5,9 @@ training corpus, the others are scored by p(w) = sum_k theta_k topics_kw average
 draws. Both halves see the same theta, so no second inference is needed and models of any kind are
 compared on the same tokens, paired by document.
 
-A draw of theta and topics tells less than their mean given the topics z of all tokens, and a chain
+A draw of theta and topics is noisier than their mean given the topics z of all tokens, and a chain
 that draws them should not score worse than one that integrates them out. Given z they are
-independent, so every state of a chain counts with
+independent, so every state of a chain is scored by
 
     p(w | z) = sum_k E[theta_k | z] E[topics_kw | z]
 
@@ -71,7 +71,7 @@ class CompletionScore(Score):
 
     @property
     def chains(self) -> FloatArray:
-        """`log_predictive` of each chain by itself, ``(num_chains,)``.
+        """`log_predictive` of each chain, ``(num_chains,)``.
 
         Averaging chains predicts better than most chains do where their modes differ.
         """
@@ -96,7 +96,7 @@ class CompletionScore(Score):
     __repr__ = __str__
 
     def to_dataframe(self) -> Any:
-        """A row a document, as a pandas data frame: its summed log probability, over all chains."""
+        """One row per document, as a pandas data frame: summed log probability, over all chains."""
         numbers = np.arange(len(self.by_unit))
         return as_frame({"document": numbers, "log_predictive": self.by_unit})
 
@@ -175,7 +175,7 @@ class DocumentCompletion:
     held_out : Corpus
         Tokens to score; row d belongs to the document in row d of the training corpus.
     every : int
-        Average over every so many sweeps after tuning.
+        Sweeps from one average to the next, after tuning.
 
     Raises
     ------
@@ -290,8 +290,8 @@ class HeldOutScore(NamedTuple):
 def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
     """Scores of several models on the same tokens, paired by document with the first one's.
 
-    The standard error of a difference is that of two ways of being lucky: with the documents, which
-    the models share, and with the chains, which they do not.
+    The standard error of a difference has two parts: between documents, which the models share, and
+    between chains, which they do not.
 
     Parameters
     ----------
@@ -315,5 +315,5 @@ def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> l
 
 
 def gain_over(score: CompletionScore, reference: CompletionScore) -> Gain:
-    """Mean gain a token over a reference, of which it may be the same, and its standard error."""
+    """Mean gain per token over a reference, possibly itself, and its standard error."""
     return Gain(0.0, 0.0) if score is reference else score.gain_over(reference)

@@ -2,8 +2,8 @@
 
 Pearson's statistic of counts x_dv with shares q_dv and totals m_d, sum_dv (x_dv - m_d q_dv)**2 /
 (m_d q_dv (1 - q_dv)), is 1 a cell in expectation (Taddy 2012, "On estimation and selection for
-topic models", section 4.2). Cells of which next to nothing is expected make it a matter of single
-tokens: those with less than 0.05 are left out.
+topic models", section 4.2). In cells with tiny expectations single tokens would decide it: those
+below 0.05 are left out.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-r"""What a topic model has to beat: latent Dirichlet allocation, and how frequent words are.
+r"""Baselines for topic models: latent Dirichlet allocation, and frequencies of words.
 
 A word that is left out of a document changes which topics the others are of, more than importance
 sampling over draws given everything can undo. So a tenth of the words of some documents is held out
 of a second, short run of the model, and of one of LDA with as many topics and sweeps, both from
-starts of their own, and told from what was seen
+starts of their own, and predicted from the rest
 (`pgmult.topics.scores.completion.DocumentCompletion`). The run itself has seen all words.
 """
 
@@ -38,7 +38,7 @@ _ADVICE = {
 def compare_with_rivals(
     run: Posterior, *, documents: int = 1000, lda: bool = True, random_seed: int = 0
 ) -> Comparison:
-    """Does a topic model tell a word better than LDA and word frequencies do?
+    """Does a topic model predict words better than LDA and word frequencies do?
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def compare_with_rivals(
     documents : int
         How many lose a tenth of their words, at random among those with ten or more.
     lda : bool
-        Whether LDA is among the rivals.
+        Whether LDA is compared, too.
     random_seed : int
         Of the choice and of the short runs.
 

@@ -60,12 +60,12 @@ class Candidate(NamedTuple):
     exclusivity : float
         Mean exclusivity of these words, from 0 to 10: see `exclusivity`.
     dispersion : float
-        Scatter of words around what the model expects of them, over that of its own replicates: 1
-        if it leaves nothing unexplained, more if words of a document flock more than topics let
-        them. Over words of which a document is expected to have a twentieth or more: replicates
-        of the others have a scatter without bound.
+        Variance of word counts around their expectation, relative to that of the model's own
+        replicates: 1 if it leaves nothing unexplained, more if words of a document cluster more
+        than topics explain. Over words with an expected count of a twentieth or more in a document,
+        since the ratio is unstable for others.
     dispersion_p : float
-        Share of draws whose replicate scatters at least as much as the data.
+        Share of draws whose replicate varies at least as much as the data.
     seconds : float
         Of fitting and scoring.
     """
@@ -105,7 +105,7 @@ class TopicChoice(Tabled):
         return max(self.candidates, key=lambda candidate: candidate.log_predictive)
 
     def smallest_within(self, errors: float = 1.0) -> Candidate:
-        """The fewest topics that are worse than the best by at most so many standard errors."""
+        """The fewest topics within so many standard errors of the best."""
         errors = as_real(errors, "errors", minimum=0.0)
         return next(
             candidate
@@ -114,7 +114,7 @@ class TopicChoice(Tabled):
         )
 
     def table(self) -> Table:
-        """A row a candidate."""
+        """One row per candidate."""
         gains = [f"{c.difference:+.4f} ± {c.difference_error:.4f}" for c in self.candidates]
         shown: dict[str, tuple[str, Any]] = {
             "num_topics": ("topics", str),

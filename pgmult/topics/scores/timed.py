@@ -35,7 +35,7 @@ _MOST_CHAINS = 10_000
 
 
 class TimedScore(NamedTuple):
-    """What a model predicts after so many seconds.
+    """How well a model predicts after some seconds.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def completion_by_seconds(
     burn_in : float from 0 to 0.99
         Share of the seconds whose draws are left out.
     every : int
-        Score every so many sweeps. Scoring does not count.
+        Sweeps from one score to the next. The time of scoring does not count.
     cores : int, optional
         Chains that run at a time; all processors if left out.
     random_seed : int

@@ -80,7 +80,7 @@ _PRIOR_DRAWS = 2000  # for the background under Gaussian sticks, which sets the 
 
 
 class TopicDraw(NamedTuple):
-    """What a document's probability is conditioned on.
+    """Topics and prior that a document's probability is given.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class DocumentScore:
     Attributes
     ----------
     method : str
-        What estimated them.
+        Name of the method.
     by_document : array, ``(num_documents,)``
         log p^(words of the document), nats; 0 for an empty document.
     error_by_document : array, ``(num_documents,)``
@@ -135,7 +135,7 @@ class DocumentScore:
     __repr__ = __str__
 
     def to_dataframe(self) -> Any:
-        """A row a document, as a pandas data frame: its log probability and Monte Carlo error."""
+        """One row per document, as a pandas data frame: log probability and Monte Carlo error."""
         numbers = np.arange(len(self.by_document))
         return as_frame(
             {"document": numbers, "log_prob": self.by_document, "error": self.error_by_document}

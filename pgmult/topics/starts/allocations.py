@@ -1,6 +1,6 @@
-r"""Allocations that a search moves through: collapsed sweeps, scores, and topics joined.
+r"""Allocations of tokens in a search: collapsed sweeps, scores, and merges of topics.
 
-What an allocation z with concentrations alpha and eta is worth has three measures, in nats:
+The quality of an allocation z with concentrations alpha and eta has three measures, in nats:
 
 * the *log joint* J = log p(w, z | alpha, eta), theta and the topics integrated out. It ignores how
   many allocations are about as good, so it prefers degenerate ones: do not choose by it;
@@ -38,7 +38,7 @@ _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
 @dataclass(frozen=True, slots=True)
 class StartScores:
-    """What an allocation is worth, in nats.
+    """Scores of an allocation, in nats.
 
     Attributes
     ----------

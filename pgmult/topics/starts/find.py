@@ -68,7 +68,7 @@ class StartsFromTopics(ABC):
         return at
 
     def init(self, rng: np.random.Generator, data: Any) -> Any:
-        """Where one chain starts by itself: one leaf of a search, topics sorted by size."""
+        """The start of a single chain: one leaf of a search, topics sorted by size."""
         begun = self.shared_start(rng, data)
         if begun is not None:
             return started(self, rng, *begun, data)
@@ -77,7 +77,7 @@ class StartsFromTopics(ABC):
         return self.from_allocation(rng, whole, data)
 
     def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
-        """Where a chain of a large corpus starts: from a part of it, and nobody holds all rows.
+        """The start of a chain of a large corpus, found from a part of it, without the rows.
 
         The state has the rows of that part; what all rows start from comes with it. None, and no
         random number drawn, where the corpus is not that large.
@@ -147,7 +147,7 @@ class StartsFromTopics(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicStart:
-    """Where a search arrived.
+    """The result of a search.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class TopicStart:
     support : array, ``(num_topics,)``
         The share of the other leaves that found each topic, in the state's order: one-to-one
         matches with a total variation distance below 0.5. Topics of much support recur in other
-        searches and other chains, topics of none mostly do not. nan where no other leaf was grown.
+        searches and chains, topics of none mostly do not. nan if there was one leaf only.
     search : str
     """
 
@@ -171,7 +171,7 @@ class TopicStart:
     search: str
 
     def facts(self) -> dict[str, Any]:
-        """What a run keeps: the search, log probabilities a leaf and the topics' support."""
+        """What a run keeps: the search, log probabilities per leaf and the topics' support."""
         facts: dict[str, Any] = {
             "search": self.search,
             "loo": self.scores.loo,

@@ -81,7 +81,7 @@ def search_leaves(
 ) -> tuple[Searched, list[Searched]]:
     """The best allocation that a search of several leaves came to, and the leaves.
 
-    Leaves run side by side on the threads of the enclosing `row_threads`.
+    Leaves run in parallel on the threads of the enclosing `row_threads`.
     """
 
     def grow(own: np.random.Generator, _: int) -> Searched:

@@ -58,7 +58,7 @@ _BLOCK = 2**23  # numbers in memory at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependence:
-    """How much the words of a topic know of documents, or of groups of them.
+    """How much words of a topic depend on documents, or on groups of them.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class PredictiveChecks:
 
     @property
     def verdict(self) -> list[str]:
-        """What to think of it, in sentences."""
+        """The verdict, in sentences."""
         sentences = []
         ratio = self.dispersion / self.expected_dispersion
         if self.dispersion_p < _SMALL:

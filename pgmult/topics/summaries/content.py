@@ -95,7 +95,7 @@ class GroupWords(Estimand):
         return Table(self.caption, columns, [self.is_faint] * len(self.words))
 
     def figure(self, limit: float | None = None) -> Forest:
-        """The words by the ratio of their probabilities, grey where too little is known.
+        """The words by the ratio of their probabilities, grey where this is too uncertain.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ class TopicCorrelations(Estimand):
     draws, axes, labels, caption, probability
         As of `pgmult.core.estimands.Estimand`.
     independent : array, ``(topic, topic)``
-        What topics of the same mean shares show that have nothing to do with each other.
+        Correlations of unrelated topics with the same mean shares.
     scope : str
         What the interval is over: draws within one chain, or over the chains that found a topic.
     """
@@ -67,12 +67,12 @@ class TopicCorrelations(Estimand):
         )  # fmt: skip
 
     def excess(self) -> "TopicCorrelations":
-        """The same over what shares of one whole show anyway: 0 where topics are unrelated."""
+        """Correlations beyond `independent`: 0 where topics are unrelated."""
         nothing = np.zeros_like(self.independent)
         return replace(self, draws=self.draws - self.independent, independent=nothing)
 
     def figure(self, labels: Sequence[str]) -> Matrix:
-        """All pairs, similar topics side by side.
+        """All pairs, similar topics next to each other.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ def _all_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
 
 
 def similar_together(correlations: TopicCorrelations) -> IntArray:
-    """An order of the topics, ``(topic,)``, in which correlated ones stand side by side.
+    """An order of the topics, ``(topic,)``, with correlated ones next to each other.
 
     The leaves of the average-linkage tree of distances 1 - correlation.
     """
@@ -302,8 +302,9 @@ def correlation_graph(
     ----------
     correlations : TopicCorrelations
     max_pairs : int, optional
-        The strongest so many pairs of either sign are kept; as many as topics if left out. Shares
-        of one whole crowd each other out, so without a limit most lines would be weak negatives.
+        How many of the strongest pairs of either sign to keep; as many as topics if left out.
+        Shares of one whole are negatively correlated, so without a limit most lines would be weak
+        negatives.
     """
     sure = correlated_pairs(correlations)
     limit = len(correlations.independent)

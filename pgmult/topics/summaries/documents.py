@@ -50,7 +50,7 @@ class DocumentTopics(Tabled):
         return f"DocumentTopics({documents:,} documents, {topics} topics; {self.scope})"
 
     def table(self) -> Table:
-        """A row a document and topic."""
+        """One row per document and topic."""
         documents, topics = self.mean.shape
         title = f"Shares of topics, {100 * self.probability:g} % intervals {self.scope}."
         columns = [

@@ -114,7 +114,7 @@ class OfTopics(Estimand):
 
     @property
     def topics(self) -> list[int]:
-        """The number of each topic in the chain that they are told by."""
+        """The number of each topic in the reference chain."""
         return list(self._topics["topic"])
 
     @property
@@ -581,7 +581,7 @@ class VarianceShares(Estimand):
     terms: tuple[Term, ...]
 
     def table(self, probability: float | None = None) -> Table:
-        """A row a term."""
+        """One row per term."""
         level = self.probability if probability is None else probability
         groups = [term.kind == "group" for term in self.terms]
         each = list(zip(self.terms, groups, strict=True))
@@ -600,7 +600,7 @@ class VarianceShares(Estimand):
 def variance_shares(
     posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
 ) -> VarianceShares:
-    """How much of what documents differ in, given the covariates, goes with each random term.
+    """The share of documents' variance, given the covariates, that goes with each random term.
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
     ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a

@@ -100,7 +100,7 @@ class AlignedChain:
     order : int array, ``(topic,)``, or the slice of all
         Its topic for each topic of the reference.
     found : bool array, ``(topic,)``, or True
-        Whether it found that topic; if not, its draws say nothing of it.
+        Whether it found that topic; if not, its draws are not used for it.
     """
 
     chain: int
@@ -206,7 +206,7 @@ def align_topics(posterior: Draws) -> AlignedTopics:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunMatches(Tabled):
-    """Which topics of two runs go together; printed, with their words.
+    """Which topics of two runs match; print it to see their words.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class RunMatches(Tabled):
     words: tuple[list[list[str]], list[list[str]]]
 
     def table(self) -> Table:
-        """A row a pair; then a row for each topic without a partner."""
+        """One row per pair; then a row for each topic without a partner."""
         rows = [
             *((d, i, j) for (i, j), d in zip(self.pairs.tolist(), self.distance, strict=True)),
             *((math.nan, i, None) for i in self.only_first.tolist()),

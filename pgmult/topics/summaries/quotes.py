@@ -70,7 +70,7 @@ class Quotes(Tabled):
         return "\n".join(lines)
 
     def table(self) -> Table:
-        """A row a document of a topic: its share and, where texts are known, its text."""
+        """One row per document of a topic: its share and, where texts are known, its text."""
         counts = [len(of_topic) for of_topic in self.quotes]
         found = [quote for of_topic in self.quotes for quote in of_topic]
         columns = [

@@ -61,7 +61,7 @@ _WORDS = 4  # that name a topic in the table
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopicStability(Tabled):
-    """Topics of the best chain, and what the other chains have of them; printed, a table.
+    """Topics of the best chain, and how far other chains found them; printed, a table.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class TopicStability(Tabled):
 
     @property
     def is_likely(self) -> BoolArray:
-        """Whether more than an accident may be said of each topic, ``(topic,)``."""
+        """Whether each topic would probably be found again, ``(topic,)``."""
         return ~(self.found_again < LIKELY)
 
     @property
@@ -147,7 +147,7 @@ class TopicStability(Tabled):
         return TopicStability(matches, names, shares, support, self.given_one_mode)
 
     def table(self) -> Table:
-        """A row a topic, the largest first."""
+        """One row per topic, the largest first."""
         size = len(self.names)
         order = np.arange(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
         columns = [Column("topic", order, "topic")]

@@ -34,11 +34,11 @@ from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_
 
 
 def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
-    """How strongly keywords were taken up: of topics that were given some.
+    """How strongly topics use the keywords that they were given.
 
     A topic's tokens come from its keywords with a probability that is learned, its *strength*: near
-    0 the texts do not use them together, and near 1 the topic says nothing else. Such a topic has
-    its number, and its name, in every chain.
+    0 the texts do not use them together, and near 1 the topic has hardly other words. Such a topic
+    has its number, and its name, in every chain.
 
     Parameters
     ----------
