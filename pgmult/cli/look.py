@@ -45,6 +45,7 @@ _MOST_LABELS, _MOST_OUTCOMES, _MOST_SYMBOLS, _MOST_TERMS = 300, 20, 60, 6
 _FEWEST_STEPS = 10
 _WIDTH = 94  # of a command's lines
 _FEW = 4  # labels, or different numbers: more make a group, or a curve
+_MOST_CODES = 12  # different whole numbers that may stand for categories
 _SAID, _SHOWN = 30, 3  # characters of a name or a label, and labels shown
 
 
@@ -87,6 +88,12 @@ class _Seen:
     @property
     def is_category(self) -> bool:
         return self.kind in ("labels", "US states") and 2 <= len(self.counts) <= _MOST_LABELS
+
+    @property
+    def is_code(self) -> bool:
+        """Whether whole numbers stand for categories."""
+        few = self.kind == "whole numbers" and 2 <= len(self.counts) <= _MOST_CODES
+        return few and self.is_called(_OUTCOMES)
 
     @property
     def can_be_named(self) -> bool:
@@ -300,7 +307,8 @@ class _Jobs:
 
     def _sequences(self) -> _Job | None:
         time, whose = self.time, None
-        symbols = [c for c in self.categories if c not in self.places]
+        symbols = [c for c in self.columns if c.is_category or c.is_code]
+        symbols = [c for c in symbols if c not in self.places and not c.is_called(_PEOPLE)]
         symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
         if time is None or time.kind == "numbers" or self.count is not None or not symbols:
             return None
@@ -398,8 +406,9 @@ class _Jobs:
     def _regression(self) -> _Job | None:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]
         outcomes = [c for c in outcomes if c not in self.places and _in_formula(c.name)]
+        outcomes = [c for c in outcomes if not c.is_called(_PEOPLE)]
         if not outcomes:
-            return None
+            return self._regression_of_counts()
         outcome = _best(outcomes, _OUTCOMES)
         terms = self._terms(outcome)
         if not any("(" in term for term in terms):  # a grouping or a curve
@@ -412,6 +421,22 @@ class _Jobs:
         formula = f"{_in_formula(outcome.name)} ~ {' + '.join(terms)}"
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
+
+    def _regression_of_counts(self) -> _Job | None:
+        """Counts side by side, a column a category."""
+        counts = [
+            c for c in self.columns
+            if c.kind == "whole numbers" and min(c.counts) >= 0 and c is not self.time
+            and not c.is_called(_PEOPLE) and _in_formula(c.name) and len(c.counts) > _FEW
+        ]  # fmt: skip
+        terms = self._terms(*counts)
+        if not 3 <= len(counts) <= _MOST_OUTCOMES or not any("(" in term for term in terms):
+            return None
+        named = ", ".join(_in_formula(c.name) for c in counts)
+        why = f"What the shares of {len(counts)} columns of counts depend on."
+        formula = f"c({named}) ~ {' + '.join(terms)}"
+        fit = self._fit("regression", [*counts, *terms.values()], [], formula)
+        return _Job("Regression", why, [fit])
 
     def _numbers(self, *without: _Seen) -> dict[str, _Seen]:
         """Columns of numbers that differ, as a formula names them."""

@@ -1,5 +1,6 @@
 """Report on a run of an additive regression: effects, their certainty, and predictive value."""
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 
@@ -12,6 +13,7 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels, value_texts
 from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
@@ -197,7 +199,7 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
         return ["No column makes a difference whose 90 % interval excludes 0."]
     mean, low, high, found, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
-    texts, category = _texts(found, ".3g"), np.asarray(found.labels["category"])[k]
+    texts, category = _texts(found, rounded=True), np.asarray(found.labels["category"])[k]
     gap = Interval(unit * mean, unit * low, unit * high, form)
     told = "more" if is_events else "percentage points more frequent"
     return [
@@ -235,15 +237,22 @@ def _explained(shares: Estimand) -> str:
     )
 
 
-def _texts(found: Estimand, form: str = "") -> list[str]:
-    """What the entries along the first axis are; numbers that are not whole in a format."""
+def _texts(found: Estimand, *, rounded: bool = False) -> list[str]:
+    """What the entries along the first axis are; numbers perhaps to a hundredth of their range."""
     columns = [np.asarray(values) for values in found.columns_of(found.axes[0]).values()]
     each = [
-        [f"{x:{form}}" for x in values] if form and values.dtype.kind == "f"
-        else value_texts(list(values))
+        _rounded(values) if rounded and values.dtype.kind == "f" else value_texts(list(values))
         for values in columns
-    ]  # fmt: skip
+    ]
     return [", ".join(text) for text in zip(*each, strict=True)]
+
+
+def _rounded(values: FloatArray) -> list[str]:
+    """Numbers to a hundredth of their range; whole ones as they are."""
+    spread, largest = float(np.ptp(values)), float(np.abs(values).max())
+    if not 0.0 < spread <= 2.0 * largest < 1e9 or (values == np.round(values)).all():
+        return value_texts(list(values))
+    return [f"{x:.{max(0, 2 - math.floor(math.log10(spread)))}f}" for x in values]
 
 
 def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section:

@@ -175,6 +175,21 @@ class TestWhatIsSeen:
         words = " ".join(acting.split()).replace("\\ ", "")
         assert "--model hmm --states 2,3,4 --inputs '~ heat + (1 | animal)'" in words
 
+    def test_codes_of_behaviour_are_symbols_and_animals_are_no_outcome(self, capsys, tmp_path):
+        rows = [[f"00{i // 20}", i % 20, [1, 2, 9][i % 3]] for i in range(60)]
+        table = written(tmp_path / "t.csv", [["animal", "time", "behaviour"], *rows])
+        found = commands(capsys, table)
+        assert list(found) == ["Sequences"]
+        assert "--symbol behaviour --sequence animal --time time" in found["Sequences"][0]
+
+    def test_counts_side_by_side(self, capsys, tmp_path):
+        rows = [[2000 + i // 3, ["TX", "CA", "NY"][i % 3], 5 + i, 50 - i, 2 * i] for i in range(36)]
+        table = written(
+            tmp_path / "t.csv", [["year", "state", "=Ann", "Bob <b>", "Zo\u00eb"], *rows]
+        )
+        (command,) = commands(capsys, table)["Regression"]
+        assert "'c(`=Ann`, `Bob <b>`, Zo\u00eb) ~ (1 | state) + s(year)'" in command
+
     def test_no_job(self, capsys, tmp_path):
         code, out, _ = look(capsys, written(tmp_path / "t.csv", [["x", "y"], [1.5, 2.5], [2.5, 3]]))
         assert code == 0

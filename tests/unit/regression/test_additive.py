@@ -337,6 +337,9 @@ def test_a_curve_that_rises_and_falls_makes_a_difference():
     (told,) = _what_matters([curve], False)
     assert "age makes the largest difference: at 40.5 rather than" in told
     assert "for is 40 [40, 40] percentage points more frequent" in told
+    years = {"year": [2000.0, 2003.0, 2006.0, 2009.0, 2011.0], "category": labels["category"]}
+    curve = Estimand(draws, ("year", "category"), years)
+    assert "at 2006 rather than 20" in _what_matters([curve], False)[0]
 
 
 def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
