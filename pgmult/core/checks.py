@@ -49,7 +49,7 @@ class PredictiveChecks(Tabled):
 
         Parameters
         ----------
-        observed, replicated : mappings from a statistic's name to its values, one a draw
+        observed, replicated : mappings from a statistic's name to its values, one per draw
         advice : mapping from a statistic's name to two sentences
             What it means, and what to try, where the data have more of it than the model, and
             where they have less.

@@ -71,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Rows of numbers with what they are in words; printed, a text of aligned columns.
+    """Rows of numbers with what they are in words; print it for a text of aligned columns.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ def each_line(
         The format's `own` if left out.
     own : str
     newline : str, optional
-        What ends lines, as of `open`.
+        What ends lines, as in `open`.
     meter : Meter, optional
         Counts the bytes that are read.
     """

@@ -85,7 +85,7 @@ def pack_files(
     out : path
         A new or empty folder.
     vocabulary, column, documents, delimiter, encoding
-        As of `read_corpus`.
+        As in `read_corpus`.
     names : str, optional
         The column of a table that names the documents.
     progressbar : bool

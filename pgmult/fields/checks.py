@@ -67,7 +67,7 @@ def check(
     Raises
     ------
     ValueError
-        As of `predict`, and if all rows are empty.
+        As in `predict`, and if all rows are empty.
     """
     data = own_data(run, data)
     found = predict(run, data=data, inputs="seen", max_draws=max_draws)

@@ -2,8 +2,8 @@
 
 A map is given as one of
 
-* a table of two columns, a row a pair of neighbours; a row with an empty second cell names an area
-  without neighbours;
+* a table of two columns, one row per pair of neighbours; a row with an empty second cell names an
+  area without neighbours;
 * a mapping from each area to a list of its neighbours;
 * GeoJSON, read or as a path: polygons are neighbours whose outlines share two points or more. An
   area's name is the property with the name of the formula's column, or else the feature's id.

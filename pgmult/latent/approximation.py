@@ -38,7 +38,7 @@ class RowsLikelihood(Protocol):
         """Log likelihood of each row."""
 
     def total(self, psi: FloatArray) -> Any:
-        """Their sum over rows, up to a constant: a number, or one a column."""
+        """Their sum over rows, up to a constant: a number, or one per column."""
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivatives of the values."""
@@ -70,7 +70,7 @@ class Approximation:
     spread: float
 
     def correction(self, rows: RowsLikelihood, psi: FloatArray) -> Any:
-        """Log likelihood less the potential, summed over rows: one number, or one a column."""
+        """Log likelihood less the potential, summed over rows: one number, or one per column."""
         return rows.total(psi) - np.sum(psi * (self.h - 0.5 * self.J * psi), axis=0)
 
     def gradient(self, rows: RowsLikelihood, psi: FloatArray) -> FloatArray:

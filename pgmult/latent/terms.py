@@ -138,7 +138,7 @@ class Term(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(Checked):
-    """Coefficients ~ N(0, scale^2), one a column.
+    """Coefficients ~ N(0, scale^2), one per column.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Fixed(Checked):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels(Checked):
-    """Rows of effects, one a level of a grouping: N(0, Sigma), independent of each other.
+    """Rows of effects, one per level of a grouping: N(0, Sigma), independent of each other.
 
     Attributes
     ----------

@@ -169,7 +169,7 @@ class LogisticNormal:
         """The second-order Taylor expansion of the log likelihood: Newton and Laplace.
 
         J is minus its second derivative, N (diag(pi) - pi pi'), of rank K - 1, and h - J psi its
-        first, x - N pi. Shapes as in `log_likelihood`; O(K^2) a row.
+        first, x - N pi. Shapes as in `log_likelihood`; O(K^2) per row.
         """
         psi = as_psi(psi, 2)
         counts = _as_weights(counts, psi)

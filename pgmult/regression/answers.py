@@ -134,7 +134,7 @@ def poststratify(
     new_levels : bool
         Whether the census may have labels of groupings that the data lack, such as a state without
         respondents.
-    probability, max_draws, random_seed : as of `predict`
+    probability, max_draws, random_seed : as in `predict`
 
     Returns
     -------
@@ -180,10 +180,10 @@ def effects(
         One that the formula names.
     values : sequence, optional
         Labels, or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
-    at, by : as of `predict`
+    at, by : as in `predict`
     population : table, optional
         Over whose rows to average, instead of over the respondents.
-    weight, probability, max_draws, random_seed : as of `predict`
+    weight, probability, max_draws, random_seed : as in `predict`
 
     Returns
     -------
@@ -237,7 +237,7 @@ def comparisons(
         `step` above each row's number with half a step below it.
     step : float, optional
         One standard deviation if left out.
-    at, by, population, weight, probability, max_draws, random_seed : as of `effects`
+    at, by, population, weight, probability, max_draws, random_seed : as in `effects`
 
     Returns
     -------
@@ -281,10 +281,10 @@ def contrasts(
     ----------
     run : Posterior
         Of an `AdditiveRegression`.
-    column, values : as of `comparisons`
+    column, values : as in `comparisons`
     reference : str, optional
         A category; the most frequent one if left out.
-    step, at, by, population, weight, probability, max_draws, random_seed : as of `comparisons`
+    step, at, by, population, weight, probability, max_draws, random_seed : as in `comparisons`
         With ``step=1`` numbers are a unit apart, as in tables of coefficients.
 
     Returns
@@ -325,7 +325,7 @@ def groups(
         Of an `AdditiveRegression` with a grouping, such as ``(1 | region)``.
     column : str, optional
         The grouping, ``"region"`` or ``"region:sex"``; the first of the formula if left out.
-    probability, max_draws : as of `predict`
+    probability, max_draws : as in `predict`
 
     Returns
     -------
@@ -380,7 +380,7 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     ----------
     run : Posterior
         Of an `AdditiveRegression`.
-    probability, max_draws : as of `predict`
+    probability, max_draws : as in `predict`
 
     Returns
     -------

@@ -256,7 +256,7 @@ def _rounded(values: FloatArray) -> list[str]:
 
 
 def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section:
-    """A row a label, a column a category, and a figure of them."""
+    """One row per label, a column a category, and a figure of them."""
     categories = list(map(str, np.asarray(found.labels["category"]).tolist()))
     mean, (lower, upper) = found.mean, found.interval()
     texts = _texts(found)

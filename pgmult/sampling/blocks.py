@@ -430,7 +430,7 @@ def started(model: Any, rng: np.random.Generator, state: State, found: Any, data
 def local_starts(
     model: Any, key: NDArray[np.uint64], found: Any, data: Any, first: int = 0
 ) -> dict[str, NDArray[Any]]:
-    """Local fields of neighbouring blocks where they start: arguments as of `local_steps`."""
+    """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)
     whole: dict[str, NDArray[Any]] = {}
     for b, part in enumerate(blocks(size, model.block_rows), first):
@@ -678,7 +678,7 @@ def _as_result(sums: Sums) -> Sums:
 
 
 def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
-    """Summaries of neighbouring blocks, for what is kept: arguments as of `local_steps`."""
+    """Summaries of neighbouring blocks, for what is kept: arguments as in `local_steps`."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
     make = getattr(model, "summary_table", None)

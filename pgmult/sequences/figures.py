@@ -116,7 +116,7 @@ def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
 
 
 def raster(data: Sequences, *, last: int = 300, most: int = 30) -> Raster:
-    """What was seen, a row a sequence: the last steps of at most so many of the sequences.
+    """What was seen, one row per sequence: the last steps of at most so many of the sequences.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ def fit_laplace(
 
     Notes
     -----
-    An iteration costs O(n**3) a row that has not converged, on all the threads of the enclosing
+    An iteration costs O(n**3) per row that has not converged, on all the threads of the enclosing
     context. f never falls, whatever its shape; with several modes the one found depends on `start`.
     """
     as_real(tolerance, "tolerance", minimum=0.0)

@@ -1,4 +1,4 @@
-"""Points with intervals, a row a label: differences, ratios, distances."""
+"""Points with intervals, one row per label: differences, ratios, distances."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

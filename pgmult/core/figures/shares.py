@@ -1,4 +1,4 @@
-"""Categories along time: what was seen, a row a sequence; and probabilities stacked to one."""
+"""Categories along time: what was seen, one row per sequence; and probabilities stacked to one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _GREY = "0.6"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Raster(Figure):
-    """What was seen at each step: a row a sequence, a colour a category.
+    """What was seen at each step: one row per sequence, a colour a category.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covarian
 class Family(Covariance):
     """A covariance that is no combination: a frozen dataclass with fields for its parameters.
 
-    A parameter is a float, or an array with one entry an active column. The subclass names its
+    A parameter is a float, or an array with one entry per active column. The subclass names its
     parameters in `_parameters`.
     """
 
@@ -196,7 +196,7 @@ class Family(Covariance):
 
     @property
     def param_names(self) -> tuple[str, ...]:
-        """Names of the free parameters, with the column's number where there is one a column."""
+        """Names of the free parameters, with the column's number where there is one per column."""
         names: list[str] = []
         for name in self._free:
             value = getattr(self, name)

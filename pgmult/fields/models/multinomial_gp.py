@@ -80,7 +80,7 @@ class MultinomialGPState:
     beta : array, ``(num_features, num_categories - 1)``
         Coefficients of each stick's mean; no row where the mean is not learned.
     hyperparameters : array, ``(num_covariances, num_hyperparameters)``
-        The covariance's free parameters: one row for all sticks, or a row a stick.
+        The covariance's free parameters: one row for all sticks, or one row per stick.
     """
 
     psi: Annotated[FloatArray, "site", "stick"]

@@ -34,7 +34,7 @@ class StickFields(FieldModel):
     """Sticks before counts are seen, and given potentials.
 
     Logarithms of hyperparameters, ``theta``, are ``(num_covariances, num_hyperparameters)``: one
-    row for all sticks, or a row a stick.
+    row for all sticks, or one row per stick.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class GaussianProcess(Field):
 
     Notes
     -----
-    A draw costs O(n**3) once, for the prior, and O(m**3) a column, m the sites with J > 0.
+    A draw costs O(n**3) once, for the prior, and O(m**3) per column, m the sites with J > 0.
     """
 
     def law(self, trend: Trend) -> "DenseLaw":

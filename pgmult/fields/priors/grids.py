@@ -9,7 +9,8 @@ them; new inputs extend the axes.
 Draws and means solve linear systems by conjugate gradients, to `tolerance` *in posterior standard
 deviations*: the default of 1e-10 is far below any Monte Carlo error. Log normalisers and variances
 factor each column's precision in the r leading eigenvectors of the covariance, all but a 1e-12th of
-the prior variance: that costs O(n r^2 + r^3) a column and is quick where the covariance is smooth.
+the prior variance: that costs O(n r^2 + r^3) per column and is quick where the covariance is
+smooth.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential

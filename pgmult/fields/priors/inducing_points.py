@@ -1,4 +1,4 @@
-"""Gaussian fields *approximated* by inducing points: O(n m^2) a column for m points.
+"""Gaussian fields *approximated* by inducing points: O(n m^2) per column for m points.
 
 The field is its regression on its values at m of the inputs, plus independent residuals that keep
 the variances right::

@@ -246,7 +246,7 @@ class SoftmaxRegression(_CountedModel, JointWeights):
     Notes
     -----
     A sweep is two slices, each O(K (num_rows num_covariates + K num_covariates**2)); before the
-    first, the Gaussian takes O((K num_covariates)**3) an iteration.
+    first, the Gaussian takes O((K num_covariates)**3) per iteration.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -448,7 +448,7 @@ def chains_of(
 
 
 def leading(transition: FloatArray, which: IntArray) -> IntArray:
-    """The transition into each step, where there is one for all or one a cell."""
+    """The transition into each step, where there is one for all or one per cell."""
     return which if len(transition) > 1 else np.zeros_like(which)
 
 

@@ -92,12 +92,12 @@ class MixedHMM(MultinomialHMM):
 
     Parameters
     ----------
-    num_states, ... : as of `MultinomialHMM`
+    num_states, ... : as in `MultinomialHMM`
         Concentrations are those of rows that no inputs act on.
     inputs : str
         What the formula of the data acts on: "transitions", "emissions" or "both".
     priors : mapping from term to law, optional
-        As of `pgmult.regression.AdditiveRegression`; coefficients of a column of standard deviation
+        As in `pgmult.regression.AdditiveRegression`; coefficients of a column of standard deviation
         1 are N(0, 2.5^2) by default, standard deviations of effects half-t(3).
 
     Notes

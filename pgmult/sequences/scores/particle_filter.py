@@ -92,8 +92,8 @@ def particle_filter(
 
     Notes
     -----
-    O(num_particles D (K + D)) a step and draw; with sticks K is the place of the last symbol seen.
-    Draws and sequences run on all the threads of `pgmult.compiled.rows.row_threads`, with the
+    O(num_particles D (K + D)) per step and draw; with sticks K is the place of the last symbol
+    seen. Draws and sequences run on all the threads of `pgmult.compiled.rows.row_threads`, with the
     same result for any number.
     """
     size = as_repeats(num_particles, "num_particles", minimum=2)

@@ -187,7 +187,7 @@ def search_state_dim(
     number : int
         The best, or the smallest that is as good within a standard error.
     comparison : Comparison
-        Scores of all; printed, a table.
+        Scores of all; print it for a table.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def sample_paths(
 
     Notes
     -----
-    O(num_particles D (K + D) + D**2 (K + D)) a step, with sticks K the place of the last symbol
+    O(num_particles D (K + D) + D**2 (K + D)) per step, with sticks K the place of the last symbol
     seen. Every other block runs on all the threads of the enclosing chain, then the ones between.
     """
     shape = (data.num_steps, draw.state_dim)

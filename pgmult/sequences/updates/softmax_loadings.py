@@ -72,7 +72,7 @@ def sample_softmax_rows(
 
     Notes
     -----
-    O(num_steps P**2) a row, after O(num_steps num_symbols P).
+    O(num_steps P**2) per row, after O(num_steps num_symbols P).
     """
     seen = _seen(data)
     new = rows.copy()

@@ -242,7 +242,7 @@ class Corpus:
         return kind(**own, **more)
 
     def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
-        """The fields of a subclass that have one entry a document, of some documents."""
+        """The fields of a subclass that have one entry per document, of some documents."""
         return {}
 
     def _more(self) -> str:
@@ -401,7 +401,7 @@ def simulate_words(
     Returns
     -------
     Corpus
-        One entry a token, in the order of `assignments`: words may repeat in a document.
+        One entry per token, in the order of `assignments`: words may repeat in a document.
     """
     words = np.empty(len(assignments), dtype=np.int32)
     for k in range(len(topics)):

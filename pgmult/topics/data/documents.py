@@ -81,7 +81,7 @@ class WordLoss:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """What was lost between texts and counts; printed, a table.
+    """What was lost between texts and counts; print it for a table.
 
     Attributes
     ----------

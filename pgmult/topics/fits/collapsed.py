@@ -48,7 +48,7 @@ class TopicProblem(Checked):
 
     @cached_property
     def indptr(self) -> IntArray:
-        """K candidates an entry of the corpus."""
+        """K candidates per entry of the corpus."""
         return np.arange(len(self.corpus.words) + 1) * self.num_topics
 
     @cached_property

@@ -1,7 +1,7 @@
 r"""Language models with learned smoothing: a unigram model of groups of documents.
 
-Each group g of documents has log Dirichlet parameters, one a word (Wang and Blei 2013, section 2.2,
-after MacKay and Peto 1995)::
+Each group g of documents has log Dirichlet parameters, one per word (Wang and Blei 2013, section
+2.2, after MacKay and Peto 1995)::
 
     theta_gi ~ N(mu, sigma^2),                i = 1..V
     z_d      ~ Dirichlet(exp theta_g),        d in group g      word probabilities of a document
@@ -26,10 +26,10 @@ words, and s for the variances of q(theta), words independent::
 "delta"      a_i = e_i (1 + s_i / 2), L climbed in m (tetragammas in its gradient) and s in turns.
 "collapsed"  the mode of "laplace", covariance from the curvature with z summed out.
 
-The posterior of theta is not independent of z: given all z_d, a log parameter is known to some
-1 / sqrt(D) however rare its word. So the variances of the first two are far too small, and those of
-the third are not. f is not concave: steps are preconditioned by the absolute curvature of the
-collapsed log posterior, a diagonal and a matrix of rank one, O(V) a step, and halved until L rises.
+The posterior of theta is not independent of z: given all z_d, a log parameter is known to some 1 /
+sqrt(D) however rare its word. So the variances of the first two are far too small, and those of the
+third are not. f is not concave: steps are preconditioned by the absolute curvature of the collapsed
+log posterior, a diagonal and a matrix of rank one, O(V) per step, and halved until L rises.
 
 mu and sigma^2 are learned by expectation-maximisation, from all words of all groups.
 
@@ -406,7 +406,7 @@ def fit_language_model(
 
     Notes
     -----
-    A step costs O(num_words + distinct (word, count) pairs) a group.
+    A step costs O(num_words + distinct (word, count) pairs) per group.
     """
     corpus = as_words(corpus)
     as_choice(method, "method", _METHODS)

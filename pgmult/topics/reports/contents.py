@@ -66,7 +66,7 @@ class Contents:
         Number and most probable words of each topic.
     by : str
         The score that `words` are ranked by.
-    words : lists of TopWord, one a topic
+    words : lists of TopWord, one per topic
     rankings : mapping from str to WordScores
         Scores of all words, for the page: probability, frex, and relevance with all its weight on
         the probability ("log probability") and on the lift ("log lift").
@@ -80,7 +80,7 @@ class Contents:
         Of the same words, stm's measure.
     diversity : float
         Of the 25 most probable words.
-    documents : lists of TopDocument, one a topic
+    documents : lists of TopDocument, one per topic
         Empty where proportions were not kept, or not asked for.
     correlations : TopicCorrelations, or None for a model without Sigma
         Over what shares of one whole show anyway: `TopicCorrelations.excess`.
@@ -372,7 +372,7 @@ def _mixing(posterior: Posterior) -> str:
 
 
 def _drift(posterior: Posterior) -> float | None:
-    """How far a chain's log likelihood rises between its halves, nats a word, at most."""
+    """How far a chain's log likelihood rises between its halves, nats per word, at most."""
     try:
         number = posterior.data.num_tokens
     except (AttributeError, ValueError):

@@ -21,12 +21,12 @@ from pgmult.topics.scores.rivals import compare_with_rivals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport(Report):
-    """What is known of the topics of a run; printed, a text.
+    """What is known of the topics of a run; print it for a text.
 
     Attributes
     ----------
     title, verdict, sections, facts, style, script
-        As of `pgmult.core.reports.Report`.
+        As in `pgmult.core.reports.Report`.
     found : Contents
         The numbers behind it.
     """

@@ -47,7 +47,7 @@ class Structure:
         Of columns of numbers.
     content : Content or None
         Words by group, topics in the posterior's order.
-    words : lists of GroupWords, one a topic, or None
+    words : lists of GroupWords, one per topic, or None
         The first two groups compared.
     quotes : Quotes or None
         Where proportions of documents were kept.

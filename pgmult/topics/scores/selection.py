@@ -52,7 +52,7 @@ class Candidate(NamedTuple):
     ----------
     num_topics : int
     log_predictive : float
-        Held-out score, nats a token, over the draws of all chains.
+        Held-out score, nats per token, over the draws of all chains.
     difference, difference_error : float
         From the best candidate, and its standard error over documents, paired, and over chains.
     coherence : float

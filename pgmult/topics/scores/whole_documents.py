@@ -109,7 +109,7 @@ class DocumentScore:
         Monte Carlo standard error of `by_document`: over posterior draws where there are several,
         as if they were independent, else over runs; nan if there was one run of one draw.
     log_predictive : float
-        Nats a token, over all documents.
+        Nats per token, over all documents.
     standard_error : float
         Of `log_predictive`, over documents; compare models by `paired_difference`.
     monte_carlo_error : float
@@ -209,8 +209,8 @@ def left_to_right(
 
     Notes
     -----
-    A document of N tokens costs O(N**2 K) a particle, and O(N K**3) more under Gaussian sticks: for
-    short documents. The relative variance of p^ grows like N / particles.
+    A document of N tokens costs O(N**2 K) per particle, and O(N K**3) more under Gaussian sticks:
+    for short documents. The relative variance of p^ grows like N / particles.
     """
     particles = as_repeats(particles, "particles")
     return _estimate(
@@ -233,7 +233,7 @@ def annealed(
     Parameters
     ----------
     draws, corpus, random_seed, cores
-        As of `left_to_right`; so is what is raised.
+        As in `left_to_right`; so is what is raised.
     steps : int
         From share 0 to share 1; see `anneal_shares`.
     runs : int
@@ -241,7 +241,7 @@ def annealed(
 
     Notes
     -----
-    A document of N tokens costs O(N K) a step, and O(K**3) more under Gaussian sticks. The
+    A document of N tokens costs O(N K) per step, and O(K**3) more under Gaussian sticks. The
     relative variance of p^ falls like 1 / (steps * runs) once there are steps enough, and with too
     few the runs miss the best theta together: compare with twice as many.
     """

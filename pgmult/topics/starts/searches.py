@@ -164,7 +164,7 @@ def documents_to_search(
 ) -> IntArray | None:
     """Which documents of a large corpus are searched: as many as make up half a million tokens.
 
-    10,000 tokens a topic, where that is more, or so many documents; they are whole and chosen at
+    10,000 tokens per topic, where that is more, or so many documents; they are whole and chosen at
     random. None means all.
     """
     if documents is not None:

@@ -68,8 +68,8 @@ class Dependence:
         Mutual information in nats: of the data and of replicates, means over draws.
     p : array, ``(topic,)``
         Share of draws whose replicate has at least that of the data.
-    words : lists of (str, float), one a topic
-        The probable words with most information beyond replicates, and how much: nats a token.
+    words : lists of (str, float), one per topic
+        The probable words with most information beyond replicates, and how much: nats per token.
     is_modelled : bool
         Whether the model lets words depend on it.
     """
@@ -83,13 +83,13 @@ class Dependence:
 
     @property
     def excess(self) -> FloatArray:
-        """Information that the model does not explain, ``(topic,)``, in nats a token."""
+        """Information that the model does not explain, ``(topic,)``, in nats per token."""
         return self.observed - self.expected
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictiveChecks:
-    """Data against replicates of the model; printed, a verdict and a table.
+    """Data against replicates of the model; print it for a verdict and a table.
 
     Attributes
     ----------

@@ -40,8 +40,8 @@ def npmi(words: Words, reference: Corpus) -> FloatArray:
 
     Parameters
     ----------
-    words : lists of TopWord or str, one a topic
-        As from `top_words`; ten a topic is usual.
+    words : lists of TopWord or str, one per topic
+        As from `top_words`; ten per topic is usual.
     reference : Corpus
 
     Returns
@@ -70,7 +70,7 @@ def npmi(words: Words, reference: Corpus) -> FloatArray:
 def u_mass(words: Words, reference: Corpus) -> FloatArray:
     """Mimno's coherence: the summed log share of documents with a better word that have a worse.
 
-    Parameters are as of `npmi`; the order of the words matters, the most probable first.
+    Parameters are as in `npmi`; the order of the words matters, the most probable first.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def u_mass(words: Words, reference: Corpus) -> FloatArray:
 def topic_diversity(words: Words) -> float:
     """Share of different words among the top words of all topics (Dieng et al. 2020, section 6).
 
-    1 where no two topics share a word; they take 25 words a topic.
+    1 where no two topics share a word; they take 25 words per topic.
     """
     names = [name for topic in names_of(words) for name in topic]
     if not names:

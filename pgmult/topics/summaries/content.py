@@ -35,7 +35,7 @@ _PER = 1000.0  # words of text, that probabilities are told by
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class GroupWords(Estimand):
-    """A topic's words that two groups use most differently; printed, a table.
+    """A topic's words that two groups use most differently; print it for a table.
 
     Its draws are the probabilities of the words, by group and word: those of the first group, most
     characteristic first, then those of the second.
@@ -43,7 +43,7 @@ class GroupWords(Estimand):
     Attributes
     ----------
     draws, axes, labels, caption, probability
-        As of `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`.
     tokens : (float, float)
         Tokens of the topic in each group, posterior mean.
     name : str

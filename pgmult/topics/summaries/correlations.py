@@ -46,7 +46,7 @@ class TopicCorrelations(Estimand):
     Attributes
     ----------
     draws, axes, labels, caption, probability
-        As of `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`.
     independent : array, ``(topic, topic)``
         Correlations of unrelated topics with the same mean shares.
     scope : str

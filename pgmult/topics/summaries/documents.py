@@ -142,7 +142,7 @@ def representative_documents(
     num_documents : int
         How many of each topic.
     posterior, chain, max_draws, probability
-        As of `document_topics`.
+        As in `document_topics`.
 
     Returns
     -------

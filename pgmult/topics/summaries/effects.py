@@ -169,7 +169,7 @@ def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Effects(OfTopics):
-    """Posterior of expected shares of topics at settings of a covariate; printed, a table.
+    """Posterior of expected shares of topics at settings of a covariate; print it for a table.
 
     Its axes are the settings, each of which has a value in some columns, and the topics. An entry
     is nan for a topic that the draw's chain did not find.
@@ -177,7 +177,7 @@ class Effects(OfTopics):
     Attributes
     ----------
     draws, axes, labels, caption, probability
-        As of `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found a topic.
     variable : str or None
@@ -377,9 +377,9 @@ class Difference(OfTopics):
     Attributes
     ----------
     draws, axes, labels, caption, probability
-        As of `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`.
     scope : str
-        As of `Effects`.
+        As in `Effects`.
     label : str
         The two settings in words.
     by : str or None
@@ -569,12 +569,12 @@ def effects(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class VarianceShares(Estimand):
-    """Posterior of the share of variance that goes with each random term; printed, a table.
+    """Posterior of the share of variance that goes with each random term; print it for a table.
 
     Attributes
     ----------
     draws, axes, labels, caption, probability
-        As of `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`.
     terms : tuple of GroupTerm and SplineTerm
     """
 

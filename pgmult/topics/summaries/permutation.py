@@ -36,7 +36,7 @@ _BLOCK = 2**22  # numbers in memory at a time
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PermutationTest(Tabled):
-    """Whether shares of topics go with a column more than by chance; printed, a table.
+    """Whether shares of topics go with a column more than by chance; print it for a table.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def proportions(corpus: Corpus, topics: FloatArray) -> FloatArray:
     -------
     array, ``(num_documents, num_topics)``
         By 100 steps of expectation and maximisation; equal shares in empty documents. Costs
-        O(entries num_topics) a step.
+        O(entries num_topics) per step.
     """
     num_topics = len(topics)
     theta = np.full((corpus.num_documents, num_topics), 1.0 / num_topics)

@@ -32,14 +32,14 @@ class Quote(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Quotes(Tabled):
-    """Documents with the largest share of some topics; printed, their texts.
+    """Documents with the largest share of some topics; print it for their texts.
 
     Attributes
     ----------
     topics : list of int
     names : list of str
         Number and most probable words of each of these topics.
-    quotes : lists of Quote, one a topic
+    quotes : lists of Quote, one per topic
         The largest share first.
     probability : float
         Of the intervals.
@@ -113,7 +113,7 @@ def quotes(
     max_characters : int
         Longer texts are cut at a word.
     chain, max_draws, probability
-        As of `document_topics`.
+        As in `document_topics`.
     """
     num_quotes = as_positive_int(num_quotes, "num_quotes")
     most = as_positive_int(max_characters, "max_characters", minimum=_FEWEST_CHARACTERS)

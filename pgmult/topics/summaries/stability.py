@@ -61,7 +61,7 @@ _WORDS = 4  # that name a topic in the table
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopicStability(Tabled):
-    """Topics of the best chain, and how far other chains found them; printed, a table.
+    """Topics of the best chain, and how far other chains found them; print it for a table.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:
 def relevance(topics: ArrayLike, shares: ArrayLike, weight: float = 0.6) -> FloatArray:
     """Sievert and Shirley's relevance: `weight` of the log probability, the rest of the log lift.
 
-    Parameters and result are as of `lift`; `weight` is their lambda, in [0, 1].
+    Parameters and result are as in `lift`; `weight` is their lambda, in [0, 1].
     """
     topics = as_topics(topics)
     common = np.log(_as_shares(shares, topics) @ topics)
@@ -283,7 +283,7 @@ def top_words(
     ----------
     num_words : int
     posterior, by, weight, chain, max_draws
-        As of `word_scores`.
+        As in `word_scores`.
 
     Returns
     -------
