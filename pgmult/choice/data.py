@@ -180,7 +180,7 @@ class ChoiceRows:
         return Levels.of({column: levels[values.astype(np.int64)] if len(levels) else values})
 
     def without_people(self) -> "ChoiceRows":
-        """The same choices by people of one taste."""
+        """The same choices, without differences of tastes between people."""
         none = np.empty(0, dtype=np.int64)
         return replace(
             self, people=np.array([0, self.num_occasions]), random=none, signs=np.empty(0),
@@ -195,7 +195,7 @@ class ChoiceRows:
         )
 
     def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
-        """Of all rows, adding up to 1 in each occasion, given the tastes of each row."""
+        """Probabilities of all rows, with sum 1 in each occasion, given the tastes of each row."""
         first, of_row = self.occasions[:-1], self.occasion_of_row
         u = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
         u += self.x[:, self.fixed] @ coefficients

@@ -189,7 +189,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         base: FloatArray,
         metric: FloatArray,
     ) -> MixedLogitState:
-        """A state of scaled attributes in their own units."""
+        """A state in the attributes' own units, from one of scaled attributes."""
         shared = frame.shared_outside(law)
         return MixedLogitState(
             tastes=frame.tastes_outside(tastes.T), base=base, metric=metric, **shared
@@ -298,7 +298,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         return Sums((), (np.asarray(values.sum()),))
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:
-        """Of the alternatives of all occasions, ``(num_rows,)``."""
+        """Probabilities of the alternatives of all occasions, ``(num_rows,)``."""
         return data.probs(state.tastes[data.person_of_row], state.coefficients)
 
     def sds(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:

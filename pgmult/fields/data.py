@@ -75,7 +75,7 @@ class CountField:
 
     @property
     def num_categories(self) -> int:
-        """K."""
+        """Number of categories, K."""
         return int(self.counts.shape[1])
 
     @property

@@ -430,7 +430,7 @@ class CountedRows(_Rows):
 
     @property
     def num_categories(self) -> int:
-        """K."""
+        """Number of categories, K."""
         return int(self.counts.shape[1])
 
     @property

@@ -112,7 +112,7 @@ class LeaveOneOut(Tabled):
         )
 
     def score(self, chosen: IntArray | None = None) -> Score:
-        """For comparisons, one respondent after another, or in another order of their kinds."""
+        """Scores for comparisons, by respondent, or in another order of their kinds."""
         each = np.repeat(np.arange(len(self.counts)), self.counts) if chosen is None else chosen
         return Score(
             self.log_p[each], np.ones(len(each), dtype=np.int64), self.by_chain[:, each],

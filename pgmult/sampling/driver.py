@@ -110,7 +110,7 @@ def sample(
         between chains is evidence. "shared": one start is found, by the model's search if it has
         one, and all chains begin there, to describe one mode of a posterior with many: chains agree
         by construction, and every result is *given that mode*. A start from
-        `pgmult.topics.find_start`, or a state, is shared as well; a list has one for each chain.
+        `pgmult.topics.find_start`, or a state, is shared as well; a list has one per chain.
         ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or "given" (a list),
         and ``attrs["start_facts"]`` what the searches report of their starts, one mapping each; for
         topics, their `support` among the search's leaves.

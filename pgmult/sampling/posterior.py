@@ -226,7 +226,7 @@ class Posterior(Draws):
 def load(
     path: str | os.PathLike[str], *, model: Any = None, damaged: Literal["raise", "drop"] = "raise"
 ) -> Posterior:
-    """Read the draws in a run directory, finished or not, while it is written to or after.
+    """Read the draws in a run directory, also while the run goes on.
 
     A variable is read when it is first used, and every byte of it is checked then.
 

@@ -184,7 +184,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         future_inputs: Any = None,
         levels: Sequence[float] = _LEVELS,
     ) -> Forecast:
-        """What comes after the last step of each sequence, with intervals and simulated futures.
+        """Forecast each sequence after its last step, with intervals and simulated futures.
 
         Parameters
         ----------

@@ -178,7 +178,7 @@ class Imputed(_Probabilities):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Forecast(_Probabilities):
-    """What comes after the last step of each sequence.
+    """Forecasts of the steps after the last one of each sequence.
 
     Attributes
     ----------

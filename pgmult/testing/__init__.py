@@ -1,4 +1,4 @@
-"""Is this sampler right? Tests of Markov chain Monte Carlo code, for anybody's model.
+"""Is this sampler right? Tests of Markov chain Monte Carlo code, for any model.
 
 A sampler with a wrong sign still runs, converges and looks plausible. Four tests detect it. They
 need only the `pgmult.core.typing.Model` protocol and tiny data, since bugs show with few rows as
@@ -56,7 +56,7 @@ fails it there if p < level**3 / 4. A right sampler fails with probability at mo
 **How many replicates.** A bias of d standard deviations of a statistic shows in about 10 / d**2
 replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a
 tenth of a standard deviation away: 300 replicates let it through, and the 1000 that `check_model`
-makes do not. Fewer are for a first look.
+makes do not.
 
 **Parts.** What a model is made of can be tested by itself, and faster. `check_link` compares what a
 link emits with its own log likelihood, and `check_prior` a Gaussian prior's draws and posterior

@@ -280,7 +280,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return completion_score(folded, words).log_predictive
 
     def perplexity(self, X: Any) -> float:
-        """Exponential of minus `score`: document completion perplexity a token."""
+        """Exponential of minus `score`: document completion perplexity per token."""
         return float(np.exp(-self.score(X)))
 
     @property

@@ -124,7 +124,7 @@ class GaussianRows:
 
     @property
     def converged(self) -> bool:
-        """Whether every row has."""
+        """Whether every row has converged."""
         return bool(self.row_converged.all())
 
     def entropy(self) -> FloatArray:

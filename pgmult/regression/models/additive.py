@@ -139,7 +139,7 @@ class AdditiveRows:
 
     @property
     def num_categories(self) -> int:
-        """K; 1 for events."""
+        """Number of categories, K; 1 for events."""
         return int(self.counts.shape[1])
 
     @property
@@ -414,13 +414,13 @@ class AdditiveRegression(Checked):
         return np.exp(hyperparameters[:, 0, -1])
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Of all rows and sticks, ``(num_rows, num_sticks)``; of categories, for "softmax"."""
+        """Predictors of rows and sticks, ``(num_rows, num_sticks)``; or categories, "softmax"."""
         latent = _everywhere(data, self)
         psi = np.concatenate([latent.family.predictor(w) for w in state.weights])
         return psi.reshape(len(state.weights) * latent.num_sticks, -1).T.copy()
 
     def probs(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Of all rows and categories; mean numbers of events."""
+        """Probabilities of all rows and categories; mean numbers of events."""
         return self.link(data).probs(self.predictors(state, data))
 
     def observed_rows(self, data: AdditiveRows) -> ObservedRows:

@@ -212,7 +212,7 @@ class StickBreakingRegression(_CountedModel, FixedGroups):
         return StickBreaking(data.order)
 
     def predictors(self, weights: FloatArray, data: CountedRows) -> FloatArray:
-        """Of all rows and sticks, ``(num_rows, num_categories - 1)``."""
+        """Predictors of all rows and sticks, ``(num_rows, num_categories - 1)``."""
         return linear_means(data.covariates, weights.T)
 
     def _reference(self, data: CountedRows) -> tuple[FloatArray, FloatArray]:
@@ -272,7 +272,7 @@ class SoftmaxRegression(_CountedModel, JointWeights):
         return LogisticNormal()
 
     def predictors(self, weights: FloatArray, data: CountedRows) -> FloatArray:
-        """Of all rows and categories, ``(num_rows, num_categories)``."""
+        """Predictors of all rows and categories, ``(num_rows, num_categories)``."""
         return np.asarray(np.einsum("nd,kd->nk", data.covariates, weights))
 
 

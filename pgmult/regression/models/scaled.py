@@ -180,7 +180,7 @@ class ScaledRegression(Checked):
                 raise ValueError("model must have independent weights: a diagonal weights_prior")
 
     def as_data(self, data: Any) -> Any:
-        """As the model takes them."""
+        """Data as the model takes them."""
         return self.model.as_data(data)
 
     def coords(self, data: Any) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -204,7 +204,7 @@ class ScaledRegression(Checked):
         return self.model.simulate(rng, self.model.state_of(state.weights), data)
 
     def init(self, rng: np.random.Generator, data: Any) -> ScaledRegressionState:
-        """A sweep from where the model with its own prior starts."""
+        """One sweep from the start of the model with its own prior."""
         weights = self.model.init(rng, data).weights
         size = weights.shape[1]
         return self.step(rng, ScaledRegressionState(weights, 1.0, np.ones(size)), data)

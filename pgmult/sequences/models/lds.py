@@ -239,7 +239,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         dynamics: FloatArray,
         weights: FloatArray,
     ) -> tuple[StickBreakingState, Sited, Sums]:
-        """What a block's correction gains along a path of dynamics and weights."""
+        """Change of a block's correction along a path of dynamics and weights."""
         before = self._coefficients(state, data), self._weights(state)
         return state, held, Sums((), (np.array(held.carry(before, (dynamics, weights))),))
 
@@ -254,7 +254,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights: FloatArray,
         noise_sd: FloatArray,
     ) -> tuple[StickBreakingState, Sited, Sums]:
-        """What a block gains by other noise and the states that go along with it."""
+        """Change of a block's log density by other noise and the states carried with it."""
         held.settle(accepted)
         gains = held.carry_all(dynamics, weights, noise_sd**2)
         return state, held, Sums((), (np.array(sum(gains)),))
@@ -282,7 +282,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights: FloatArray,
         noise_sd: FloatArray,
     ) -> tuple[StickBreakingState, Sited, Sums]:
-        """What a block's correction gains, stick by stick, by other noise."""
+        """Change of a block's correction, stick by stick, by other noise."""
         return state, held, Sums((), (held.carry_noise(weights, noise_sd**2),))
 
     def local_rows(
@@ -494,7 +494,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         return np.where(taken[:, None], other, weights)
 
     def local_summary(self, state: StickBreakingState, data: Sequences) -> Sums:
-        """Of a block of sequences: the log likelihood."""
+        """The log likelihood of a block of sequences."""
         if len(state.noise_sd):
             pairs = Pairs.of(data)
             psi = self._psi(state, data)[pairs.step, pairs.stick]

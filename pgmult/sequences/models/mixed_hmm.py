@@ -1,4 +1,4 @@
-r"""Hidden Markov models with inputs, and with effects of individuals that are pooled.
+r"""Hidden Markov models with inputs, and with partially pooled effects of individuals.
 
 A `MultinomialHMM` in which a formula acts on the transitions, on the emissions or on both
 (Hughes, Guttorp and Charles 1999; Altman 2007, "Mixed hidden Markov models"). Rows of

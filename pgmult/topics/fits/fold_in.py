@@ -105,8 +105,7 @@ def fold_in(
     warm_up : int
         Additional sweeps at the first draw, which starts from the prior's mean.
     random_seed : int
-        Results depend on it, the posterior and the document alone: equal documents get equal draws,
-        whatever the other documents are.
+        Results depend on it, the posterior and the document alone: equal documents get equal draws.
 
     Yields
     ------

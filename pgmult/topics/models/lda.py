@@ -227,7 +227,7 @@ class LDA(_DirichletTopics):
         return np.asarray(totals / max(1, totals.sum()))
 
     def mean_topics(self, state: LDAState, data: Corpus) -> FloatArray:
-        """The same."""
+        """The same as `topics`."""
         return self.topics(state, data)
 
     def _allocation(self, state: LDAState, data: Corpus) -> Allocation:

@@ -361,7 +361,7 @@ class StructuralTopics(GaussianTopics):
         data: StructuredCorpus,
         hold: bool = False,
     ) -> StructuralTopicsState:
-        """All words, then the regression of psi; with `hold` concentrations of content stay."""
+        """All words, then the regression of psi; `hold` keeps concentrations of content fixed."""
         state = self._sample_words(rng, state, sums.exact[1], data, hold)
         moved: StructuralTopicsState = self._sample_mean(rng, state, sums, data)
         return moved

@@ -57,7 +57,7 @@ def report(
     covariates: bool = True,
     random_seed: int = 0,
 ) -> TopicReport:
-    """What a run found: topics, how sure they are, what covariates do to them, and the run itself.
+    """Summarise a run: topics, their stability, effects of covariates, and the run itself.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What covariates do to the prevalence of topics: expected shares and their differences.
+"""Effects of covariates on the prevalence of topics: expected shares and their differences.
 
 A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So an
 effect is read from the expected shares of topics, E[theta | x], at settings of one covariate, and
