@@ -787,7 +787,7 @@ ARGUMENTS = {
     "choice.elasticities": lambda: dict(run=trips_run(), attribute="x", by="mode"),
     "choice.compare": lambda: dict(run=trips_run()),
     "choice.check": lambda: dict(run=trips_run()),
-    "choice.report": lambda: dict(run=trips_run()),
+    "choice.report": lambda: dict(run=trips_run(), comparison=False),
     # regressions and mixtures
     "regression.as_labelled_rows": lambda: dict(covariates=X, successes=BINARY),
     "regression.as_counted_rows": lambda: dict(covariates=X, outcomes=LABELS),
