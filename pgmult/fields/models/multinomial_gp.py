@@ -114,8 +114,9 @@ class MultinomialGP(StickFields):
         smooth law and multinomial noise. Short for ``covariance + White(overdispersion)``. New
         inputs have effects of their own as well.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
-        "empirical_bayes" maximises their posterior density given a few draws of omega before the
-        chain starts, and fixes them there: quicker, but intervals ignore that they are estimates.
+        "empirical_bayes" maximises their density under the approximation of the posterior before
+        the chain starts, and fixes them there: quicker, but intervals ignore that they are
+        estimates.
         "fixed" keeps the values given.
     hyperparameter_rate : float
         The probability that a sweep updates sampled hyperparameters. An update factors the
