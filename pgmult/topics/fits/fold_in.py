@@ -139,12 +139,12 @@ def fold_in(
     psi = np.broadcast_to(
         prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
     )
+    theta = link.probs(psi)
     for draw in used:
         here = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
         if varied is not None:
             here = np.ascontiguousarray(here.swapaxes(0, 1)).reshape(num_topics, -1)
         psi_prior, by_word = prior_at(prior, int(draw), design), np.ascontiguousarray(here.T)
-        theta = link.probs(psi)
         for _ in range(sweeps + (warm_up if draw == used[0] else 0)):
             topic_counts = np.empty((count, num_topics), dtype=np.int64)
             over_rows(
