@@ -88,7 +88,7 @@ MODELS = {
         structured("~ year + (1 | who)", content="~ party"),
     ),
     "StructuralTopics free": lambda: (
-        topics.StructuralTopics(4, random_effects="free"),
+        topics.StructuralTopics(4, effects="sticks", random_effects="free"),
         structured("~ party + (1 | who)"),
     ),
     "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),

@@ -109,8 +109,8 @@ def _add_covariates(group: Any) -> None:
     )
     group.add_argument(
         "--effects",
-        choices=["sticks", "softmax"],
-        help="what covariates act on (default: sticks); softmax: stm's link",
+        choices=["softmax", "sticks"],
+        help="what covariates act on (default: softmax, as in stm)",
     )
     add_incomplete(group)
 
@@ -128,7 +128,7 @@ def _job(options: argparse.Namespace) -> Job:
     if isinstance(corpus, StructuredCorpus):
         kind = partial(
             StructuralTopics, random_effects=options.random_effects or "shared",
-            effects=options.effects or "sticks",
+            effects=options.effects or "softmax",
         )  # fmt: skip
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")

@@ -9,7 +9,7 @@ file of arrays, and `pgmult.sample` needs to know nothing else.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike
@@ -71,13 +71,11 @@ class Model(Protocol[Data, State]):
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
     `FindsStarts`, `TellsRows`) or a class variable of `Traits`.
-
-    Attributes
-    ----------
-    dims : mapping from a variable's name to the names of its axes, ``()`` for a scalar.
     """
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]]
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of axes by variable, ``()`` for a scalar: most models have a class variable."""
 
     def prior(self, rng: np.random.Generator, data: Data) -> State:
         """A state from the prior; uses covariates and totals of `data`, never its counts."""

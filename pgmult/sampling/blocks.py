@@ -34,14 +34,14 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 
 import re
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, reduce
+from functools import reduce
 from itertools import pairwise
 from threading import Lock, get_ident
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,13 +345,8 @@ def is_of_rows(model: Any, name: str) -> bool:
 
 def local_fields(model: Any, state: Any) -> tuple[str, ...]:
     """Names of the fields of a state that hold rows."""
-    return _local_fields(cast(Hashable, type(model)), cast(Hashable, type(state)))
-
-
-@cache
-def _local_fields(model: Hashable, state: Hashable) -> tuple[str, ...]:
-    kind, dims, axis = cast(Any, state), cast(Any, model).dims, (_axis(model),)
-    return tuple(f.name for f in fields(kind) if dims.get(f.name, ())[:1] == axis)
+    dims, axis = model.dims, (_axis(model),)
+    return tuple(f.name for f in fields(state) if dims.get(f.name, ())[:1] == axis)
 
 
 def num_rows(model: Any, state: Any, data: Any) -> int:

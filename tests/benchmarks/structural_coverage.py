@@ -54,7 +54,7 @@ def simulate(rng, authors, documents, length, omega):
 
 def fit(rng, data, effects, tune, draws):
     """Coefficients, total covariance and theta of each draw, topics in the truth's order."""
-    model = StructuralTopics(3, start_sweeps=40, random_effects=effects)
+    model = StructuralTopics(3, effects="sticks", start_sweeps=40, random_effects=effects)
     starts = [model.init(rng, data) for _ in range(3)]  # one in a hundred merges two topics
     state = max(starts, key=lambda start: model.log_likelihood(start, data))
     coefficients, covs, theta = [], [], []

@@ -71,7 +71,7 @@ def ours(counts, x, codes, options, seed):
     model = StructuralTopics(options.topics)
     begin = time.process_time()
     state = model.init(rng, data)
-    half = rng.standard_normal((50, options.topics - 1))
+    half = rng.standard_normal((50, len(state.Sigma)))
     noise, link = np.concatenate([half, -half]), model.link()
     sums = {"words": 0.0, "theta": 0.0, "effect": 0.0}
     for sweep in range(options.tune + options.draws):

@@ -4,14 +4,15 @@ The correlated topic model with a linear model for the mean of psi (Roberts, Ste
 2016, "A model of text for experimentation in the social sciences")::
 
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
-    B, Sigma      ~ MNIW,                                           B: covariates x sticks
+    B, Sigma      ~ MNIW,                                           B: covariates x topics
     u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)             effect of level a, term j
-    psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma),  d = 1..D   K - 1 sticks
-    theta_d       = stick-breaking(psi_d), or softmax(psi_d)        topics in documents
+    psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma),  d = 1..D   K coordinates
+    theta_d       = softmax(psi_d)                                  topics in documents
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
-The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last one is a Bayesian
-regression of psi on the covariates. Three parts are optional:
+The blocks of the sweep are those of `pgmult.topics.LogisticNormalTopics`, the last one a Bayesian
+regression of psi on the covariates. With ``effects="sticks"`` psi is K - 1 sticks, and the blocks
+are those of `pgmult.topics.CorrelatedTopics`. Three parts are optional:
 
 * random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
   sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`). Groupings may have a covariance of their
@@ -20,10 +21,10 @@ regression of psi on the covariates. Three parts are optional:
   stm, by table counts (`pgmult.topics.updates.content`);
 * keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
 
-Coefficients are those of sticks, and the proportion of a topic depends on all sticks up to its own;
-under the softmax it depends on all coordinates, and adding the same to all of them changes nothing.
-So do not read them one by one: `pgmult.topics.effects` gives the expected topic proportions E[theta
-| x] at covariates x, and differences of them.
+The proportion of a topic depends on the coefficients of all topics, and adding the same to all of
+them changes nothing; of sticks it depends on all up to its own. So do not read coefficients one by
+one: `pgmult.topics.effects` gives the expected topic proportions E[theta | x] at covariates x, and
+differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -34,7 +35,7 @@ So do not read them one by one: `pgmult.topics.effects` gives the expected topic
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> posterior["coefficients"].shape
-(1, 10, 3, 2)
+(1, 10, 3, 3)
 >>> found = pgmult.topics.effects(posterior, "party", at={"year": 10})
 >>> found.mean.shape, pgmult.topics.difference(found, "R", "D").mean.shape
 ((2, 3), (1, 3))
@@ -49,7 +50,7 @@ Effects of authors, and words by party:
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> posterior["effects"].shape, posterior["group_topics"].shape
-((1, 10, 5, 2), (1, 10, 2, 3, 30))
+((1, 10, 5, 3), (1, 10, 2, 3, 30))
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,24 +91,24 @@ _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3
 class StructuralTopicsState(KeywordsState):
     """One point of the chain; arrays that the data or the model do not use are empty.
 
-    Where the link is the softmax, each of its `num_topics` coordinates stands in a stick's place.
+    Psi has n = `num_topics` coordinates of a softmax, or n = `num_topics` - 1 sticks.
 
     Attributes
     ----------
-    psi : array, ``(num_documents, num_topics - 1)``
-    coefficients : array, ``(num_covariates, num_topics - 1)``
+    psi : array, ``(num_documents, n)``
+    coefficients : array, ``(num_covariates, n)``
         Of the centred and scaled covariates.
-    Sigma : array, ``(num_topics - 1, num_topics - 1)``
+    Sigma : array, ``(n, n)``
         Covariance of psi given the covariates and random effects.
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic, whatever the group; rows sum to 1.
     topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
-    effects : array, ``(num_effects, num_topics - 1)``
+    effects : array, ``(num_effects, n)``
         Of random terms, one after the other.
     effect_variances : array, ``(num_terms,)``
         Rho: variance of a term's effects in units of Sigma; of terms without a covariance.
-    effect_covariances : array, ``(num_groupings, num_topics - 1, num_topics - 1)``
+    effect_covariances : array, ``(num_groupings, n, n)``
         Omega: covariance of a grouping's effects, where it is free.
     group_topics : array, ``(num_groups, num_topics, num_words)``
         Word probabilities in each group.
@@ -144,6 +145,18 @@ class StructuralTopicsState(KeywordsState):
     word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
 
 
+_OVER_STICKS = axes_of(StructuralTopicsState) | {
+    **OF_TOPICS,
+    "mu": ("stick",),
+    "unscaled_coefficients": ("covariate", "stick"),
+    "group_tokens": ("group", "topic"),
+}
+_OVER_TOPICS = {
+    name: tuple(axis.replace("stick", "topic") for axis in axes)
+    for name, axes in _OVER_STICKS.items()
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopics(GaussianTopics):
     """Correlated topic model with covariates of prevalence and of content.
@@ -155,14 +168,14 @@ class StructuralTopics(GaussianTopics):
     word_concentration : float
         Dirichlet concentration eta of words in topics.
     regression : MatrixNormalInverseWishart, optional
-        Prior of the coefficients and Sigma on K - 1 sticks, or K coordinates; by default
+        Prior of the coefficients and Sigma on K coordinates, or K - 1 sticks; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
-    effects : {"sticks", "softmax"}
-        What covariates act on: sticks, or all K coordinates of a softmax, as in stm. A softmax has
-        no order of topics. Its intervals of effects cover the truth about as often as those of
-        sticks if data come from sticks, and more often if they come from a softmax.
+    effects : {"softmax", "sticks"}
+        What covariates act on: all K coordinates of a softmax, as in stm, or K - 1 sticks. A
+        softmax has no order of topics. Its intervals of effects cover the truth about as often as
+        those of sticks if data come from sticks, and more often if they come from a softmax.
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
@@ -176,7 +189,7 @@ class StructuralTopics(GaussianTopics):
     effect_scale : float
         The standard deviation of a random term's effects, in units of that of psi given all
         covariates, is half-t with 3 degrees of freedom and this scale; where it is free, that of
-        the effects on each stick, in units of psi.
+        the effects on each coordinate, in units of psi.
     content : ContentPrior
         How far words by group may stray from those of their topic.
     keywords : mapping from str to sequence of str, optional
@@ -188,7 +201,7 @@ class StructuralTopics(GaussianTopics):
     Notes
     -----
     The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep costs what
-    one of `CorrelatedTopics` does, plus O(D (p + K)**2) for p covariates; with random terms, of
+    one of `LogisticNormalTopics` does, plus O(D (p + K)**2) for p covariates; with random terms, of
     which the largest grouping has A levels and the others r, some 10 J (A (p + r)**2 + (p + r)**3 +
     K**3) more for J terms, and K times that for a free covariance; with G groups O(G K V) gamma
     variates.
@@ -201,7 +214,7 @@ class StructuralTopics(GaussianTopics):
     num_topics: NumTopics
     word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
-    effects: Literal["sticks", "softmax"] = "sticks"
+    effects: Literal["softmax", "sticks"] = "softmax"
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
@@ -212,12 +225,6 @@ class StructuralTopics(GaussianTopics):
     block_rows: BlockRows = BLOCK_ROWS
 
     state_type: ClassVar[type[Any]] = StructuralTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(StructuralTopicsState) | {
-        **OF_TOPICS,
-        "mu": ("stick",),
-        "unscaled_coefficients": ("covariate", "stick"),
-        "group_tokens": ("group", "topic"),
-    }
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
@@ -228,13 +235,18 @@ class StructuralTopics(GaussianTopics):
 
     def _complete(self) -> None:
         if self.effects == "softmax" and self.order is not None:
-            raise ValueError("order is of sticks: leave it out where effects is 'softmax'")
+            raise ValueError("order is of sticks: give effects='sticks' with it, or leave it out")
         columns = len(self._uniform())
         if self.regression is not None and self.regression.mean.shape[1] != columns:
             raise ValueError(
-                f"regression must have {columns} columns, one for each number of psi,"
-                f" got {self.regression.mean.shape[1]}"
+                f"regression must have {columns} columns under effects={self.effects!r}, got"
+                f" {self.regression.mean.shape[1]}"
             )
+
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
+        """Axes of all variables: those of psi are topics or sticks."""
+        return _OVER_TOPICS if self.effects == "softmax" else _OVER_STICKS
 
     def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
         """The link from psi to topic proportions."""
@@ -477,11 +489,11 @@ class StructuralTopics(GaussianTopics):
     def unscaled_coefficients(
         self, state: StructuralTopicsState, data: StructuredCorpus
     ) -> FloatArray:
-        """Coefficients of the covariates as given, ``(num_covariates, num_topics - 1)``."""
+        """Coefficients of the covariates as given, ``(num_covariates, n)``."""
         return data.design.unscale(state.coefficients)
 
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
-        """Mean of psi at the documents' average covariates, ``(num_topics - 1,)``.
+        """Mean of psi at the documents' average covariates, ``(n,)``.
 
         With Sigma it determines how topics correlate in documents of the same covariates.
         """

@@ -2,7 +2,7 @@
 
 ::
 
-    B, Sigma      ~ MNIW,                              B: covariates x sticks
+    B, Sigma      ~ MNIW,                              B: covariates x coordinates of psi
     u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)    effect of level a of random term j
     psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma)
 

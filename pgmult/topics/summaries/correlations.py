@@ -1,7 +1,8 @@
 """Correlations between topics over documents, of *simulated* topic proportions.
 
-`Sigma` lives on sticks, whose order is arbitrary, and the proportions of one document's topics
-depend on all of its sticks; so documents are simulated from every draw of (mu, Sigma).
+`Sigma` is of psi, not of proportions: of sticks, whose order is arbitrary, or of coordinates of a
+softmax, to which any number may be added. The proportions of one document's topics depend on all of
+its psi; so documents are simulated from every draw of (mu, Sigma), whatever the link.
 
 Shares of one whole go down when another goes up, so topics that have nothing to do with each other
 are correlated negatively. With mean shares m, independent ones normalised (a Dirichlet) show

@@ -1,6 +1,6 @@
 """Effects of covariates on the prevalence of topics: expected shares and their differences.
 
-A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So an
+What a coefficient does to the share of a topic depends on the coefficients of other topics. So an
 effect is read from the expected shares of topics, E[theta | x], at settings of one covariate, and
 from their differences. For a draw of (B, u, Sigma, rho) and rows x of the other covariates,
 
@@ -61,6 +61,7 @@ from pgmult.core.tabled import (
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import Term, are_free
+from pgmult.links import LogisticNormal
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import (
@@ -602,12 +603,13 @@ def variance_shares(
 ) -> VarianceShares:
     """The share of documents' variance, given the covariates, that goes with each random term.
 
-    The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
-    ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a
-    curve what its bends add at the average document. Groupings with a covariance of their own have
-    another share of every stick, and this is that of all sticks' variance: the trace of Omega in
-    that of all covariances. All draws of all chains are taken; the share does not depend on how
-    topics are numbered, but for these groupings, where it depends on it a little.
+    The share of a term is rho_j / (1 + sum of all rho), of the variance of every coordinate of psi
+    alike: for ``(1 | author)`` the correlation of two documents of one author that share nothing
+    else, for a curve what its bends add at the average document. Groupings with a covariance of
+    their own have another share of every coordinate, and this is that of all: the trace of Omega in
+    that of all covariances, under the softmax of differences between topics. All draws of all
+    chains are taken: how topics are numbered makes no difference, but for such groupings a little
+    under sticks.
 
     Parameters
     ----------
@@ -645,10 +647,18 @@ def _term_variances(posterior: Posterior, terms: Sequence[Term]) -> FloatArray:
         as_draws(posterior, "effect_variances")
         return stacked["effect_variances"]
     as_draws(posterior, "Sigma")
-    unit = np.trace(np.asarray(posterior.stack("Sigma"), np.float64), axis1=1, axis2=2)
-    own = iter((np.trace(free, axis1=2, axis2=3) / unit[:, None]).T)
+    unit = _total_variance(np.asarray(posterior.stack("Sigma"), np.float64), posterior)
+    own = iter((_total_variance(free, posterior) / unit[:, None]).T)
     shared = iter(stacked.get("effect_variances", np.empty((0, 0))).T)
     return np.stack([next(own) if it else next(shared) for it in are_free(terms, free)], axis=1)
+
+
+def _total_variance(covariances: FloatArray, posterior: Posterior) -> FloatArray:
+    """Traces of covariances ``(..., n, n)``; under the softmax, of differences between topics."""
+    trace = np.trace(covariances, axis1=-2, axis2=-1)
+    if isinstance(posterior.link, LogisticNormal):
+        trace = trace - covariances.mean(axis=-1).sum(axis=-1)
+    return np.asarray(trace)
 
 
 def shares_over_time(

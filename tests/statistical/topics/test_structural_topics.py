@@ -27,7 +27,9 @@ PRIOR = MatrixNormalInverseWishart(
     dof=5.0,
     scale=np.array([[2.0, 0.8], [0.8, 1.5]]),
 )
-MODEL = StructuralTopics(num_topics=3, word_concentration=0.8, regression=PRIOR, start_sweeps=2)
+MODEL = StructuralTopics(
+    num_topics=3, word_concentration=0.8, regression=PRIOR, effects="sticks", start_sweeps=2
+)
 
 
 def regression_of(state, data):
@@ -51,8 +53,10 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
     [
         MODEL,
         replace(MODEL, order=(2, 0, 1), block_rows=2),
-        StructuralTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0), block_rows=2),
-        StructuralTopics(2, word_concentration=1.5, effects="softmax", block_rows=2),
+        StructuralTopics(
+            2, word_concentration=1.5, effects="sticks", scales=CommonScale(3.0, 2.0), block_rows=2
+        ),
+        StructuralTopics(2, word_concentration=1.5, block_rows=2),
     ],
     ids=["3 topics", "another order, blocks", "2 topics, scale of Sigma, blocks", "softmax"],
 )
@@ -214,7 +218,7 @@ def simulated_effects(rng, num_documents=150, words_a_topic=8):
 
 def fitted(rng, data, num_draws=300, tune=200):
     """Draws, and which topic of the model has the words of which true topic."""
-    model = StructuralTopics(3, start_sweeps=50)
+    model = StructuralTopics(3, effects="sticks", start_sweeps=50)
     # one start in a hundred merges two topics for good: take the best of three
     starts = [model.init(rng, data) for _ in range(3)]
     state = max(starts, key=lambda start: model.log_likelihood(start, data))
@@ -238,10 +242,10 @@ def test_intervals_of_a_known_effect_cover_it():
         data, coefficients, Sigma = simulated_effects(rng)
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
         raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
-        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3), plain))
+        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3, effects="sticks"), plain))
         truth = effects(exact, settings, num_simulated=20_000)
         draws, owner = fitted(rng, data)
-        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3), data))
+        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3, effects="sticks"), data))
         found = effects(posterior, settings, probability=probability)
         rise = difference(truth, 1, 0), difference(found, 1, 0)
         for one, other in ((truth, found), rise):

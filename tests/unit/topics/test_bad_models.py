@@ -17,7 +17,7 @@ from pgmult.topics.models import UncollapsedLDA
 SOFTMAX, STRUCTURAL, DYNAMIC = LogisticNormalTopics, StructuralTopics, DynamicTopics
 EVERY = (CorrelatedTopics, SOFTMAX, STRUCTURAL, DYNAMIC, LDA, UncollapsedLDA)
 THREE_STICKS = NormalInverseWishart.weak(np.zeros(3))
-REGRESSION = MatrixNormalInverseWishart.weak(np.zeros((4, 3)), np.eye(4))
+REGRESSION = MatrixNormalInverseWishart.weak(np.zeros((4, 2)), np.eye(4))
 POSITIVE = (
     "prevalence_shape", "prevalence_scale", "base_var", "initial_shape", "initial_scale",
     "drift_shape", "drift_scale",
@@ -51,10 +51,10 @@ CASES = [
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
     (SOFTMAX, {"num_topics": 4, "gaussian": THREE_STICKS}, "gaussian must have 4 dimensions"),
     (STRUCTURAL, {"word_concentration": -1.0}, "word_concentration must be above 0"),
-    (STRUCTURAL, {"order": [1, 0]}, "permutation of 0, ..., 2"),
-    (STRUCTURAL, {"regression": REGRESSION}, "regression must have 2 columns"),
-    (STRUCTURAL, {"effects": "softmax", "order": [1, 0, 2]}, "order is of sticks"),
-    (STRUCTURAL, {"effects": "probit"}, "effects must be one of sticks, softmax"),
+    (STRUCTURAL, {"effects": "sticks", "order": [1, 0]}, "permutation of 0, ..., 2"),
+    (STRUCTURAL, {"regression": REGRESSION}, "regression must have 3 columns under"),
+    (STRUCTURAL, {"order": [1, 0, 2]}, "order is of sticks"),
+    (STRUCTURAL, {"effects": "probit"}, "effects must be one of softmax, sticks"),
     (DYNAMIC, {"persistence": 1.1}, "persistence must be at most 1"),
     (DYNAMIC, {"persistence": np.nan}, "persistence must be finite"),
     (DYNAMIC, {"start_sweeps": 1.0}, "start_sweeps must be an integer"),

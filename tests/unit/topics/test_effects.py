@@ -37,9 +37,10 @@ def corpus(rng):
     return as_corpus(rng.poisson(2.0, size=(6, 4)), ["salt", "pan", "goal", "ball"])
 
 
-def known(data, draws, **options):
+def known(data, draws, effects="sticks", **options):
     """A posterior of structural topics that was never sampled."""
-    model = StructuralTopics(draws["Sigma"].shape[-1] + 1, **options)
+    num_topics = draws["Sigma"].shape[-1] + (effects == "sticks")
+    model = StructuralTopics(num_topics, effects=effects, **options)
     return Posterior(draws, dims={"topics": ("topic", "word")} if "topics" in draws else None,
                      coords={"word": data.vocabulary} if "topics" in draws else None,
                      origin=Origin.of(model, data))  # fmt: skip
@@ -65,6 +66,11 @@ def test_without_scatter_a_share_is_the_link_of_the_mean(rng, corpus):
     other = point_mass(data, coefficients, 1e-16 * np.eye(2), order=[2, 0, 1])
     turned = effects(other, COLUMNS, num_simulated=2)
     np.testing.assert_allclose(turned.mean[:, [2, 0, 1]], found.mean, atol=1e-7)
+    three = rng.normal(size=(4, 3))
+    raw = np.exp(data.covariates @ three)
+    softmax = point_mass(data, three, 1e-16 * np.eye(3), effects="softmax")
+    found = effects(softmax, COLUMNS, num_simulated=2)
+    np.testing.assert_allclose(found.mean, raw / raw.sum(axis=1, keepdims=True), atol=1e-7)
 
 
 def test_an_effect_is_the_expectation_by_quadrature(rng, corpus):
@@ -267,7 +273,7 @@ def test_effects_are_of_the_posteriors_own_data(rng, corpus):
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_a_run_finds_its_data_and_its_order_of_sticks(corpus, tmp_path):
     data, run = with_covariates(corpus, COLUMNS, "~ year + party"), tmp_path / "run"
-    model = StructuralTopics(3, order=[2, 0, 1], start_sweeps=1)
+    model = StructuralTopics(3, effects="sticks", order=[2, 0, 1], start_sweeps=1)
     options = {"tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
     kept = sample(model, data, draws=3, **options)
     sample(model, data, draws=3, store=run, **options)
@@ -354,7 +360,9 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
         variance_shares(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(model, plain)))
 
 
-def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus):
+@pytest.mark.parametrize("link", ["sticks", "softmax"])
+def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus, link):
+    """Under the softmax, of what differs between topics: a third number that all have is none."""
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + (1 | author)")
     rho, omega = rng.gamma(1.0, size=(2, 30, 1)), rng.gamma(1.0, size=(2, 30, 1))
     Sigma = rng.gamma(3.0, size=(2, 30, 1, 1)) * np.array([[1.0, 0.2], [0.2, 2.0]])
@@ -362,9 +370,14 @@ def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus):
         "effect_variances": rho, "Sigma": Sigma,
         "effect_covariances": omega[..., None, None] * np.array([[3.0, 0.0], [0.0, 0.0]]),
     }  # fmt: skip
-    model = StructuralTopics(3, random_effects="free")
-    table = variance_shares(Posterior(draws, origin=Origin.of(model, data))).to_dataframe()
     unit = Sigma.trace(axis1=2, axis2=3)
+    if link == "softmax":
+        contrasts = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+        alike = 7.0 * np.ones((3, 3))
+        for name in ("Sigma", "effect_covariances"):
+            draws[name] = contrasts.T @ draws[name] @ contrasts + alike
+    model = StructuralTopics(3, effects=link, random_effects="free")
+    table = variance_shares(Posterior(draws, origin=Origin.of(model, data))).to_dataframe()
     of_author = 3.0 * omega[..., 0] / (unit * (1.0 + rho[..., 0]) + 3.0 * omega[..., 0])
     np.testing.assert_allclose(table["share"][1], of_author.mean())
 
@@ -375,7 +388,7 @@ def test_new_authors_add_their_own_covariance(rng, corpus):
     coefficients, Sigma = rng.normal(size=(2, 2)), np.array([[0.5, 0.1], [0.1, 0.2]])
     Omega = np.array([[0.1, 0.2], [0.2, 3.0]])
     u = rng.normal(size=(data.design.num_effects, 2))
-    model = StructuralTopics(3, random_effects="free")
+    model = StructuralTopics(3, effects="sticks", random_effects="free")
     posterior = Posterior(
         {
             name: value[None, None]

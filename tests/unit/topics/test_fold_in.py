@@ -134,7 +134,7 @@ GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
 
 
 def structured(draws, random_effects="shared", **others):
-    model = StructuralTopics(3, random_effects=random_effects)
+    model = StructuralTopics(3, effects="sticks", random_effects=random_effects)
     globals_ = {
         "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
         "effect_variances": VARIANCES, "group_topics": GROUP_TOPICS,
@@ -197,7 +197,8 @@ def test_columns_that_other_documents_centred_are_refused():
     values = {"topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA}
     posterior = Posterior(
         {name: np.stack([value] * 3)[None] for name, value in values.items()},
-        coords={"covariate": data.design.names}, origin=Origin.of(StructuralTopics(3), data),
+        coords={"covariate": data.design.names},
+        origin=Origin.of(StructuralTopics(3, effects="sticks"), data),
     )  # fmt: skip
     assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
     others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})

@@ -81,7 +81,7 @@ def posterior():
     formula = f"~ `{party}` + `{year}` + (1 | `{author}`)"
     data = with_covariates(corpus, table, formula, content=f"~ `{party}`")
     base = rng.dirichlet(np.full(WORDS, 0.2), size=TOPICS)
-    model, shape = StructuralTopics(TOPICS), (2, DRAWS)
+    model, shape = StructuralTopics(TOPICS, effects="sticks"), (2, DRAWS)
     draws = {
         "coefficients": rng.normal(size=(*shape, 3, 2)),
         "effects": 0.1 * rng.normal(size=(*shape, 6, 2)),

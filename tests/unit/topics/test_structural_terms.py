@@ -41,7 +41,7 @@ def test_free_covariances_are_stored_under_the_names_of_their_groupings(tmp_path
     whole = sample(own, data(), draws=3, **OPTIONS)
     sample(own, data(), draws=2, store=str(tmp_path / "run"), **OPTIONS)
     resumed = resume(str(tmp_path / "run"), draws=3, progressbar=False)
-    assert whole["effect_covariances"].shape == (2, 3, 1, 2, 2)
+    assert whole["effect_covariances"].shape == (2, 3, 1, 3, 3)
     for name in whole:
         np.testing.assert_array_equal(resumed[name], whole[name])
     loaded = load(str(tmp_path / "run"))

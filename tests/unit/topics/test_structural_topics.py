@@ -7,6 +7,7 @@ import pytest
 from pgmult import MatrixNormalInverseWishart, sample
 from pgmult.topics import (
     CorrelatedTopics,
+    LogisticNormalTopics,
     StructuralTopics,
     as_corpus,
     split_tokens,
@@ -225,19 +226,22 @@ def test_data_without_the_models_covariates_are_refused(corpus):
     with pytest.raises(TypeError, match=r"a corpus with covariates, got Corpus.*with_covariates"):
         sample(StructuralTopics(3), corpus)
     model = StructuralTopics(
-        3, regression=MatrixNormalInverseWishart.weak(np.zeros((3, 2)), np.eye(3))
+        3, regression=MatrixNormalInverseWishart.weak(np.zeros((3, 3)), np.eye(3))
     )
     with pytest.raises(ValueError, match=r"must have 2 rows, one a covariate \(Intercept, year\)"):
         sample(model, with_covariates(corpus, {"year": YEARS}))
 
 
-def test_an_intercept_alone_is_the_correlated_topic_model(corpus):
+@pytest.mark.parametrize(
+    ("plain", "effects"), [(CorrelatedTopics, "sticks"), (LogisticNormalTopics, "softmax")]
+)
+def test_an_intercept_alone_is_the_correlated_topic_model(corpus, plain, effects):
     """The same random numbers and the same prior: the same draws, up to rounding."""
     data = with_covariates(corpus, {}, "~ 1")
     for method in ("prior", "init"):
         one, other = (
             getattr(model, method)(np.random.default_rng(4), data)
-            for model in (CorrelatedTopics(3), StructuralTopics(3))
+            for model in (plain(3), StructuralTopics(3, effects=effects))
         )
         np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
         for name in ("psi", "Sigma", "topics", "topic_counts"):

@@ -44,7 +44,7 @@ def posterior_of(*, texts=True, effect=2.0):
         corpus = replace(corpus, table=DocumentTable.of(kept, text="text"))
     data = with_covariates(corpus, table, "~ party + year + (1 | author)", content="~ party")
     base = rng.dirichlet(np.full(NUM_WORDS, 0.2), size=NUM_TOPICS)
-    model = StructuralTopics(NUM_TOPICS)
+    model = StructuralTopics(NUM_TOPICS, effects="sticks")
     shape = (2, DRAWS)
     coefficients = np.array([[-0.8, 0.0], [effect, 0.0], [0.3, -0.5]])
     coefficients = coefficients + 0.05 * rng.normal(size=(*shape, 3, 2))
@@ -147,7 +147,7 @@ def test_what_is_not_there_is_left_out(report):
     kept = {name: whole[name] for name in ("topics", "coefficients", "Sigma", "effects",
                                            "effect_variances")}  # fmt: skip
     few = Posterior(
-        kept, dims={name: StructuralTopics.dims[name] for name in kept}, coords=whole.coords,
+        kept, dims={name: whole.model.dims[name] for name in kept}, coords=whole.coords,
         sample_stats=whole.sample_stats, origin=Origin.of(whole.model, whole.data),
     )  # fmt: skip
     found = topic_report(few, title="t")
