@@ -134,13 +134,7 @@ class ArrowFactor:
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
-        num, d, _ = self.lower.shape
-        indptr, columns, values = self.across
-        rest = x[num * d :]
-        top = np.einsum("gji,gj->gi", self.lower, x[: num * d].reshape(num, d))
-        owner = np.repeat(np.arange(num), np.diff(indptr))
-        np.add.at(top, owner, values * rest[columns, None])
-        return np.concatenate([top.ravel(), self.inner.T @ rest])
+        return np.asarray(arrow.multiply_back(self.lower, self.across, self.inner, x))
 
 
 def between_of(matrix: Any, d: int) -> Between:

@@ -30,6 +30,7 @@ from scipy.special import gammaincinv, ndtri
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.sampling.moves import elliptical_slice
 
+REFLECTED = -1.0 / 3.0, math.sqrt(8.0) / 3.0  # cosine and sine of the angle of reflected moves
 _DOF = 8.0
 _STEP = 0.2  # of the differences that find curvatures
 _LEAST_CURVATURE = 0.05
@@ -81,11 +82,22 @@ class Leaning:
         z = (np.sinh(np.arcsinh(e) + self.lean) - centre) / scale
         return np.asarray(self.mean + z @ self.root.T)
 
-    def log_density(self, x: FloatArray) -> FloatArray:
-        """At points ``(..., num_coordinates)``, up to a constant."""
+    def reflected(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+        """Where x is a draw, another, mostly on the other side: `REFLECTED` on an ellipse of e."""
+        e, _ = self._student(x)
+        spread = 0.5 * (_DOF + e @ e) / rng.gamma(0.5 * (_DOF + len(e)))
+        cos, sin = REFLECTED
+        return self.at(cos * e + sin * math.sqrt(spread) * rng.standard_normal(len(e)))
+
+    def _student(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The numbers e that stand for points, and the same before they lean."""
         centre, scale = self._moments
         leant = centre + scale * ((x - self.mean) @ self._inverse.T)
-        e = np.sinh(np.arcsinh(leant) - self.lean)
+        return np.sinh(np.arcsinh(leant) - self.lean), leant
+
+    def log_density(self, x: FloatArray) -> FloatArray:
+        """At points ``(..., num_coordinates)``, up to a constant."""
+        e, leant = self._student(x)
         squares = e * e
         slopes = 0.5 * np.log((1.0 + squares) / (1.0 + leant * leant)).sum(axis=-1)
         far = np.log1p(squares.sum(axis=-1) / _DOF)

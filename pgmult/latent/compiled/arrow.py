@@ -103,6 +103,24 @@ def backward(inverse, between, inner, e):
 
 
 @jit
+def multiply_back(lower, between, inner, x):
+    """The transposed factor times x: what `backward` undoes."""
+    num, d, _ = lower.shape
+    indptr, columns, across = between
+    out, rest = np.zeros(len(x)), x[num * d :]
+    for i in range(len(rest)):
+        _subtract(out[num * d : num * d + i + 1], -rest[i], inner[i, : i + 1])
+    for g in range(num):
+        for i in range(d):
+            for j in range(i + 1):
+                out[g * d + j] += lower[g, i, j] * x[g * d + i]
+        for e in range(indptr[g], indptr[g + 1]):
+            for i in range(d):
+                out[g * d + i] += across[e, i] * rest[columns[e]]
+    return out
+
+
+@jit
 def forward_columns(inverse, between, b):
     """What `forward` makes of the columns of b before it comes to the others, in place."""
     num, d, _ = inverse.shape

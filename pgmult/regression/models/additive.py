@@ -46,7 +46,7 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.moves import Point, carry, interweave, leap, swing
+from pgmult.latent.moves import Point, carry, interweave, reflect, swing
 from pgmult.latent.predictors import (
     Joint,
     Latent,
@@ -62,7 +62,7 @@ from pgmult.regression.family import REGRESSION
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite, LogisticSite
 
-_NEAR = 0.15  # spread up to which leaps alone nearly do, and they are cheap
+_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _SAME = 0.05  # spread up to which one kick is enough
@@ -384,7 +384,7 @@ class AdditiveRegression(Checked):
         near, far = found.spread < _NEAR, found.spread > _FAR
         if not near or rng.random() < _WOVEN_NEAR:
             point = interweave(rng, point, family, rows, found)
-        point = (carry if far else leap)(rng, point, family, rows, found)
+        point = (carry if far else reflect)(rng, point, family, rows, found)
         if not near or rng.random() < _SWUNG_NEAR:
             kicks = 1 + (found.spread > _SAME)
             if not near:

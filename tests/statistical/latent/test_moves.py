@@ -91,6 +91,7 @@ def both(first):
 SWEEPS = {
     "swing": (moves.swing, True),
     "leap": (moves.leap, False),
+    "reflect": (moves.reflect, False),
     "carry": (both(moves.carry), False),
     "interweave": (both(moves.interweave), False),
 }
@@ -108,8 +109,9 @@ MUTANTS = {
     "a swing without correction": ("swing", "gain = gain + found.correction(rows, psi)", "pass"),
     "a swing whose kicks cost nothing": ("swing", "length * np.sum(", "0.0 * np.sum("),
     "a swing whose first kick is whole": ("swing", "(0, kicks)", "(kicks,)"),
-    "a leap whose proposal has no density": ("leap", "density - float(", "density - 0.0 * float("),
-    "a leap without evidence": ("leap", "at.law.log_evidence", "0.0"),
+    "leaps whose law has no density": ("_weighed", "density - float(", "density - 0.0 * float("),
+    "leaps without evidence": ("_weighed", "at.law.log_evidence", "0.0"),
+    "a reflection of shorter arms": ("reflect", "cos, sin = REFLECTED", "cos, sin = -0.2, 0.8"),
     "a carry that refuses all that is worse": ("carry", "gain > -rng.exponential()", "gain > 0.0"),
     "effects that are not counted": ("_given_weights", "count * math.log(inverse)", "0.0 * count"),
     "slices without a prior": ("_sliced", "prior + gain(new)", "gain(new)"),
@@ -125,9 +127,12 @@ def test_broken_moves_are_refused(mutant, monkeypatch):
     exec(source.replace(old, new), place)
     broken = place[name]
     monkeypatch.setattr(moves, name, broken)
-    kind = "interweave" if name.startswith("_") else name
+    inner = {"_weighed": "reflect", "_given_weights": "interweave", "_sliced": "interweave"}
+    kind = inner.get(name, name)
     sweep, fixed = (broken, True) if kind == "swing" else (broken, False)
+    if name in inner:
+        sweep = getattr(moves, kind)
     if kind in ("carry", "interweave"):
-        sweep = both(getattr(moves, kind))
+        sweep = both(sweep)
     base = "too wide" if "density" in mutant else "too narrow"
     rejects(check, sweep, base, "binomial", fixed)
