@@ -105,6 +105,10 @@ MODELS = {
             content="~ party",
         ),
     ),
+    "LDA keywords": lambda: (
+        topics.LDA(4, keywords={"one": ["word 3", "word 5"]}),
+        topics.as_corpus(WORDS, [f"word {v}" for v in range(40)]),
+    ),
     "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
     "UncollapsedLDA own words": lambda: (
         topics.models.UncollapsedLDA(4, word_concentration=None),

@@ -61,7 +61,7 @@ def main(options):
             test = min(112, corpus.num_documents // 5)
             training, held_out = split_tokens(corpus, test, observed, random_seed=seed)
             rng = np.random.default_rng(seed)
-            start = leaf(rng, training, options.topics, ETA).by_size(training)
+            start = leaf(rng, training, options.topics, ETA).by_size()
             default = None
             for name, model in variants(options.topics).items():
                 score, passed = run(model, start, training, held_out, options.sweeps, seed)

@@ -138,7 +138,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
         state = model.init(rng, training)
     else:
         corpus = training
-        at = find(rng, corpus, model.num_topics).by_size(corpus, model.order)
+        at = find(rng, corpus, model.num_topics).by_size(model.order)
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
     windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}

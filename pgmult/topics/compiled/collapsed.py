@@ -14,6 +14,10 @@ changes by alpha_k C_k when n_kw changes by one. So a topic is drawn from the tw
 for c_k in the second, where it is then accepted with probability c_k / C_k, or all is drawn again:
 rejection, hence exact. The split is that of Yao, Mimno and McCallum (2009), whose second part costs
 a term for every topic of the word.
+
+Keywords (`pgmult.topics.updates.keywords`): a token of topic k came as keyword w with probability
+pi_k kappa_kw, which is a third part, (n_dk + alpha_k) pi_k kappa_kw, of the few topics that w is a
+keyword of. Such a token counts in its document alone, and c_k has the factor 1 - pi_k.
 """
 
 from typing import Any, NamedTuple
@@ -36,6 +40,18 @@ class Tallies(NamedTuple):
     topic_counts: NDArray[np.int64]
     word_counts: NDArray[Any]
     totals: NDArray[Any]
+
+
+class Keyed(NamedTuple):
+    """Which topics words are keywords of: those of word w are from ``starts[w]`` on.
+
+    (num_words + 1,), (num_pairs,), pi_k kappa_kw of each pair, and 1 - pi_k, (num_topics,).
+    """
+
+    starts: NDArray[np.int64]
+    topics: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    plain: NDArray[np.float64]
 
 
 class _Bounds(NamedTuple):
@@ -69,19 +85,30 @@ def count_topics(entries, assignments, topic_counts, word_counts):
 
 
 @jit
-def _set_bound(k, smoothing, totals, at):
+def _weigh_keyed(keyed, w, here, alpha, running):
+    """Running sums of the weights of a word's pairs; the last."""
+    first, total = keyed.starts[w], 0.0
+    for j in range(keyed.starts[w + 1] - first):
+        k = keyed.topics[first + j]
+        total += (here[k] + alpha[k]) * keyed.weights[first + j]
+        running[j] = total
+    return total
+
+
+@jit
+def _set_bound(k, smoothing, plain, totals, at):
     """A bound of c_k for totals of topic k from `lowest` to `highest`."""
     whole = totals[k] + smoothing
     at.lowest[k] = whole * (1.0 - _SLACK) - smoothing
     at.highest[k] = whole * (1.0 + _SLACK) - smoothing
-    at.bounds[k] = 1.0 / (at.lowest[k] + smoothing)
+    at.bounds[k] = plain[k] / (at.lowest[k] + smoothing)
 
 
 @jit
-def _move_bound(k, smoothing, eta, alpha, tallies, at):
+def _move_bound(k, smoothing, eta, alpha, plain, tallies, at):
     """Set another bound of c_k and update the sums prior_w of all words."""
     before = at.bounds[k]
-    _set_bound(k, smoothing, tallies.totals, at)
+    _set_bound(k, smoothing, plain, tallies.totals, at)
     change = alpha[k] * (at.bounds[k] - before)
     for w in range(at.prior.shape[0]):
         at.prior[w] += change * (tallies.word_counts[w, k] + eta)
@@ -103,10 +130,11 @@ def _rank_used(here, used):
 
 
 @jit
-def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
+def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
     """Draw every token's topic given all others, in place, document by document.
 
-    `assignments`, (num_tokens,), and `tallies`, those of the assignments, are read and written.
+    `assignments`, (num_tokens,), and `tallies`, those of the assignments, are read and written. A
+    keyword of topic k is assigned to num_topics + k.
     """
     indptr, words, counts = entries
     topic_counts, word_counts, totals = tallies
@@ -116,9 +144,10 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
     bounds, lowest, highest = np.empty(num_topics), np.empty(num_topics), np.empty(num_topics)
     prior = np.zeros(num_words)
     at = _Bounds(bounds, lowest, highest, prior)
+    plain = keyed.plain
     for k in range(num_topics):
-        scale[k] = 1.0 / (totals[k] + smoothing)
-        _set_bound(k, smoothing, totals, at)
+        scale[k] = plain[k] / (totals[k] + smoothing)
+        _set_bound(k, smoothing, plain, totals, at)
     for w in range(num_words):
         for k in range(num_topics):
             prior[w] += alpha[k] * bounds[k] * (word_counts[w, k] + eta)
@@ -126,7 +155,7 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
     used = np.empty(num_topics, dtype=np.int64)  # the document's topics, often used ones first
     place = np.empty(num_topics, dtype=np.int64)  # where they stand in `used`
     weights = np.empty(num_topics)  # n_dk c_k
-    running = np.empty(num_topics)
+    running, of_pairs = np.empty(num_topics), np.empty(num_topics)
     i = 0
     for d in range(indptr.shape[0] - 1):
         state = open_stream(key, d)
@@ -140,11 +169,14 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
             there = word_counts[w]
             for _ in range(counts[entry]):
                 k = assignments[i]
+                if k < num_topics:
+                    there[k] -= 1
+                    totals[k] -= 1
+                    scale[k] = plain[k] / (totals[k] + smoothing)
+                    prior[w] -= alpha[k] * bounds[k]
+                else:
+                    k -= num_topics
                 here[k] -= 1
-                there[k] -= 1
-                totals[k] -= 1
-                scale[k] = 1.0 / (totals[k] + smoothing)
-                prior[w] -= alpha[k] * bounds[k]
                 j = place[k]
                 if here[k] > 0:
                     weights[j] = here[k] * scale[k]
@@ -154,14 +186,16 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
                     weights[j] = weights[num_used]
                     place[used[j]] = j
                 if totals[k] < lowest[k]:
-                    _move_bound(k, smoothing, eta, alpha, tallies, at)
+                    _move_bound(k, smoothing, eta, alpha, plain, tallies, at)
+                of_keywords = _weigh_keyed(keyed, w, here, alpha, of_pairs)
+                is_keyword = False
                 total = 0.0
                 for j in range(num_used):
                     total += weights[j] * (there[used[j]] + eta)
                     running[j] = total
                 while True:
                     u, state = uniform(state)
-                    threshold = u * (total + prior[w])
+                    threshold = u * (total + of_keywords + prior[w])
                     if threshold < total:
                         j = 0
                         while running[j] <= threshold:
@@ -169,6 +203,14 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
                         k = used[j]
                         break
                     threshold -= total
+                    if threshold < of_keywords:
+                        j = 0
+                        while of_pairs[j] <= threshold:
+                            j += 1
+                        k = keyed.topics[keyed.starts[w] + j]
+                        is_keyword = True
+                        break
+                    threshold -= of_keywords
                     k = 0
                     sofar = alpha[0] * bounds[0] * (there[0] + eta)
                     while sofar <= threshold and k < num_topics - 1:
@@ -177,20 +219,21 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
                     u, state = uniform(state)
                     if not u * bounds[k] > scale[k]:
                         break
-                assignments[i] = k
+                assignments[i] = k + num_topics if is_keyword else k
                 i += 1
                 here[k] += 1
-                there[k] += 1
-                totals[k] += 1
-                scale[k] = 1.0 / (totals[k] + smoothing)
-                prior[w] += alpha[k] * bounds[k]
+                if not is_keyword:
+                    there[k] += 1
+                    totals[k] += 1
+                    scale[k] = plain[k] / (totals[k] + smoothing)
+                    prior[w] += alpha[k] * bounds[k]
                 if here[k] == 1:
                     used[num_used] = k
                     place[k] = num_used
                     num_used += 1
                 weights[place[k]] = here[k] * scale[k]
                 if totals[k] > highest[k]:
-                    _move_bound(k, smoothing, eta, alpha, tallies, at)
+                    _move_bound(k, smoothing, eta, alpha, plain, tallies, at)
 
 
 @jit(reassociate=True)
@@ -202,7 +245,7 @@ def _total(weights, there, eta):
 
 
 @jit
-def words_collapsed_sweep(key, entries, assignments, theta, eta, tallies):
+def words_collapsed_sweep(key, entries, assignments, theta, eta, keyed, tallies):
     """Draw every token's topic given theta and all other topics, in place, document by document.
 
     The topics are integrated out, theta is not: p(z_i = k | rest) ∝ theta_dk (n_kw + eta) c_k.
@@ -215,6 +258,7 @@ def words_collapsed_sweep(key, entries, assignments, theta, eta, tallies):
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     weights = np.empty(num_topics)  # theta_dk c_k
+    nothing, of_pairs = np.zeros(num_topics), np.empty(num_topics)
     order = np.empty(num_topics, dtype=np.int64)  # often used topics first, to be tried first
     i = 0
     for d in range(indptr.shape[0] - 1):
@@ -222,20 +266,35 @@ def words_collapsed_sweep(key, entries, assignments, theta, eta, tallies):
         here = topic_counts[d]
         filled = _rank_used(here, order)
         for k in range(num_topics):
-            weights[k] = theta[d, k] / (totals[k] + smoothing)
+            weights[k] = theta[d, k] * keyed.plain[k] / (totals[k] + smoothing)
             if here[k] == 0:
                 order[filled] = k
                 filled += 1
         for entry in range(indptr[d], indptr[d + 1]):
-            there = word_counts[words[entry]]
+            w = words[entry]
+            there = word_counts[w]
+            of_keywords = _weigh_keyed(keyed, w, nothing, theta[d], of_pairs)
             for _ in range(counts[entry]):
                 k = assignments[i]
+                if k < num_topics:
+                    there[k] -= 1.0
+                    totals[k] -= 1.0
+                    weights[k] = theta[d, k] * keyed.plain[k] / (totals[k] + smoothing)
+                else:
+                    k -= num_topics
                 here[k] -= 1
-                there[k] -= 1.0
-                totals[k] -= 1.0
-                weights[k] = theta[d, k] / (totals[k] + smoothing)
                 u, state = uniform(state)
-                threshold = u * _total(weights, there, eta)
+                threshold = u * (of_keywords + _total(weights, there, eta))
+                if threshold < of_keywords:
+                    j = 0
+                    while of_pairs[j] <= threshold:
+                        j += 1
+                    k = keyed.topics[keyed.starts[w] + j]
+                    here[k] += 1
+                    assignments[i] = num_topics + k
+                    i += 1
+                    continue
+                threshold -= of_keywords
                 running = 0.0
                 j = -1
                 while running <= threshold and j < num_topics - 1:
@@ -247,4 +306,4 @@ def words_collapsed_sweep(key, entries, assignments, theta, eta, tallies):
                 here[k] += 1
                 there[k] += 1.0
                 totals[k] += 1.0
-                weights[k] = theta[d, k] / (totals[k] + smoothing)
+                weights[k] = theta[d, k] * keyed.plain[k] / (totals[k] + smoothing)

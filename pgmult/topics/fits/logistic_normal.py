@@ -316,7 +316,7 @@ def fit_ctm(
     with row_threads(as_cores(cores)):
         rng = np.random.default_rng(as_seed(random_seed))
         start = leaf(rng, corpus, model.num_topics, model.word_concentration, start_sweeps)
-        start = start.by_size(corpus)
+        start = start.by_size()
         eta = model.link().inverse(start.theta())
         gaussian = model.gaussian_prior.condition(eta)
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)

@@ -37,7 +37,7 @@ import numpy as np
 
 from pgmult.core.typing import IntArray
 from pgmult.priors import NormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums
+from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import (
     BlockRows,
@@ -112,12 +112,6 @@ class CorrelatedTopics(NormalTopics):
     words: Literal["parallel", "collapsed"] = "parallel"
     block_rows: BlockRows = BLOCK_ROWS
 
-    def _complete(self) -> None:
-        if self.keywords and self.words == "collapsed":
-            raise ValueError(
-                "keywords need topics that are drawn: words must be 'parallel', got 'collapsed'"
-            )
-
     @property
     def in_blocks(self) -> bool:
         """Whether documents are drawn independently, given what they share."""
@@ -144,7 +138,8 @@ class CorrelatedTopics(NormalTopics):
             return state
         return CollapsedWordsState(
             state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z,
-            word_counts=state.word_counts,
+            word_counts=state.word_counts, keyword_shares=state.keyword_shares,
+            keyword_words=state.keyword_words,
         )  # fmt: skip
 
     def simulate(
@@ -163,12 +158,19 @@ class CorrelatedTopics(NormalTopics):
         if not isinstance(state, CollapsedWordsState):
             moved: ExchangeableTopicsState = NormalTopics.step(self, rng, state, data)
             return moved
-        at = words_collapsed(
-            rng, data, state.assignments, self.theta(state, data), self.word_concentration
-        )
+        z, keywords, keyed = state.assignments, self._keywords_in(data), None
+        shares, words = state.keyword_shares, state.keyword_words
+        if keywords is not None:
+            z = keywords.mark(rng, data, z, state.topics, shares, words)
+            keyed = keywords.keyed(shares, words, data.num_words, self.num_topics)
+        theta = self.theta(state, data)
+        at = words_collapsed(rng, data, z, theta, self.word_concentration, keyed)
         psi = self._sample_psi(rng, state, at.topic_counts, data)
-        of_psi = self.psi_mean.sums(state, psi, data)
-        sums = Sums((*of_psi.exact, at.word_counts.T), of_psi.rounded)
-        moved = self.shared_step(rng, state, sums, data)
-        topic_counts = kept_counts(at.topic_counts)
-        return replace(moved, psi=psi, topic_counts=topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
+        if keywords is not None:
+            shares, words = keywords.given(rng, at)
+        moved = self._words_given(rng, state, at.word_counts.T, shares, words, data)
+        moved = self._sample_mean(rng, moved, self.psi_mean.sums(state, psi, data), data)
+        return replace(
+            moved, psi=psi, topic_counts=kept_counts(at.topic_counts),
+            assignments=at.assignments % self.num_topics,
+        )  # type: ignore[call-arg]  # fmt: skip

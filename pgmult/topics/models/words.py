@@ -1,6 +1,6 @@
 """Words of topics: Dirichlet rows and, where a model was given some, keywords mixed into them.
 
-Every model whose chain holds the topics takes ``keywords=``: see `pgmult.topics.updates.keywords`.
+Every model that is sampled takes ``keywords=``: see `pgmult.topics.updates.keywords`.
 In states ``topics`` are the mixtures, by which tokens are allocated, and ``word_counts`` are the
 tokens that did not come as keywords.
 
@@ -56,8 +56,8 @@ class KeywordsState:
     keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY, kw_only=True)
 
 
-class WordsOfTopics(StartsFromTopics, AllocatedTopics):
-    """Topics ~ Dirichlet(eta), the first of them with keywords if the model has some."""
+class WithKeywords(AllocatedTopics):
+    """A model the first topics of which may have keywords."""
 
     __slots__ = ()
     keywords: Any
@@ -84,16 +84,22 @@ class WordsOfTopics(StartsFromTopics, AllocatedTopics):
         """Variables that these data, or this model, leave empty."""
         return frozenset() if self.keywords else frozenset({"keyword_shares", "keyword_words"})
 
+    def _keywords_in(self, data: Any) -> Keywords | None:
+        """The keywords as words of a corpus, if there are any."""
+        return Keywords.of(self.keywords, data) if self.keywords else None
+
+
+class WordsOfTopics(StartsFromTopics, WithKeywords):
+    """Topics ~ Dirichlet(eta), the first of them with keywords if the model has some."""
+
+    __slots__ = ()
+
     def in_order(self, at: Searched, data: Any) -> Searched:
         """Topics with keywords first."""
         keywords = self._keywords_in(data)
         if keywords is None:
             return at
         return at.ordered(keywords.best_order(np.ascontiguousarray(at.allocation.word_counts.T)))
-
-    def _keywords_in(self, data: Any) -> Keywords | None:
-        """The keywords as words of a corpus, if there are any."""
-        return Keywords.of(self.keywords, data) if self.keywords else None
 
     def _words_concentration(self, state: Any) -> float:
         """Dirichlet concentration of words in topics."""
@@ -131,8 +137,20 @@ class WordsOfTopics(StartsFromTopics, AllocatedTopics):
                 rng, word_counts[None], state.topics[None], shares, words
             )
             counts = by_group[0]
+        return self._words_given(rng, state, counts, shares, words, data)
+
+    def _words_given(
+        self,
+        rng: np.random.Generator,
+        state: Any,
+        counts: IntArray,
+        shares: FloatArray,
+        words: FloatArray,
+        data: Any,
+    ) -> Any:
+        """The same given which tokens came as keywords: `counts` has the others."""
         state = self._plain_words(rng, state, counts)
-        return state if keywords is None else self._mixed(state, shares, words, data)
+        return self._mixed(state, shares, words, data) if self.keywords else state
 
     def _plain_words(self, rng: np.random.Generator, state: Any, counts: IntArray) -> Any:
         """The state with words of topics drawn given tokens that did not come as keywords."""

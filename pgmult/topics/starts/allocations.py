@@ -117,23 +117,19 @@ class Searched:
             )
         return Searched(allocation, alpha, self.eta)
 
-    def by_size(self, corpus: Corpus, order: Sequence[int] | None = None) -> "Searched":
+    def by_size(self, order: Sequence[int] | None = None) -> "Searched":
         """The same, topics sorted by size; with an order of sticks the first has the largest."""
         ranked = np.argsort(-self.sizes, kind="stable")
-        if order is not None:
-            ranked = ranked[np.argsort(order)]
-        assignments = np.argsort(ranked)[self.allocation.assignments]
-        allocation = count_topics(corpus, assignments, self.num_topics)
-        return Searched(allocation, self.alpha[ranked], self.eta)
+        return self.ordered(ranked if order is None else ranked[np.argsort(order)])
 
     def ordered(self, order: IntArray) -> "Searched":
-        """The same, topics in another order; assignments are not kept."""
-        nothing = np.empty(0, dtype=np.int64)
+        """The same, topics in another order."""
         topic_counts, word_counts = (
             np.ascontiguousarray(counts[:, order])
             for counts in (self.allocation.topic_counts, self.allocation.word_counts)
         )
-        allocation = Allocation(nothing, topic_counts, word_counts)
+        assignments = np.argsort(order)[self.allocation.assignments]
+        allocation = Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
 
     def scores(self, corpus: Corpus) -> StartScores:

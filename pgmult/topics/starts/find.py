@@ -73,7 +73,7 @@ class StartsFromTopics(ABC):
         if begun is not None:
             return started(self, rng, *begun, data)
         found = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
-        whole = self.in_order(found.by_size(data, self.order), data)
+        whole = self.in_order(found.by_size(self.order), data)
         return self.from_allocation(rng, whole, data)
 
     def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
@@ -89,7 +89,7 @@ class StartsFromTopics(ABC):
             return None
         part = only_words(data, chosen)
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
-        at = self.in_order(found.by_size(part, self.order), data)
+        at = self.in_order(found.by_size(self.order), data)
         return self._from_part(rng, at, data[chosen]), Placement.of(at)
 
     def _from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
@@ -129,11 +129,11 @@ class StartsFromTopics(ABC):
         found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
         settle = documents is None and not is_too_large_to_sweep(data)
         if chosen is None or settle or not self.in_blocks:
-            whole = settled(rng, found, part, data, sweeps).by_size(data, self.order)
+            whole = settled(rng, found, part, data, sweeps).by_size(self.order)
             best = self.in_order(whole, data)
             state = self.from_allocation(rng, best, data)
         else:
-            best = self.in_order(found.by_size(part, self.order), data)
+            best = self.in_order(found.by_size(self.order), data)
             state = self._from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(

@@ -7,7 +7,8 @@ A token of topic k is one of its keywords with probability pi_k (Eshima, Imai an
 
 Tokens are allocated by the mixture. Of the n tokens that topic k has of a keyword v, those that
 came as a keyword are binomial with probability pi_k kappa_kv over the mixture's, and without them
-everything is as if there were no keywords.
+everything is as if there were no keywords. Where the topics are integrated out, whether a token
+came as a keyword is drawn with its topic (`pgmult.topics.compiled.collapsed`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,9 @@ from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.topics.compiled.collapsed import Keyed
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.updates.collapsed import Allocation
 
 _SHARE = (1.0, 1.0)  # of the beta prior of pi
 _SPREAD = 0.5  # of the Dirichlet prior of kappa
@@ -149,8 +152,49 @@ class Keywords:
         totals = counts[:, : len(shares)].sum(axis=(0, 2))
         return left, *self._draw(rng, came.sum(axis=0), totals)
 
+    def rows(self, words: FloatArray, num_words: int) -> FloatArray:
+        """Probabilities of words among keywords, ``(num_keyword_topics, num_words)``."""
+        kappa = np.zeros((len(self.bounds) - 1, num_words))
+        kappa[self.topics, self.words] = words
+        return kappa
+
+    def keyed(
+        self, shares: FloatArray, words: FloatArray, num_words: int, num_topics: int
+    ) -> Keyed:
+        """What sweeps take where the topics are integrated out."""
+        by_word = np.argsort(self.words, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.words, minlength=num_words))])
+        plain = np.append(1.0 - shares, np.ones(num_topics - len(shares)))
+        weights = shares[self.topics] * words
+        return Keyed(starts, self.topics[by_word], weights[by_word], plain)
+
+    def mark(
+        self,
+        rng: np.random.Generator,
+        corpus: Corpus,
+        assignments: IntArray,
+        mixture: FloatArray,
+        shares: FloatArray,
+        words: FloatArray,
+    ) -> IntArray:
+        """Draw which tokens came as keywords: those of topic k are assigned to num_topics + k.
+
+        `mixture` are the words of topics ``(num_topics, num_words)`` with their keywords mixed in.
+        """
+        chance = np.zeros(mixture.shape)
+        of_pairs = shares[self.topics] * words
+        chance[self.topics, self.words] = of_pairs / mixture[self.topics, self.words]
+        tokens = np.repeat(corpus.words, corpus.counts)
+        came = rng.random(len(assignments)) < chance[assignments, tokens]
+        return assignments + len(mixture) * came
+
+    def given(self, rng: np.random.Generator, at: Allocation) -> tuple[FloatArray, FloatArray]:
+        """Draw shares and words given which tokens came as keywords."""
+        totals = at.topic_counts[:, : len(self.bounds) - 1].sum(axis=0)
+        return self._draw(rng, at.keyword_counts[self.words, self.topics], totals)
+
     def _draw(
-        self, rng: np.random.Generator, came: FloatArray, totals: FloatArray
+        self, rng: np.random.Generator, came: FloatArray | IntArray, totals: FloatArray | IntArray
     ) -> tuple[FloatArray, FloatArray]:
         sums = np.array([came[a:b].sum() for a, b in pairwise(self.bounds)])
         shares = rng.beta(_SHARE[0] + sums, _SHARE[1] + totals - sums)

@@ -1,4 +1,4 @@
-"""Keywords in every model whose chain holds topics: sampled right, refused when broken."""
+"""Keywords in every topic model that is sampled: drawn right, refused when broken."""
 
 from dataclasses import replace
 
@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from pgmult import NormalInverseWishart
+from pgmult.core.typing import variable
 from pgmult.testing import check_geweke, rejects
 from pgmult.topics import (
+    LDA,
     CorrelatedTopics,
     DynamicTopics,
     LogisticNormalTopics,
@@ -15,6 +17,7 @@ from pgmult.topics import (
     as_timed_corpus,
 )
 from pgmult.topics.models import UncollapsedLDA
+from pgmult.topics.updates.collapsed import count_topics
 from pgmult.topics.updates.keywords import Keywords
 
 pytestmark = pytest.mark.slow
@@ -40,6 +43,14 @@ PROBLEMS = {
         ),
         CORPUS,
     ),
+    "LDA": (
+        LDA(3, None, alpha_shape=3.0, alpha_rate=2.0, word_shape=4.0, word_rate=4.0,
+            keywords=WORDS),
+        CORPUS,
+    ),
+    "CorrelatedTopics, collapsed": (
+        CorrelatedTopics(3, 0.8, gaussian(2), keywords=WORDS, words="collapsed"), CORPUS
+    ),
     "DynamicTopics": (
         DynamicTopics(
             3, gaussian(2), prevalence_shape=4.0, prevalence_scale=1.0, persistence=0.8,
@@ -51,14 +62,21 @@ PROBLEMS = {
 }  # fmt: skip
 
 
+def topic_counts(state, data):
+    if hasattr(state, "topic_counts"):
+        return state.topic_counts
+    return count_topics(data, state.assignments, 3, len(WORDS)).topic_counts
+
+
 def statistics_of(model):
-    fields = ("topics", "topic_counts", "keyword_shares", "keyword_words")
+    names = ("topics", "keyword_shares", "keyword_words")
     return {
-        **{f: lambda state, data, f=f: getattr(state, f) for f in fields},
+        **{n: lambda state, data, n=n: variable(model, state, data, n) for n in names},
+        "topic counts": topic_counts,
         "shares, squared": lambda state, data: state.keyword_shares**2,
         "log likelihood": model.log_likelihood,
         "tokens and shares": lambda state, data: (
-            state.topic_counts.sum(axis=0)[:2] * state.keyword_shares
+            topic_counts(state, data).sum(axis=0)[:2] * state.keyword_shares
         ),
     }
 
@@ -90,4 +108,15 @@ def test_words_drawn_without_their_keywords_are_refused(monkeypatch):
         return replace(mixed, topics=state.topics) if state.word_counts.any() else mixed
 
     monkeypatch.setattr(type(model), "_mixed", unmixed)
+    rejects(check_geweke, model, data, statistics=statistics_of(model), replicates=500)
+
+
+@pytest.mark.parametrize("kind", ["LDA", "CorrelatedTopics, collapsed"])
+def test_sweeps_that_forget_the_share_of_plain_words_are_refused(kind, monkeypatch):
+    right = Keywords.keyed
+    monkeypatch.setattr(
+        Keywords, "keyed",
+        lambda *arguments: right(*arguments)._replace(plain=np.ones(3)),
+    )  # fmt: skip
+    model, data = PROBLEMS[kind]
     rejects(check_geweke, model, data, statistics=statistics_of(model), replicates=500)

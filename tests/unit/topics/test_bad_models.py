@@ -41,11 +41,6 @@ CASES = [
         for kind in EVERY
         if kind is not LDA
     ],
-    (
-        CorrelatedTopics,
-        {"words": "collapsed", "keywords": {"a": ["tax"]}},
-        "words must be 'parallel', got 'collapsed'",
-    ),
     (CorrelatedTopics, {"words": "serial"}, "words must be one of parallel, collapsed"),
     (SOFTMAX, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
