@@ -72,6 +72,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, SweepsInBlocks, as_blo
 _DOF = 2.0  # of half-t laws; correlations are uniform then
 _PARTS = 5  # of a path of the population
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
+_SHORT = 0.1  # of people's paths: half as long, for tastes where their site is far too narrow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,6 +205,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         white = np.zeros((d, num))
         if d:
             length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=num)
+            length[rng.uniform(size=num) < _SHORT] *= 0.5
             noise = rng.standard_normal((d, num)), length, rng.standard_exponential(num)
             over_rows(
                 swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,

@@ -30,7 +30,8 @@ GRAIN = LANES  # people
 _ROUNDS = 15  # of the search for the population
 _STEPS = 25  # of all coefficients, at most
 _CLIMBS = 8  # steps to modes
-_ROUNDS_OF_SITES = 3
+_ROUNDS_OF_SITES = 6
+_KEPT = 0.5  # of the last round: without, narrow and wide sites alternate at a wall
 _HALVES = 10
 _PILOTS = (20, 0.5), (20, 0.5), (40, 1.0)  # sweeps, and of which part of the metric
 _FIRST_SD = 0.5
@@ -160,14 +161,14 @@ def sites_of(data: ChoiceRows, base: FloatArray) -> Sites:
         inverse = np.linalg.inv(np.linalg.cholesky(normal[1] + J[:, :d, :d]))
         pull = h[:, :d] - J[:, :d, d:] @ law.b + normal[1] @ law.mean
         centre = np.einsum("nji,njk,nk->ni", inverse, inverse, pull)
-        J, h = np.zeros_like(J), np.zeros_like(h)
+        J, h = _KEPT * J, _KEPT * h
         for k in range(2 * d):  # of degree three
             away = (-1) ** k * np.sqrt(d) * inverse[:, k // 2]
             at, slopes, one = _curvatures(choices, law.b, centre + away)
-            J += one / (2 * d)
-            h += slopes / (2 * d)
-        at[:, :d] = centre
-        h += np.einsum("nij,nj->ni", J, at)
+            at[:, :d] = centre
+            share = (1.0 - _KEPT) / (2 * d)
+            J += share * one
+            h += share * (slopes + np.einsum("nij,nj->ni", one, at))
     parts = J[:, :d, :d], h[:, :d], J[:, :d, d:]
     return Sites(*(np.ascontiguousarray(np.moveaxis(part, 0, -1)) for part in parts))
 

@@ -8,6 +8,7 @@ from pgmult.choice import MixedLogit, choices_of
 from pgmult.choice import mixed_logit as module
 from pgmult.choice.pilot import Frame, sites_of
 from pgmult.sampling.blocks import Sums
+from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.testing import check_geweke, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -120,3 +121,67 @@ def test_few_choices_or_like_tastes_mislead_no_chain(people, occasions, sd):
     assert away @ np.linalg.solve(np.cov(found.T), away) < 25.0  # .9997 of chi2 with 6 degrees
     halves = np.asarray(run["sds"]).mean(axis=1)
     assert (np.abs(halves[0] - halves[1]) < 1.2 * found[:, 3:].std(axis=0)).all()
+
+
+def of_one_attribute(rng, people, always):
+    """Choices of two by their price; the first people always take what is cheaper."""
+    price, other = rng.normal(size=(2, people, 6, 2))
+    tastes = np.where(np.arange(people) < always, -60.0, rng.normal(-1.0, 0.8, size=people))
+    u = tastes[:, None, None] * price + 0.3 * other + rng.gumbel(size=price.shape)
+    return {
+        "who": np.repeat(np.arange(people), 12), "case": np.repeat(np.arange(people * 6), 2),
+        "price": price.ravel(), "other": other.ravel(),
+        "taken": (np.arange(2) == u.argmax(axis=2)[..., None]).ravel(),
+    }  # fmt: skip
+
+
+def expected_tastes(run, who):
+    """Means of some people's tastes given each draw of the population, by quadrature."""
+    rows, out = run.data, []
+    mean, sd, b = run.stack("mean")[:, 0], run.stack("sds")[:, 0], run.stack("coefficients")[:, 0]
+    x, other = (rows.x[:, k].reshape(-1, 6, 2) for k in (rows.random[0], rows.fixed[0]))
+    taken = rows.taken.reshape(-1, 6, 2)
+    z = np.linspace(-10.0, 10.0, 401)
+    for m, s, c in zip(mean, sd, b, strict=True):
+        u = (m + s * z)[:, None, None, None] * x[who] + c * other[who]
+        log_p = np.sum(
+            taken[who] * (u - np.logaddexp.reduce(u, axis=3, keepdims=True)), axis=(2, 3)
+        )
+        weight = np.exp(log_p - log_p.max(axis=0) - 0.5 * z[:, None] ** 2)
+        out.append(m + s * (z @ weight) / weight.sum(axis=0))
+    return np.array(out)
+
+
+def test_people_whose_choices_bound_one_side_are_bound_by_the_population():
+    """Tastes of those who always take what is cheaper: finite, and what quadrature says."""
+    table = of_one_attribute(np.random.default_rng(3), people=60, always=4)
+    rows = choices_of("taken ~ price + other + (price | who)", table, occasion="case")
+    run = pgmult.sample(
+        MixedLogit(), rows, draws=800, tune=100, chains=2, random_seed=1, progressbar=False
+    )
+    who = np.arange(4)
+    tastes, expected = np.asarray(run["tastes"])[:, :, who, 0], expected_tastes(run, who)
+    away = tastes - expected.reshape(tastes.shape)
+    error = away.std(axis=(0, 1)) / np.sqrt(ess_bulk(away))
+    assert np.isfinite(tastes).all()
+    assert ess_bulk(tastes).min() > 200
+    assert (np.abs(away.mean(axis=(0, 1))) < 4.0 * error).all()
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:price tells without an error")
+def test_where_everybody_takes_what_is_cheaper_the_prior_sets_the_bound():
+    """The likelihood has no maximum; chains agree on how far the prior lets the mean go.
+
+    With 240 differences of prices its log is about -111 / |mean| where tastes are alike, so that it
+    balances the prior's slope, mean / 25, at -14.
+    """
+    table = of_one_attribute(np.random.default_rng(4), people=40, always=40)
+    rows = choices_of("taken ~ price + other + (price | who)", table, occasion="case")
+    run = pgmult.sample(
+        MixedLogit(), rows, draws=1000, tune=100, chains=2, random_seed=1, progressbar=False
+    )
+    mean = np.asarray(run["mean"])[..., 0] * rows.scale[rows.random[0]]
+    assert np.isfinite(mean).all()
+    assert -18.0 < mean.mean() < -10.0
+    assert r_hat(mean) < 1.1

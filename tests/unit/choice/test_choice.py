@@ -13,7 +13,7 @@ from pgmult import cli
 from pgmult.choice import MixedLogit, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, curvatures_rows, slopes_rows
 from pgmult.choice.data import rows_like
-from pgmult.choice.pilot import Frame
+from pgmult.choice.pilot import Frame, sites_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -221,6 +221,30 @@ def test_shards_of_people_do_not_matter():
     check_threads_do_not_matter(MixedLogit(), data())
 
 
+def test_sites_are_not_narrow_where_choices_bound_one_side():
+    """Half-flat likelihoods: the variance given the site is that of the law it stands for, about.
+
+    Rounds that forget the last one end with sites much too narrow and too wide, in turn.
+    """
+    rng = np.random.default_rng(0)
+    price = rng.normal(size=(20, 8, 2))
+    taken = (np.arange(2) == price.argmin(axis=2)[..., None]).ravel()
+    table = {"who": np.repeat(np.arange(20), 16), "trip": np.repeat(np.arange(160), 2),
+             "price": price.ravel(), "taken": taken}  # fmt: skip
+    with pytest.warns(UserWarning, match="without an error"):
+        rows = data("taken ~ price + (price | who)", table, alternative=None)
+    base = np.array([-3.0, 4.0])  # mean and standard deviation
+    sites, beta = sites_of(rows, base), np.linspace(-30.0, 10.0, 4001)
+    x = (rows.x / rows.scale).reshape(20, 8, 2)
+    best, other = np.where(taken.reshape(20, 8, 2), x, 0.0).sum(axis=2), x.max(axis=2)
+    log_p = -np.logaddexp(0.0, (other - best)[..., None] * beta).sum(axis=1)
+    weight = np.exp(log_p - 0.5 * ((beta + 3.0) / 4.0) ** 2)
+    weight /= weight.sum(axis=1, keepdims=True)
+    var = weight @ beta**2 - (weight @ beta) ** 2
+    ratio = 1.0 / (sites.J[0, 0] + 1.0 / 16.0) / var
+    assert ((ratio > 0.4) & (ratio < 1.1)).all(), ratio
+
+
 def test_people_are_parts_of_the_data():
     rows = data()
     some = rows.rows(slice(3, 7))
@@ -413,3 +437,14 @@ def test_the_report_and_the_command_line(run, tmp_path, capsys):
         assert cli.main(["choice", *words]) in (0, 2), words
         said = capsys.readouterr()
         assert said.out or "one sign" in said.err
+
+
+def test_arviz_has_people_and_attributes(run):
+    pytest.importorskip("arviz")
+    found = run.to_arviz()
+    draws = found["posterior"]
+    assert draws["tastes"].dims == ("chain", "draw", "person", "attribute")
+    assert draws["person"].values.tolist() == run.data.person_names.tolist()
+    assert draws["attribute"].values.tolist() == ["price", "time"]
+    assert draws["fixed"].values.tolist() == ["mode[T.car]", "mode[T.train]", "price:income"]
+    np.testing.assert_array_equal(draws["cov"].values, run["cov"])
