@@ -66,6 +66,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--act-on", choices=["transitions", "emissions", "both"], default="transitions",
         help="what inputs change in hmm (default: transitions)",
     )  # fmt: skip
+    for part in ("transitions", "emissions"):
+        fit.add_argument(
+            f"--{part}", metavar="FORMULA",
+            help=f"what acts on the {part} of hmm alone, in the place of --inputs and --act-on",
+        )  # fmt: skip
     told = "hide the last so many, score them"
     fit.add_argument("--hold-out", **whole(1, told=told, metavar="STEPS"))
 
@@ -110,7 +115,7 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
 
-    data, kind = _read(options, options.inputs)
+    data, kind = _read(options, _formula(options))
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
         kept = sorted(data.order[: options.max_symbols].tolist())
         data = _of_symbols(data, data.alphabet[kept].tolist())
@@ -132,6 +137,26 @@ def _job(options: argparse.Namespace) -> Job:
     said = f"{notes['source']}: {data_in_words(data)}"
     states = tuple(name for name in ("states", "noise") if name in model.dims)
     return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
+
+
+def _parts(options: argparse.Namespace) -> dict[str, str]:
+    """Formulas of transitions and of emissions by themselves."""
+    given = {name: getattr(options, name) for name in ("transitions", "emissions")}
+    return {name: formula for name, formula in given.items() if formula is not None}
+
+
+def _formula(options: argparse.Namespace) -> str | None:
+    """Of all inputs."""
+    parts = _parts(options)
+    if not parts:
+        return None if options.inputs is None else str(options.inputs)
+    if options.inputs is not None or options.model != "hmm":
+        raise ValueError(
+            f"--{next(iter(parts))} is for --model hmm, and takes the place of --inputs and"
+            " --act-on, which say what acts on both"
+        )
+    terms = (formula.partition("~")[2].strip() for formula in parts.values())
+    return f"~ {' + '.join(term for term in terms if term)}"
 
 
 def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
@@ -176,9 +201,11 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
         told = f"a hidden Markov model of {states} states"
         model = MultinomialHMM(states, stickiness=None)
         if data.design is not None:
-            model = MixedHMM(states, stickiness=None, inputs=options.act_on)
+            parts = _parts(options)
+            model = MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
             where = "transitions and emissions" if options.act_on == "both" else options.act_on
-            told += f" whose {where} depend on {options.inputs}"
+            each = parts or {where: options.inputs}
+            told += " whose " + " and ".join(f"{of} depend on {by}" for of, by in each.items())
         found["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, told
     return found
 

@@ -210,6 +210,32 @@ class Design:
             terms=self._terms_at(given, columns, new_levels), offset=_offset(plan, coder, columns),
         )  # fmt: skip
 
+    def places(self, formula: str) -> tuple[IntArray, list[int]]:
+        """Which columns and which terms a formula of some of this one's terms has.
+
+        Raises
+        ------
+        ValueError
+            If it has others.
+        """
+        plan = _plan(formula, tuple(self._column_names))
+        known, terms = self.names.tolist(), [term.name for term in self.terms]
+        wanted = [part.name for part in plan.random]
+        missing = [name for name in wanted if name not in terms]
+        missing += [name for name in plan.columns if name not in self._column_names]
+        names: list[str] = []
+        if not missing:
+            names = list(self._coder.matrix(plan.fixed, self.columns, plan.intercept)[0])
+            missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(
+                f"the formula {formula!r} has {missing[0]}, which the data's formula"
+                f" {self.formula or '~ .'!r} has not"
+            )
+        return np.array([known.index(name) for name in names]), [
+            terms.index(name) for name in wanted
+        ]
+
     def rows(self, covariates: Any) -> FloatArray:
         """Rows of the design matrix for other values of the same columns.
 

@@ -129,7 +129,7 @@ def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None 
     laws = priors or {}
     fixed = Fixed(design.matrix.shape[1], _coefficient_scales(design, laws))
     pieces = [_Piece(fixed, design.matrix, design.names.tolist())]
-    pieces += [_piece(term, _laws_of(term, laws)) for term in design.terms]
+    pieces += [_piece(term, laws_of(term, laws)) for term in design.terms]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
     if joint is not None:
         pieces = [part for piece in pieces for part in _spread_over(piece, joint)]
@@ -318,7 +318,7 @@ def check_priors(design: Design, priors: Priors) -> None:
                     raise ValueError(f"the prior of {key} is a {wanted}, got {law}")
 
 
-def _laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
+def laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
     """What is said of a term, by kind of law."""
     found: dict[type, Any] = {}
     for key, laws in priors.items():
@@ -348,7 +348,7 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
         for name, scale, unit in zip(design.names, scales, design.scale, strict=True)
     ]
     for term in design.terms:
-        laws = _laws_of(term, priors)
+        laws = laws_of(term, priors)
         sd = laws.get(HalfT, _SD)
         if isinstance(term, GroupTerm) and term.slopes is not None:
             units = np.ones(term.width) if HalfT in laws else term.slopes.scale

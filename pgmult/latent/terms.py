@@ -292,6 +292,36 @@ class Levels(Checked):
         return np.ravel(noise.reshape(-1, self.width) @ self.cov_root(x).T)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Apart(Levels):
+    """Rows of effects, one per level of a grouping, that are independent: no correlations."""
+
+    @property
+    def num_hyperparameters(self) -> int:
+        """Standard deviations."""
+        return self.width
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """From half-t laws."""
+        return _sample_half_t(rng, self.scale, self.dof, self.width)
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Half-t laws."""
+        return _log_half_t(x, self.scale, self.dof)
+
+    def cov_root(self, x: FloatArray) -> FloatArray:
+        """The standard deviations on a diagonal."""
+        return np.diag(np.exp(log_sd(x)))
+
+    def precision(self, x: FloatArray) -> FloatArray:
+        """A diagonal."""
+        return np.tile(np.exp(-2.0 * log_sd(x)), self.num_levels)
+
+    def log_det(self, x: FloatArray) -> float:
+        """Log determinant of the precision."""
+        return -2.0 * self.num_levels * float(log_sd(x).sum())
+
+
 class _OneSd:
     """What terms with one standard deviation share."""
 

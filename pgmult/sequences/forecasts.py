@@ -284,7 +284,7 @@ def predict(
             probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
             np.zeros((len(kept), sequences.num_steps, 0)),
         )  # fmt: skip
-    draws = state_space_draws(posterior, most)
+    draws = state_space_draws(posterior, most, sequences)
     if data is None:
         if "states" not in posterior:
             raise ValueError(
@@ -351,8 +351,10 @@ def forecast(
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape).ravel()
     repeats = as_repeats(paths, "paths")
-    draws = state_space_draws(posterior, max_draws)
+    draws = state_space_draws(posterior, max_draws, ahead)
     if data is not None:
+        if ahead.inputs is not None:  # with the columns of all levels
+            sequences = replace(sequences, inputs=np.delete(ahead.inputs, future, axis=0))
         filtered = particle_filter(rng, draws, sequences, num_particles)
         last = filtered.state_draw[:, sequences.offsets[1:] - 1]
     else:
@@ -425,7 +427,8 @@ def filter_sequences(
     Parameters and errors as in `forecast`; `data` are the posterior's own if left out.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
+    sequences = sequences_of(posterior, data)
+    draws = state_space_draws(posterior, max_draws, sequences)
     found = particle_filter(rng, draws, sequences, num_particles)
     mean, quantiles, *_ = _summaries(rng, draws, found.state_draw, sequences.inputs, wanted)
     return StepProbs(mean, quantiles, wanted, sequences, found.state_mean)
@@ -462,7 +465,8 @@ def impute(
         Also if no step is missing.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
+    sequences = sequences_of(posterior, data)
+    draws = state_space_draws(posterior, max_draws, sequences)
     missing = np.flatnonzero(sequences.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")

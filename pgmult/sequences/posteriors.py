@@ -68,6 +68,9 @@ class HasStateSpace(Protocol):
     ) -> StateSpaceDraw:
         """One posterior draw as particle methods take it."""
 
+    def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
+        """The draw with effects of all levels that data have."""
+
 
 def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
     """Sequences of the posterior's symbols, from what its model takes; its own if left out.
@@ -134,10 +137,17 @@ def draws_of(
 
 
 def state_space_draws(
-    posterior: Posterior, max_draws: int, *, continued: bool = False, balanced: bool = False
+    posterior: Posterior,
+    max_draws: int,
+    data: Sequences | None = None,
+    *,
+    continued: bool = False,
+    balanced: bool = False,
 ) -> list[StateSpaceDraw]:
     """The parameters of draws, for sequences that begin or for those that continue the posterior's;
     as many of each chain if they are to be `balanced`.
+
+    Where the design of `data` has levels that the posterior's has not, their effects are drawn.
 
     Raises
     ------
@@ -160,6 +170,8 @@ def state_space_draws(
         draws = draws_of(some, names, posterior.num_chains * posterior.num_draws)
     else:
         draws = draws_of(posterior, names, max_draws)
+    if data is not None and data.num_effects:
+        draws = [model.at_levels(draw, data) for draw in draws]
     points = [model.state_space(draw, link) for draw in draws]
     if not continued:
         return points

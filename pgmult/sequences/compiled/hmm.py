@@ -226,8 +226,11 @@ def _pick(weights, left):
 
 
 @jit
-def smooth_paths(worker, start, stop, chains, log_predictive, smoothed):
-    """smoothed[t] = p(z_t | all x of the sequence)."""
+def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
+    """smoothed[t] = p(z_t | all x of the sequence), pairs[t] = p(z_t-1, z_t | all x) unless empty.
+
+    Pairs of first steps stay as they are.
+    """
     num_states = chains.initial.size
     filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
@@ -252,6 +255,9 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed):
                     scale = smoothed[t + 1, j] / total
                     for i in range(num_states):
                         smoothed[t, i] += scale * weights[i]
+                    if pairs.size > 0:
+                        for i in range(num_states):
+                            pairs[t + 1, i, j] = scale * weights[i]
 
 
 @jit

@@ -25,7 +25,6 @@ from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
-from pgmult.formulas.terms import GroupTerm
 from pgmult.latent.predictors import latent_of
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
@@ -344,15 +343,11 @@ def _whole(data: Sequences) -> Whole:
 
 
 def _effect_columns(design: Design) -> NDArray[np.float64]:
-    """A column for each effect of a design's terms, ``(num_steps, num_effects)``."""
-    for term in design.terms:
-        if isinstance(term, GroupTerm) and len(term.new):
-            raise ValueError(
-                f"inputs have {', '.join(map(str, term.new[0]))} in {term.title}, of which the run"
-                " was not made: linear dynamics know no effects of new levels"
-            )
-    columns = latent_of(design).family.design[:, design.matrix.shape[1] :]
-    return np.asarray(columns.toarray(), dtype=np.float64)
+    """A column for each effect of a design's terms; those of new levels last."""
+    latent = latent_of(design)
+    fresh = [piece.fresh for piece in latent.pieces if piece.fresh is not None]
+    columns = [latent.family.design[:, design.matrix.shape[1] :], *fresh]
+    return np.concatenate([part.toarray() for part in columns], axis=1, dtype=np.float64)
 
 
 def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:

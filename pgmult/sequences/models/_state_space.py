@@ -213,6 +213,10 @@ class StateSpace(Checked, ABC):
         """One posterior draw of `predictive_variables`, as particle methods take it."""
         return StateSpaceDraw(link=link, **{name: draw[name] for name in self.predictive_variables})
 
+    def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
+        """The draw with effects of all levels that data have; a model of columns has none."""
+        return draw
+
     def observed_rows(self, data: Sequences) -> ObservedRows:
         """The steps, with their totals, sequences and inputs."""
         return step_rows(data)

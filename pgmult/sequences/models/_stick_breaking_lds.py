@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import (
@@ -80,8 +82,12 @@ class StickBreakingLDS(StateSpace):
         "noise_sd": ("noisy_stick",), "hyperparameters": ("pooled", "hyperparameter"),
         "sds": ("pooled", "sd"),
     }  # fmt: skip
-    predictive_variables: ClassVar[tuple[str, ...]] = (*StateSpace.predictive_variables, "noise_sd")
-    default_keep: ClassVar[tuple[str, ...]] = (*StateSpace.default_keep, "noise_sd", "sds")
+    predictive_variables: ClassVar[tuple[str, ...]] = (
+        *StateSpace.predictive_variables, "noise_sd", "hyperparameters",
+    )  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = (
+        *StateSpace.default_keep, "noise_sd", "hyperparameters", "sds",
+    )  # fmt: skip
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""
@@ -132,6 +138,28 @@ class StickBreakingLDS(StateSpace):
         kept = StateSpace.predictive_variables
         point = StateSpaceDraw(link=link, **{name: draw[name] for name in kept})
         return point.with_noise(draw["noise_sd"]) if len(draw["noise_sd"]) else point
+
+    def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
+        """The draw with effects of all levels that data have, those of new ones drawn.
+
+        They are the same whenever they are drawn for the same draw and levels.
+        """
+        pooled, x = self._pooled(data), draw["hyperparameters"]
+        assert pooled is not None  # data have effects
+        rng = np.random.default_rng(crc32(draw["loadings"].tobytes()))
+        out, n = dict(draw), len(draw["loadings"])
+        if self.inputs != "dynamics":
+            new = np.array([pooled.new_effects(rng, own) for own in x[:n]])
+            out["emission_weights"] = np.concatenate([draw["emission_weights"], new], axis=1)
+        else:
+            out["emission_weights"] = np.zeros((n, data.num_inputs))
+        if self.inputs != "emissions":
+            white = [pooled.new_effects(rng, x[-1]) for _ in range(self.state_dim)]
+            new = lower_cholesky(draw["noise_cov"]) @ np.array(white)
+            out["input_weights"] = np.concatenate([draw["input_weights"], new], axis=1)
+        else:
+            out["input_weights"] = np.zeros((self.state_dim, data.num_inputs))
+        return out
 
     def link(self, data: Sequences) -> StickBreaking:
         """The link from psi to probabilities, frequent symbols first."""

@@ -56,6 +56,7 @@ from pgmult.sequences.data.sequences import (
 )
 from pgmult.sequences.family import SEQUENCES
 
+_NO_PAIRS = np.empty((0, 0, 0))
 _START_ALPHA, _START_KAPPA, _START_ETA = 1.0, 1.0, 0.1  # where they are learned
 
 
@@ -304,20 +305,14 @@ class MultinomialHMM(Checked):
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
-        log_predictive = np.empty(data.num_steps)
-        last = np.empty((data.num_sequences, len(state.initial)))
-        over_rows(
-            compiled.filter_sequences, data.num_sequences, self.chains(state, data),
-            log_predictive, last, grain=1,
-        )  # fmt: skip
-        return log_predictive, last
+        return filtered(self.chains(state, data))
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
         smoothed = np.empty((data.num_steps, len(state.initial)))
         over_rows(
             compiled.smooth_paths, data.num_sequences, self.chains(state, data),
-            np.empty(data.num_steps), smoothed, grain=1,
+            np.empty(data.num_steps), smoothed, _NO_PAIRS, grain=1,
         )  # fmt: skip
         return smoothed
 
@@ -445,6 +440,14 @@ def chains_of(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
         logs[1], bool(in_logs), leading(transition, which),
     )  # fmt: skip
+
+
+def filtered(chains: compiled.Chains) -> tuple[FloatArray, FloatArray]:
+    """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
+    log_predictive = np.empty(len(chains.indptr) - 1)
+    last = np.empty((len(chains.offsets) - 1, len(chains.initial)))
+    over_rows(compiled.filter_sequences, len(last), chains, log_predictive, last, grain=1)
+    return log_predictive, last
 
 
 def leading(transition: FloatArray, which: IntArray) -> IntArray:

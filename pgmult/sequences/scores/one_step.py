@@ -323,7 +323,7 @@ def one_step_ahead(
         by_draw = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
     else:
         how = f"{num_particles} particles"
-        points = state_space_draws(posterior, max_draws, continued=after is not None)
+        points = state_space_draws(posterior, max_draws, test, continued=after is not None)
         rng = np.random.default_rng(as_seed(random_seed))
         by_draw = particle_log_predictive(rng, points, test, num_particles)
     name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"

@@ -320,7 +320,7 @@ def _by_draw(
         for place, draw in _each(model.predictive_variables, kept):
             found[place] = model.log_predictive(draw, whole)[tested]
         return found
-    points = state_space_draws(run, most, continued=after is not None, balanced=True)
+    points = state_space_draws(run, most, test, continued=after is not None, balanced=True)
     rng = np.random.default_rng(seed)
     log_p = particle_log_predictive(rng, points, test, particles)
     return log_p.reshape(run.num_chains, -1, log_p.shape[1])

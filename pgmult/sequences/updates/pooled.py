@@ -9,6 +9,7 @@ quadratic in them, x moves with them and without them (`pgmult.latent.moves.inte
 First states need no such term: those of all sequences share a mean and a covariance.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,9 @@ from pgmult.core.typing import FloatArray
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.moves import interwoven
-from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of
-from pgmult.latent.terms import Copies
+from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of, laws_of
+from pgmult.latent.terms import Apart, Copies, Levels
+from pgmult.priors import LKJ
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.updates.dynamics import RegressionSums
 
@@ -58,6 +60,14 @@ class Pooled(NamedTuple):
         """Of the effects at hyperparameters."""
         own = zip(self.of_stick.terms, self.of_stick.hyperparameters, strict=True)
         return np.concatenate([1.0 / term.precision(x[at]) for term, at in own])
+
+    def new_effects(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+        """A draw of the effects of all levels that the terms have no data of."""
+        own, found = self.latent.family.hyperparameters, [np.empty(0)]
+        for piece, at in zip(self.latent.pieces, own, strict=True):
+            if piece.fresh is not None:
+                found.append(piece.prior.spread(x[at], rng.standard_normal(piece.fresh.shape[1])))
+        return np.concatenate(found)
 
     def move_stick(
         self,
@@ -127,27 +137,39 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
     Raises
     ------
     ValueError
-        If one has effects that are not independent given one standard deviation, or priors are of
+        If one has effects that are not independent given standard deviations, or priors are of
         anything else.
     """
     check_priors(design, priors)
     latent = latent_of(design, priors)
     fixed, *pieces = latent.pieces
+    pieces = [piece._replace(prior=_apart(piece.prior)) for piece in pieces]
     for term, piece in zip(design.terms, pieces, strict=True):
-        prior = piece.prior
-        if prior.num_hyperparameters != 1 or np.ndim(prior.precision(prior.start())) != 1:
+        if np.ndim(piece.prior.precision(piece.prior.start())) != 1:
             raise ValueError(
-                f"linear dynamics take (1 | g), (0 + x | g) and s(x), each effect with one standard"
-                f" deviation, got {term.title} (MixedHMM takes it)"
+                f"linear dynamics take (1 + x | g) and s(x), whose effects are independent, got"
+                f" {term.title} (MixedHMM takes it)"
+            )
+        if any(isinstance(law, LKJ) for law in laws_of(term, priors).values()):
+            raise ValueError(
+                f"effects of {term.title} are independent here: LKJ is of correlations"
             )
     own = [piece.prior for piece in pieces]
     size = sum(prior.size for prior in own)
     copies = [Copies(prior, state_dim) for prior in own]
+    whole = Additive([fixed.prior, *own], latent.family.design)
     return Pooled(
-        latent, Additive(own, sparse.eye_array(size)),
-        Additive(copies, sparse.eye_array(size * state_dim)),
+        replace(latent, family=whole, pieces=(fixed, *pieces)),
+        Additive(own, sparse.eye_array(size)), Additive(copies, sparse.eye_array(size * state_dim)),
         int(np.sum(np.array(fixed.names) != "Intercept")),
     )  # fmt: skip
+
+
+def _apart(prior: Any) -> Any:
+    """The law of effects without their correlations."""
+    if not isinstance(prior, Levels) or prior.width == 1:
+        return prior
+    return Apart(prior.num_levels, prior.width, prior.scale, prior.dof)
 
 
 def refuse_other_priors(design: Design, priors: Any) -> None:

@@ -471,7 +471,7 @@ def test_states_seen_without_their_link_are_refused(monkeypatch):
 # ------------------------------------------------------------------ effects of individuals
 
 
-def of_animals(count=1):
+def of_animals(count=1, effects="1"):
     rng = np.random.default_rng(5)
     table = {
         "animal": np.repeat(["a", "b", "c"], 4), "day": np.tile(np.arange(4), 3),
@@ -479,11 +479,11 @@ def of_animals(count=1):
         "n": np.full(12, count),
     }  # fmt: skip
     return pgmult.read(table).sequences(
-        "symbol", sequence="animal", time="day", count="n", inputs="~ x + (1 | animal)"
+        "symbol", sequence="animal", time="day", count="n", inputs=f"~ x + ({effects} | animal)"
     )
 
 
-ANIMALS, OFTEN = of_animals(), of_animals(6)
+ANIMALS, OFTEN, SLOPES = of_animals(), of_animals(6), of_animals(effects="1 + x")
 POOLED = MultinomialLDS(
     2, loading_shape=3.0, loading_scale=1.0, priors={"(1 | animal)": HalfT(6, 0.8)}
 )
@@ -499,12 +499,12 @@ OF_EFFECTS = STATISTICS | {
 @pytest.mark.parametrize(
     ("model", "data"),
     [
-        (POOLED, ANIMALS),
+        (replace(POOLED, priors={"(1 + x | animal)": HalfT(6, 0.8)}), SLOPES),
         (replace(POOLED, inputs="emissions", block_rows=1), OFTEN),
         (replace(POOLED, inputs="dynamics", initial="stationary"), ANIMALS),
         (replace(POOLED, inputs="emissions", overdispersion=True), OFTEN),
     ],
-    ids=["both", "emissions, blocks", "dynamics, stationary", "emissions, noise"],
+    ids=["both, slopes", "emissions, blocks", "dynamics, stationary", "emissions, noise"],
 )
 def test_effects_of_individuals(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)

@@ -10,9 +10,18 @@ import pgmult
 from pgmult.priors import HalfT, Normal
 from pgmult.sequences import MixedHMM
 from pgmult.sequences.models import mixed_hmm as module
+from pgmult.sequences.updates import summed_out
+from pgmult.sequences.updates.summed_out import Observed, Regressions, Rows
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def short_paths(monkeypatch):
+    """Any length is exact."""
+    monkeypatch.setattr(summed_out, "_LONGEST", 5)
+
 
 RNG = np.random.default_rng(3)
 TABLE = {
@@ -45,7 +54,8 @@ def mean_symbol(state, data):
 def suits(state, data):
     """Whether weights of columns and groups suit the data better than their opposites."""
     other = state.weights * np.where(np.arange(state.weights.shape[1]) > 0, -1.0, 1.0)
-    one, two = (THREE.log_likelihood(s, data) for s in (state, replace(state, weights=other)))
+    model = replace(BOTH, num_states=len(state.initial))
+    one, two = (model.log_likelihood(s, data) for s in (state, replace(state, weights=other)))
     return one - two
 
 
@@ -66,6 +76,13 @@ def test_mixed_hidden_markov_models(inputs):
     check_model(model, DATA, statistics=STATISTICS | own, replicates=250)
 
 
+def test_other_inputs_on_transitions_than_on_emissions():
+    parts = {"transitions": "~ x", "emissions": "~ 1 + (1 | animal)"}
+    model = replace(BOTH, inputs=parts)
+    own = {"log_likelihood": model.log_likelihood}
+    check_model(model, DATA, statistics=STATISTICS | own, replicates=250)
+
+
 def test_three_states_with_inputs_on_all():
     own = {"log_likelihood": THREE.log_likelihood, "suits": suits}
     check_geweke(THREE, DATA, statistics=STATISTICS | own, replicates=100)
@@ -82,54 +99,48 @@ def test_the_posterior_is_reached():
 # ------------------------------------------------------------------ mutants
 
 
-def misplaced(self, states, data):
-    """Sticks of transitions given to the wrong state."""
-    tried = list(BOTH._tried(states, data))
-    return [tried[1], tried[0], *tried[2:]]
+def stepping(place, name, other, inputs="both"):
+    """A model whose sweeps have another function somewhere."""
+    model = MODELS[inputs]
 
-
-def step_with(regressed):
     def step(self, rng, state, data):
-        kept, module.regressed = module.regressed, regressed
-        try:
-            return BOTH.step(rng, state, data)
-        finally:
-            module.regressed = kept
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(place, name, other)
+            return model.step(rng, state, data)
 
-    return mutant(BOTH, step=step)
+    return mutant(model, step=step)
 
 
-def unshifted(rng, family, *others):
-    return regressed(rng, family.shifted(0.7), *others)
+def shifted(self, values):
+    return psi(self, values) + 0.7
 
 
-def unpooled(rng, family, successes, trials, weights, x):
+def unpooled(rng, family, x, w, psi, total):
     """Standard deviations as if the weights had nothing to do with them."""
-    new, _ = regressed(rng, family, successes, trials, weights, x)
-    return new, family.sample(rng)[0]
+    return family.sample(rng)[0], w
 
 
-regressed = module.regressed
+def late(self, chains, many):
+    """The log likelihood of emissions told by the inputs of the step after."""
+    entry = np.append(np.arange(1, len(chains.symbols)), 0)
+    return fit(self, chains._replace(emission=chains.emission[entry].copy()), many)
 
 
-def late(self, states, data):
-    """Emissions told by the inputs of the step after."""
-    seen = self._seen(data.design)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module, "_seen", lambda *given: seen._replace(which=np.roll(seen.which, 1)))
-        yield from list(MixedHMM._tried(self, states, data))
-
-
+psi, fit = Regressions.psi, Observed.fit
 BROKEN = {
-    "sticks of another state": mutant(BOTH, _tried=misplaced),
-    "constants forgotten": step_with(unshifted),
-    "standard deviations from their prior": step_with(unpooled),
+    "no prior of weights": stepping(Regressions, "log_prior", lambda self, values: 0.0),
+    "no prior of rows": stepping(Rows, "log_prior", lambda self, values: 0.0, "transitions"),
+    "constants forgotten": stepping(Regressions, "psi", shifted),
+    "no energy of speed": stepping(Regressions, "kinetic", lambda self, velocity: 0.0),
+    "standard deviations from their prior": stepping(module, "interwoven", unpooled),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_mutants_are_refused(kind):
-    assert rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=300)
+    own = {"emission": lambda state, data: state.emission}
+    statistics = own if "rows" in kind else STATISTICS | {"suits": suits}
+    assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=150)
 
 
 MANY = sequences(table=TABLE | {"n": np.full(18, 8)})
@@ -144,8 +155,8 @@ def test_inputs_of_another_step_are_refused():
         other = replace(state, weights=signs * state.weights)
         return model.log_likelihood(state, data) - model.log_likelihood(other, data)
 
-    statistics = STATISTICS | {"log_likelihood": model.log_likelihood, "fits": fits}
-    rejects(check_geweke, mutant(model, _tried=late), MANY, statistics=statistics, replicates=100)
+    broken = stepping(Observed, "fit", late, "emissions")
+    rejects(check_geweke, broken, MANY, statistics={"fits": fits}, replicates=100)
 
 
 # ------------------------------------------------------------------ beside the prior, weighted

@@ -10,8 +10,15 @@ from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 
 import pgmult
 from pgmult.core.potentials import DensePotential
+from pgmult.latent.terms import log_sd
 from pgmult.links import StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart, MvNormal, Normal, NormalInverseWishart
+from pgmult.priors import (
+    LKJ,
+    MatrixNormalInverseWishart,
+    MvNormal,
+    Normal,
+    NormalInverseWishart,
+)
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
@@ -398,9 +405,10 @@ def test_dynamics_must_have_a_row_for_every_input():
 # ------------------------------------------------------------------ effects of individuals
 
 
-def of_animals(formula):
+def of_animals(formula, *names):
+    who = np.repeat(names or ["a", "b"], 3)
     table = {
-        "animal": np.repeat(["a", "b"], 3), "x": np.linspace(-1.0, 1.0, 6), "does": list("ABABBA"),
+        "animal": who, "x": np.linspace(-1.0, 1.0, len(who)), "does": list("ABABBA")[: len(who)],
     }  # fmt: skip
     return pgmult.read(table).sequences("does", sequence="animal", inputs=formula)
 
@@ -419,13 +427,45 @@ def test_inputs_have_a_column_for_each_effect():
     assert run["sds"].shape == (1, 4, 1, 1)
     one = {"animal": ["a", "b"], "x": [0.0, 0.0]}
     assert run.forecast(1, inputs=one).mean.shape == (2, 1, 2)
-    with pytest.raises(ValueError, match="know no effects of new levels"):
-        model.as_data(data.extended(1, one | {"animal": ["a", "zoe"]}))
+    zoe = of_animals(run.data.design, "zoe")
+    assert run.forecast(2, zoe, inputs={"animal": ["zoe"] * 2, "x": [0.0, 1.0]}).mean.shape == (
+        1, 2, 2,
+    )  # fmt: skip
+    assert run.predict(zoe).mean.shape == (3, 2)
+    assert np.isfinite(pgmult.sequences.one_step_ahead(run, zoe).log_predictive).all()
+
+
+@pytest.mark.parametrize("inputs", ["emissions", "dynamics", "both"])
+def test_effects_of_new_levels_are_drawn_from_the_law_of_the_levels(inputs):
+    model = MultinomialLDS(2, inputs=inputs)
+    data = model.as_data(of_animals("~ x + (1 + x | animal)"))
+    many = {"animal": np.char.add("z", np.arange(4000).astype(str)), "x": np.zeros(4000)}
+    new = data.with_design(data.design.like(many, new_levels=True), effects=True)
+    assert new.num_inputs == 5 + 8000
+    state = model.prior(np.random.default_rng(0), data)
+    kept = {name: getattr(state, name) for name in model.predictive_variables}
+    draw = model.at_levels(kept, new)
+    for name in ("emission_weights", "input_weights"):
+        np.testing.assert_array_equal(draw[name][:, :5], kept[name])
+    sds, effects = np.exp(log_sd(state.hyperparameters)), draw["emission_weights"][:, 5:]
+    if inputs != "dynamics":
+        found = effects.reshape(2, 4000, 2).std(axis=1)
+        np.testing.assert_allclose(found, sds[: len(effects)], rtol=0.05)
+    if inputs != "emissions":
+        own = draw["input_weights"][:, 5:].reshape(2, 4000, 2)
+        for i in range(2):
+            np.testing.assert_allclose(
+                np.cov(own[:, :, i]), state.noise_cov * sds[-1, i] ** 2, rtol=0.1, atol=0.02
+            )
 
 
 def test_terms_that_linear_dynamics_do_not_take():
-    with pytest.raises(ValueError, match=r"each effect with one standard deviation, got \(1 \+ x"):
-        MultinomialLDS(1).as_data(of_animals("~ x + (1 + x | animal)"))
+    with pytest.raises(ValueError, match="LKJ is of correlations"):
+        MultinomialLDS(1, priors={"(1 + x | animal)": LKJ()}).as_data(
+            of_animals("~ x + (1 + x | animal)")
+        )
+    with pytest.raises(ValueError, match=r"whose effects are independent, got rw"):
+        MultinomialLDS(1).as_data(of_animals("~ x + rw(animal)"))
     with pytest.raises(ValueError, match="got one of fixed"):
         MultinomialLDS(1, priors={"fixed": Normal(0.0, 1.0)}).as_data(
             of_animals("~ x + (1 | animal)")

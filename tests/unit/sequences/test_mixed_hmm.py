@@ -42,7 +42,7 @@ def test_without_effects_it_is_a_plain_hidden_markov_model(run):
     state = model.state_of({name: run[name][0, 0] for name in model.predictive_variables})
     flat = state.weights.copy()
     flat[:, 1:] = 0.0
-    state = model._whole(state, flat, state.hyperparameters, data)
+    state = model._whole(state, flat, state.hyperparameters, state.information, data)
     plain = MultinomialHMM(2).log_likelihood(state, replace(data, inputs=None, design=None))
     assert model.log_likelihood(state, data) == pytest.approx(plain, rel=1e-10)
 
@@ -98,3 +98,53 @@ def test_a_report_tells_what_inputs_do(run):
     text = run.report(comparison=False, steps=2, max_draws=8).text()
     for told in ("In the long run", "What x does", "What the states are"):
         assert told in text
+
+
+def test_slopes_with_the_states_summed_out(run):
+    """Beside finite differences along the slopes themselves and along another direction."""
+    data, rng = run.data, np.random.default_rng(1)
+    for inputs in ("transitions", "emissions", "both"):
+        model = replace(run.model, inputs=inputs, num_states=3)
+        state = model.prior(rng, data)
+        parts, values = model._parts(state, data), model._values(state, data)
+
+        def log_density(values, model=model, parts=parts):
+            psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
+            prior = sum(part.log_prior(own) for part, own in zip(parts, values, strict=True))
+            return model._fit(parts, psi, data).log_likelihood + prior
+
+        psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
+        found = model._fit(parts, psi, data)
+        assert found.log_likelihood == pytest.approx(model.log_likelihood(state, data))
+        for i, part in enumerate(parts):
+            slope = part.pull(values[i], psi[i], found.counts[i])
+            way = rng.standard_normal(slope.shape)
+            moved = [
+                [own + sign * 1e-5 * way if i == j else own for j, own in enumerate(values)]
+                for sign in (1.0, -1.0)
+            ]
+            told = (log_density(moved[0]) - log_density(moved[1])) / 2e-5
+            product = part.kinetic(slope + way) - part.kinetic(slope) - part.kinetic(way)
+            assert product == pytest.approx(told, rel=1e-4, abs=1e-5)
+
+
+def test_formulas_of_transitions_and_of_emissions():
+    table = {
+        "who": np.repeat(list("ab"), 12), "x": np.tile([0.0, 1.0, 2.0], 8),
+        "z": np.tile([1.0, -1.0], 12), "does": np.tile(["s", "t", "s", "s"], 6),
+    }  # fmt: skip
+    data = pgmult.read(table).sequences("does", sequence="who", inputs="~ x + z + (1 | who)")
+    model = MixedHMM(2, inputs={"transitions": "~ x", "emissions": "~ z + (1 | who)"})
+    state = model.prior(np.random.default_rng(0), data)
+    for _ in range(2):
+        names = model.coords(data)["weight"].tolist()
+        used = {name: state.weights[:, i] != 0.0 for i, name in enumerate(names)}
+        np.testing.assert_array_equal(used["x"], [True, True, False, False])
+        np.testing.assert_array_equal(used["z"], [False, False, True, True])
+        np.testing.assert_array_equal(used[names[-1]], used["z"])
+        np.testing.assert_array_equal(model.sds(state, data)[:, 0] > 1e-3, used["z"])
+        state = model.step(np.random.default_rng(1), state, data)
+    with pytest.raises(ValueError, match="'~ y' has y, which the data's formula"):
+        MixedHMM(2, inputs={"transitions": "~ y"}).prior(np.random.default_rng(0), data)
+    with pytest.raises(ValueError, match="must be one of transitions, emissions, got 'starts'"):
+        MixedHMM(2, inputs={"starts": "~ x"})

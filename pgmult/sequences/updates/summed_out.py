@@ -1,0 +1,286 @@
+r"""Hidden Markov chains with the states summed out: Hamiltonian paths of all their probabilities.
+
+Given its states, a chain's probabilities move by what complete data leave open, which is less than
+what the observations leave open: draws crawl. With the states summed out, the log likelihood of the
+forward algorithm has slopes in the predictor of each stick,
+
+    d log p(y) / d psi_k  =  E n_k - E N_k sigma(psi_k),
+
+where the forward-backward algorithm tells how often the stick was taken (n_k) and reached (N_k), in
+expectation given all observations (Fisher's identity). So all probabilities move together:
+
+* weights w ~ N(0, Q(x)^-1) of the sticks that inputs act on, psi = A w + c;
+* Dirichlet rows as sticks, whose law is that of observations made before.
+
+*The metric* of a leapfrog path (Neal 2011, "MCMC using Hamiltonian dynamics", section 4.1) is Q
+plus the information of complete data, an amount per stick that a chain takes from where it starts
+and keeps. Any amount leaves the posterior as it is.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from pgmult.compiled.rows import over_rows
+from pgmult.compiled.sticks import probs_rows
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.additive import Additive, Conditioned
+from pgmult.sequences.compiled import hmm as compiled
+
+_LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
+_MANY = 10_000  # steps of all sequences: from there on passes take the time
+_SIZES = 0.4, 0.9  # of a leapfrog, in standard deviations under the metric
+
+
+class Fit(NamedTuple):
+    """What the forward-backward algorithm says of probabilities.
+
+    Attributes
+    ----------
+    log_likelihood : float
+    counts : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
+        How often the categories of each row of probabilities occurred, in expectation: first
+        states, transitions, emissions.
+    """
+
+    log_likelihood: float
+    counts: tuple[FloatArray, FloatArray, FloatArray]
+
+
+class Observed(NamedTuple):
+    """Where each observation stands, as expected counts are added up.
+
+    Attributes
+    ----------
+    first : bool array, ``(num_steps,)``
+    which : int array, ``(num_steps,)``
+        The cell of each step.
+    step : int array, ``(num_entries,)``
+    symbols, counts : arrays, ``(num_entries,)``
+    num_symbols, num_cells : int
+    """
+
+    first: Any
+    which: IntArray
+    step: IntArray
+    symbols: IntArray
+    counts: FloatArray
+    num_symbols: int
+    num_cells: int
+
+    def fit(self, chains: compiled.Chains, many: tuple[bool, bool]) -> Fit:
+        """Expected counts, of each cell for transitions and emissions that differ by cell."""
+        T, M = len(self.first), len(chains.initial)
+        log_predictive, smoothed = np.empty(T), np.empty((T, M))
+        pairs = np.zeros((T, M, M))
+        over_rows(
+            compiled.smooth_paths, len(chains.offsets) - 1, chains, log_predictive, smoothed,
+            pairs, grain=1,
+        )  # fmt: skip
+        cells, K = self.num_cells, self.num_symbols
+        moved = pairs.sum(axis=0)[None] if not many[0] else _summed(self.which, pairs, cells)
+        place, size = self.symbols, 1
+        if many[1]:
+            place, size = self.which[self.step] * K + place, cells
+        weights = self.counts[:, None] * smoothed[self.step]
+        emitted = [np.bincount(place, w, minlength=size * K).reshape(size, K) for w in weights.T]
+        first = smoothed[self.first].sum(axis=0)[None, None]
+        return Fit(float(log_predictive.sum()), (first, moved, np.stack(emitted, axis=1)))
+
+
+def _summed(which: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """Sums of rows of values by cell."""
+    flat = values.reshape(len(values), -1)
+    columns = [np.bincount(which, column, minlength=size) for column in flat.T]
+    return np.stack(columns, axis=1, dtype=np.float64).reshape(size, *values.shape[1:])
+
+
+class Sticks(NamedTuple):
+    """Rows of probabilities that break as sticks, each in an order of its own.
+
+    Attributes
+    ----------
+    num_rows : int
+    straight : int array, ``(num_categories,)``
+        Counts from 0.
+    to_sticks, to_categories : int arrays, ``(num_rows * num_categories,)``
+        Places of the categories that break, row by row, and of what breaks for each category.
+    """
+
+    num_rows: int
+    straight: IntArray
+    to_sticks: IntArray
+    to_categories: IntArray
+
+    @classmethod
+    def of(cls, order: IntArray) -> "Sticks":
+        """Of the categories of each row as they break, ``(num_rows, num_categories)``."""
+        rows, size = order.shape
+        places = (order + size * np.arange(rows)[:, None]).ravel()
+        return cls(rows, np.arange(size), places, np.argsort(places))
+
+    @property
+    def size(self) -> int:
+        """Of all rows."""
+        return self.num_rows * (len(self.straight) - 1)
+
+    def probs(self, psi: FloatArray) -> FloatArray:
+        """Of the categories, from ``(num_cells, num_rows, num_sticks)``."""
+        cells, rows, num = psi.shape
+        broken = np.empty((cells * rows, num + 1))
+        over_rows(probs_rows, len(broken), psi.reshape(-1, num), self.straight, broken)
+        taken = broken.reshape(cells, -1).take(self.to_categories, axis=1)
+        return np.asarray(taken.reshape(cells, rows, num + 1))
+
+    def tried(self, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How often each stick was taken and reached."""
+        taken = counts.reshape(len(counts), -1).take(self.to_sticks, axis=1).reshape(counts.shape)
+        reached = taken[..., ::-1].cumsum(axis=2)[..., ::-1]
+        return taken[..., :-1], reached[..., :-1]
+
+    def psi(self, probs: FloatArray) -> FloatArray:
+        """Of probabilities ``(num_rows, num_categories)``; infinite where one is 0."""
+        ordered = probs.ravel()[self.to_sticks].reshape(probs.shape)
+        rest = ordered[:, :0:-1].cumsum(axis=1)[:, ::-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            psi = np.log(ordered[:, :-1]) - np.log(rest)
+        return np.where(np.isnan(psi), 0.0, psi)  # of sticks that nothing can reach
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Dirichlet rows: their sticks are what moves.
+
+    Attributes
+    ----------
+    sticks : Sticks
+    concentration : array, ``(num_rows, num_categories)``
+    information : array, ``(num_rows, num_sticks)``
+        The precision that the metric has.
+    """
+
+    sticks: Sticks
+    concentration: FloatArray
+    information: FloatArray
+
+    def psi(self, values: FloatArray) -> FloatArray:
+        """Predictors, of the one cell."""
+        return values[None]
+
+    def log_prior(self, values: FloatArray) -> float:
+        """Up to a constant, of the sticks."""
+        return float((self.concentration * np.log(self.sticks.probs(values[None])[0])).sum())
+
+    def pull(self, values: FloatArray, psi: FloatArray, counts: FloatArray) -> FloatArray:
+        """Slopes of the log posterior, times the inverse of the metric."""
+        taken, reached = self.sticks.tried(counts + self.concentration)
+        return np.asarray((taken - reached * expit(psi))[0] / self.information)
+
+    def velocity(self, rng: np.random.Generator) -> FloatArray:
+        """A draw under the metric."""
+        return rng.standard_normal(self.information.shape) / np.sqrt(self.information)
+
+    def kinetic(self, velocity: FloatArray) -> float:
+        """Its energy."""
+        return 0.5 * float((self.information * velocity**2).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regressions:
+    """Rows whose sticks have predictors: their weights are what moves.
+
+    Attributes
+    ----------
+    sticks : Sticks
+    family : Additive
+    shifts : array, ``(num_rows * num_sticks,)``
+        The constants c.
+    laws : list of Conditioned
+        Of each stick's weights: their factors are those of the metric.
+    information : array, ``(num_rows * num_sticks, num_cells)``
+        What the metric has beside Q.
+    """
+
+    sticks: Sticks
+    family: Additive
+    shifts: FloatArray
+    laws: list[Conditioned]
+    information: FloatArray
+
+    def psi(self, values: FloatArray) -> FloatArray:
+        """Predictors of all cells."""
+        psi = self.family.times(values.T) + self.family.offset[:, None] + self.shifts
+        return np.ascontiguousarray(psi).reshape(len(psi), self.sticks.num_rows, -1)
+
+    def log_prior(self, values: FloatArray) -> float:
+        """Up to a constant. With P the metric, Q = P - A' J A."""
+        seen = self.family.times(values.T)
+        return 0.5 * float((self.information.T * seen**2).sum()) - self.kinetic(values)
+
+    def pull(self, values: FloatArray, psi: FloatArray, counts: FloatArray) -> FloatArray:
+        """As of `Rows`."""
+        taken, reached = self.sticks.tried(counts)
+        slopes = (taken - reached * expit(psi)).reshape(len(psi), -1)
+        slopes += self.information.T * self.family.times(values.T)
+        pulled = [
+            law.factor.solve(self.family.pull(slope))
+            for law, slope in zip(self.laws, slopes.T, strict=True)
+        ]
+        return np.array(pulled) - values
+
+    def velocity(self, rng: np.random.Generator) -> FloatArray:
+        """A draw under the metric."""
+        white = rng.standard_normal((len(self.laws), self.family.num_weights))
+        return np.array([law.factor.colour(e) for law, e in zip(self.laws, white, strict=True)])
+
+    def kinetic(self, velocity: FloatArray) -> float:
+        """Its energy."""
+        white = [law.factor.white(v) for law, v in zip(self.laws, velocity, strict=True)]
+        return 0.5 * float((np.array(white) ** 2).sum())
+
+
+Part = Rows | Regressions
+Values = tuple[FloatArray, FloatArray, FloatArray]
+"""Of first states, transitions and emissions: sticks of rows, or weights."""
+
+
+def walk_summed_out(
+    rng: np.random.Generator,
+    parts: tuple[Part, Part, Part],
+    fit: Callable[[list[FloatArray]], Fit],
+    values: Values,
+    num_steps: int,
+) -> Values:
+    """The values after one path, or as they were; `fit` takes the predictors of all parts."""
+    longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
+
+    def at(values: Values) -> tuple[float, list[FloatArray]]:
+        psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
+        found = fit(psi)
+        given = zip(parts, values, psi, found.counts, strict=True)
+        return found.log_likelihood, [part.pull(*rest) for part, *rest in given]
+
+    def energy(values: Values, v: list[FloatArray], log_likelihood: float) -> float:
+        each = zip(parts, values, v, strict=True)
+        own = (part.kinetic(u) - part.log_prior(value) for part, value, u in each)
+        return sum(own) - log_likelihood
+
+    size = math.exp(rng.uniform(*np.log(_SIZES)))
+    steps, level = 1 + int(rng.integers(longest)), rng.standard_exponential()
+    v = [part.velocity(rng) for part in parts]
+    fits, pull = at(values)
+    start, new = energy(values, v, fits), values
+    for i in range(steps):
+        length = 0.5 * size if i == 0 else size
+        v = [own + length * g for own, g in zip(v, pull, strict=True)]
+        first, moves, emits = (own + size * u for own, u in zip(new, v, strict=True))
+        new = first, moves, emits
+        fits, pull = at(new)
+        if not math.isfinite(fits):
+            return values
+    v = [own + 0.5 * size * g for own, g in zip(v, pull, strict=True)]
+    return new if energy(new, v, fits) - start < level else values
