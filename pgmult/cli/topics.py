@@ -336,18 +336,35 @@ def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
     return run.ask("check", **told)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    from pgmult.topics.exports import document_columns, named_topics
-    from pgmult.topics.summaries.matching import best_chain
-
-    run.must_answer("predict")
+def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]:
+    """Other documents, read as those of a run were, and what they are."""
     recall(options, run.notes, _COLUMNS)
     table = getattr(run.data, "table", None)
     if options.ngrams is None and table is not None and table.losses is not None:
         options.ngrams = table.losses.ngrams
     corpus, said = _read_documents(options)
+    return corpus, said[0]
+
+
+def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    run.must_answer("refit")
+    if options.prevalence is None:
+        raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
+    corpus, said = _read_others(run, options)
+    given = {name: getattr(options, name) for name in ("random_effects", "effects")}
+    told |= {name: value for name, value in given.items() if value is not None}
+    run.ask("refit", corpus, **told).save(options.out, with_data=True)
+    print(f"{said}\nGo on with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
+
+
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    from pgmult.topics.exports import document_columns, named_topics
+    from pgmult.topics.summaries.matching import best_chain
+
+    run.must_answer("predict")
+    corpus, said = _read_others(run, options)
     found = run.ask("predict", corpus, **told)
-    print(said[0], found, sep="\n", file=sys.stdout if options.out else sys.stderr)
+    print(said, found, sep="\n", file=sys.stdout if options.out else sys.stderr)
     _, names = named_topics(run.posterior, best_chain(run.posterior))
     return document_columns(found.topics, found.corpus, names)
 
@@ -473,6 +490,20 @@ ROOM = Room(
                 Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
             ),
             ask=_predict, tidy=True,
+        ),
+        Question(
+            "refit", "sample what covariates do in other documents, with the topics of a run",
+            (
+                aside("corpus", metavar="CORPUS", help="as of fit, with columns of its own"),
+                aside(
+                    "--out", type=Path, required=True, metavar="RUN",
+                    help="run directory, to be asked for effects",
+                ),
+                SEED,
+                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
+                Option(lambda parser: _add_covariates(parser.add_argument_group("covariates"))),
+            ),
+            ask=_refit, writes=False,
         ),
         Question(
             "export", "write a run as files for other programs",

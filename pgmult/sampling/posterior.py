@@ -155,8 +155,14 @@ class Posterior(Draws):
         """
         return label_matches(self)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, with_data: bool = False) -> None:
         """Write the draws to a new or empty directory, for `pgmult.load`.
+
+        Parameters
+        ----------
+        path : path
+        with_data : bool
+            Whether what they were sampled with is written, too.
 
         Raises
         ------
@@ -176,7 +182,8 @@ class Posterior(Draws):
             **({} if self.origin is None else self.origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
-        with RunWriter.create(as_path(path), meta, self.coords, None) as run:
+        inputs = {"data": self.data, "initvals": None} if with_data else None
+        with RunWriter.create(as_path(path), meta, self.coords, inputs) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})

@@ -119,7 +119,7 @@ class TestFit:
         said(capsys, "topics", "resume", tmp_path / "broken", "--draws", 8, "--quiet")
         whole, broken = (pgmult.load(tmp_path / name) for name in ("whole", "broken"))
         np.testing.assert_array_equal(whole["coefficients"], broken["coefficients"])
-        assert broken["effect_covariances"].shape == (2, 8, 1, 1, 1)
+        assert broken["effect_covariances"].shape == (2, 8, 1, 2, 2)
         shares = said(capsys, "topics", "effects", tmp_path / "broken", "party")
         assert "a new who" in shares
 
@@ -236,6 +236,16 @@ class TestQuestions:
         said(capsys, "topics", "fit", folder / "speeches.csv", *arguments)
         errors = refused(capsys, "topics", "effects", tmp_path / "plain", "party")
         assert "it takes a run of StructuralTopics, got CorrelatedTopics" in errors
+        refit = ["topics", "refit", tmp_path / "plain", folder / "speeches.csv", "--out"]
+        assert "--prevalence must say" in refused(capsys, *refit, tmp_path / "new")
+        covariates = ["--prevalence", "~ party + (1 | who)"]
+        output = said(capsys, *refit, tmp_path / "new", *covariates, "--random-effects", "free")
+        assert f"pgmult topics effects {tmp_path / 'new'} COLUMN" in output
+        shares = said(capsys, "topics", "effects", tmp_path / "new", "party")
+        assert "a new who" in shares
+        topics = (pgmult.load(tmp_path / name)["topics"] for name in ("plain", "new"))
+        np.testing.assert_array_equal(*topics)
+        assert "vary by group" in refused(capsys, *refit[:2], run, *refit[3:], "x", *covariates)
 
 
 class TestFiles:

@@ -122,6 +122,21 @@ def test_other_models_and_none_are_refused():
         next(fold_in(Posterior(draws), as_corpus(COUNTS)))
 
 
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_documents_are_folded_by_topics_that_hold_their_keywords(tmp_path):
+    """As by a model without keywords that has the same topics."""
+    corpus = as_corpus(COUNTS, list("abcd"))
+    model = CorrelatedTopics(3, keywords={"first": ["c"]}, start_sweeps=1)
+    run = sample(model, corpus, draws=4, tune=2, chains=1, random_seed=0, progressbar=False)
+    run.save(tmp_path / "run")
+    kept = {name: run[name] for name in ("topics", "mu", "Sigma")}
+    plain = Posterior(kept, origin=Origin.of(CorrelatedTopics(3), corpus))
+    both = fold_in(load(tmp_path / "run"), corpus), fold_in(plain, corpus)
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_array_equal(one.theta, other.theta)
+        assert one.topics[0, 2] >= run["keyword_shares"][0, one.draw, 0]
+
+
 # ------------------------------------------------------------------ with covariates
 
 TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]}
