@@ -1,4 +1,4 @@
-r"""Log-linear regressions of counts, sampled exactly by slices around a Gaussian.
+r"""Log-linear regressions of counts, sampled exactly by swings about a Gaussian.
 
 Rows have covariates x_n and counts y_n of events::
 
@@ -6,8 +6,8 @@ Rows have covariates x_n and counts y_n of events::
     y_n ~ Poisson(mu_n),    or    NegativeBinomial(mean mu_n, variance mu_n + mu_n^2 / size)
 
 Where the size is learned, log size ~ N(log median, sd^2), a slice of its own moves it. The Gaussian
-is `pgmult.regression.fit_count_regression`'s; it depends on data and prior alone, so slice sampling
-around it is exact.
+is `pgmult.regression.fit_count_regression`'s; it depends on data and prior alone, so paths about
+it are exact.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -21,7 +21,7 @@ around it is exact.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -39,11 +39,13 @@ from pgmult.regression.models.linear import (
     Around,
     FixedPrior,
     JointMoves,
+    JointRows,
     JointWeights,
     Pair,
     WeightsState,
 )
 from pgmult.sampling.moves import slice_sample
+from pgmult.variational.sites import CountSite
 
 _LARGEST = 700.0  # log rate
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
@@ -52,6 +54,19 @@ _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as goo
 def log_rates(weights: FloatArray, data: EventRows) -> FloatArray:
     """Log means of the rows, ``(num_rows,)``; the same bits for any BLAS."""
     return np.asarray(data.known + np.einsum("nd,d->n", data.covariates, weights[0]))
+
+
+def _rows(data: EventRows, size: float) -> JointRows:
+    """What rows with counts of this size say of the weights."""
+    site = CountSite(data.counts.astype(np.float64), size, data.weights)
+
+    def psi(w: FloatArray) -> FloatArray:
+        return log_rates(w[None], data)
+
+    def slope(w: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("n,nd->d", site.slope(psi(w)), data.covariates))
+
+    return JointRows(lambda w: site.total(psi(w)), slope)
 
 
 def log_likelihood(weights: FloatArray, data: EventRows, size: float) -> float:
@@ -96,7 +111,7 @@ class PoissonRegression(_Events, JointWeights):
 
     Notes
     -----
-    A sweep is two slices, each O(num_rows num_covariates + num_covariates**2).
+    A sweep is a path of four gradients, each O(num_rows num_covariates + num_covariates**2).
     """
 
     distribution: ClassVar[str] = "poisson"
@@ -110,8 +125,8 @@ class PoissonRegression(_Events, JointWeights):
     def _num_outputs(self, data: EventRows) -> int:
         return 1
 
-    def _near(self, data: EventRows) -> tuple[Around, Callable[[FloatArray], float]]:
-        return _near(data, self)[0], lambda weights: log_likelihood(weights, data, math.inf)
+    def _near(self, data: EventRows) -> tuple[Around, JointRows]:
+        return _near(data, self)[0], _rows(data, math.inf)
 
     def log_likelihood(self, state: WeightsState, data: EventRows) -> float:
         """Log probability of the counts."""
@@ -147,8 +162,8 @@ class NegativeBinomialRegression(_Events, JointMoves, FixedPrior):
 
     Notes
     -----
-    A sweep is two slices of the weights, each O(num_rows num_covariates + num_covariates**2), and
-    one of the size, O(num_rows).
+    A sweep is a path of the weights, of four gradients, each O(num_rows num_covariates +
+    num_covariates**2), and a slice of the size, O(num_rows).
     """
 
     size_prior: Pair = (3.0, 2.0)
@@ -178,16 +193,18 @@ class NegativeBinomialRegression(_Events, JointMoves, FixedPrior):
         """One sweep from the middle of the Gaussian."""
         around, size = _near(data, self)
         size = size if self.size is None else self.size
-        return self.step(rng, NegativeBinomialRegressionState(around.mean(), size), data)
+        return self.step(rng, NegativeBinomialRegressionState(around.mean[None], size), data)
+
+    def _near(self, data: EventRows) -> tuple[Around, JointRows]:
+        around, size = _near(data, self)
+        return around, _rows(data, size if self.size is None else self.size)
 
     def step(
         self, rng: np.random.Generator, state: NegativeBinomialRegressionState, data: EventRows
     ) -> NegativeBinomialRegressionState:
         """One sweep: the weights, then the size."""
         around, _ = _near(data, self)
-        weights = self._sliced(
-            rng, state.weights, around, lambda w: log_likelihood(w, data, state.size)
-        )
+        weights = self._swung(rng, state.weights, around, _rows(data, state.size))
         if self.size is not None:
             return NegativeBinomialRegressionState(weights, self.size)
         median, sd = self.size_prior

@@ -1,9 +1,9 @@
 """What regressions share: a Gaussian prior of the weights, and two ways in which weights move.
 
 Binomial rows of groups (or of sticks) move by `pgmult.regression.updates`, a group at a time:
-`GroupMoves`. Where rows see the weights of all outputs, these are one vector, and move by slices
-around one Gaussian: `JointMoves`. The search for that Gaussian sees data and prior alone, so slices
-around it leave the posterior as it is.
+`GroupMoves`. Where rows see the weights of all outputs, these are one vector, and swing about
+one Gaussian: `JointMoves`. The search for that Gaussian sees data and prior alone, so moves around
+it leave the posterior as it is.
 """
 
 import warnings
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from pgmult.compiled.linalg import invert_lower
 from pgmult.core.arguments import as_kind
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive
+from pgmult.latent.moves import Point, swing
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.regression.data import LabelledRows
 from pgmult.regression.updates import (
@@ -31,10 +32,9 @@ from pgmult.regression.updates import (
     slow_group,
 )
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sampling.moves import slice_around
 from pgmult.variational.fits import SiteFit
 
-_SLICES = 2
+_KICKS = 3
 
 
 def as_weights_prior(prior: MvNormal, name: str) -> MvNormal:
@@ -196,6 +196,11 @@ class GroupMoves:
     def _bases(self, data: Any) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)
 
+    def potential(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Precision, and that times the mean, that stand in for the rows of each group."""
+        bases = _bases_of(data, self)
+        return bases.gram, bases.pull
+
     def _middle(self, mean: FloatArray, data: Any) -> FloatArray:
         """Where a chain may start: in the midst of the posterior, or at the prior's mean."""
         bases = self._bases(data)
@@ -249,23 +254,35 @@ def _bases_of(data: Any, model: Any) -> Bases:
     return find_bases_of(model._groups(data), mean, precision, model.update)
 
 
+class JointRows(NamedTuple):
+    """The log likelihood of all the weights, as one vector, and its derivatives."""
+
+    total: Callable[[FloatArray], float]
+    slope: Callable[[FloatArray], FloatArray]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Around:
-    """A Gaussian near the posterior of all the weights, as one vector.
+    """A Gaussian near the posterior of all the weights: their prior and a potential of the rows.
+
+    To `pgmult.latent.moves` it is law, family and approximation, the weights their own predictors.
 
     Attributes
     ----------
-    centre : array, ``(num_outputs * num_weights,)``
+    mean : array, ``(num_outputs * num_weights,)``
     root, inverse : arrays
         Lower root of the precision, and its inverse.
-    prior : pair of arrays
-        Mean and precision of an output's weights.
+    gram, shift : arrays
+        What the rows add to the prior's precision, and to that times the mean.
+    prior_mean : array, ``(num_weights,)``
     """
 
-    centre: FloatArray
+    mean: FloatArray
     root: FloatArray
     inverse: FloatArray
-    prior: tuple[FloatArray, FloatArray]
+    gram: FloatArray
+    shift: FloatArray
+    prior_mean: FloatArray
 
     @classmethod
     def of(cls, fit: SiteFit, prior: MvNormal) -> "Around":
@@ -273,66 +290,69 @@ class Around:
         cov = fit.cov[0] if fit.joint_cov is None else fit.joint_cov
         precision = np.asarray(np.linalg.inv(cov))
         root = lower_cholesky(precision).astype(np.float32).astype(np.float64)
-        centre = fit.mean.ravel().astype(np.float32).astype(np.float64)
-        return cls(centre, root, invert_lower(root), (prior.prior_mean, prior.precision()))
+        mean = fit.mean.ravel().astype(np.float32).astype(np.float64)
+        before, num_outputs = prior.precision(), len(fit.mean)
+        gram = root @ root.T - np.kron(np.eye(num_outputs), before)
+        shift = root @ (root.T @ mean) - np.tile(before @ prior.prior_mean, num_outputs)
+        return cls(mean, root, invert_lower(root), gram, shift, prior.prior_mean)
 
     def with_prior(self, variances: FloatArray) -> "Around":
         """The same potential of the rows under another prior, with independent weights: O(n^3)."""
-        mean, precision = self.prior
-        num_outputs, new = len(self.centre) // len(mean), np.diag(1.0 / variances)
-        here = self.root @ self.root.T
-        before, after = (np.kron(np.eye(num_outputs), P) for P in (precision, new))
-        target = here - before + after
-        pull = here @ self.centre + (after - before) @ np.tile(mean, num_outputs)
+        num_outputs = len(self.mean) // len(self.prior_mean)
+        target = self.gram + np.diag(np.tile(1.0 / variances, num_outputs))
         root = lower_cholesky(target)
-        centre = np.asarray(np.linalg.solve(target, pull), dtype=np.float64)
-        return replace(
-            self, centre=centre, root=root, inverse=invert_lower(root), prior=(mean, new)
-        )
-
-    def mean(self) -> FloatArray:
-        """As `pgmult.sampling.moves.slice_around` asks."""
-        return self.centre[None]
+        inverse = invert_lower(root)
+        pull = self.shift + np.tile(self.prior_mean / variances, num_outputs)
+        return replace(self, mean=inverse.T @ (inverse @ pull), root=root, inverse=inverse)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw, ``(1, n)``."""
-        noise = rng.standard_normal((1, len(self.centre)))
-        return np.asarray(self.centre + np.einsum("bj,ji->bi", noise, self.inverse))
+        """A draw."""
+        return self.mean + np.einsum("j,ji->i", rng.standard_normal(len(self.mean)), self.inverse)
 
-    def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """A' precision b."""
-        left, right = np.einsum("bi,ij->bj", a, self.root), np.einsum("bi,ij->bj", b, self.root)
-        return np.asarray(np.einsum("bj,bj->b", left, right))
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The covariance times a vector."""
+        half = np.einsum("ij,j->i", self.inverse, g)
+        return np.asarray(np.einsum("ij,i->j", self.inverse, half))
 
-    def correction(
-        self, log_likelihood: Callable[[FloatArray], float], x: FloatArray, active: BoolArray
-    ) -> FloatArray:
-        """Log posterior less the Gaussian's log density."""
-        mean, precision = self.prior
-        weights, deviation = x.reshape(-1, len(mean)), x - self.centre
-        gap = weights - mean
-        value = log_likelihood(weights)
-        value -= 0.5 * float(np.einsum("ki,ij,kj->", gap, precision, gap))
-        return np.asarray(value + 0.5 * self.inner(deviation, deviation))
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """The weights."""
+        return w
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """A gradient, as it is."""
+        return g
+
+    def correction(self, rows: JointRows, w: FloatArray) -> float:
+        """Log likelihood less the potential."""
+        square = float(np.einsum("i,ij,j->", w, self.gram, w))
+        return rows.total(w) - float(np.vdot(self.shift, w)) + 0.5 * square
+
+    def gradient(self, rows: JointRows, w: FloatArray) -> FloatArray:
+        """Of the correction."""
+        return rows.slope(w) - self.shift + np.einsum("ij,j->i", self.gram, w)
 
 
-class JointMoves:
-    """Models whose weights are one vector that moves by slices around a Gaussian."""
+class JointMoves(ABC):
+    """Models whose weights are one vector that swings about a Gaussian."""
 
     __slots__ = ()
 
-    def _sliced(
-        self,
-        rng: np.random.Generator,
-        weights: FloatArray,
-        around: Around,
-        log_likelihood: Callable[[FloatArray], float],
+    @abstractmethod
+    def _near(self, data: Any) -> tuple[Around, JointRows]:
+        """A Gaussian near the posterior, and what the rows say."""
+
+    def potential(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Precision, and that times the mean, that stand in for the rows: of one block."""
+        around, _ = self._near(data)
+        return around.gram[None], around.shift[None]
+
+    def _swung(
+        self, rng: np.random.Generator, weights: FloatArray, around: Any, rows: Any
     ) -> FloatArray:
-        """Two slices of all the weights, ``(num_outputs, num_weights)``."""
-        x, correction = weights.reshape(1, -1), partial(around.correction, log_likelihood)
-        for _ in range(_SLICES):
-            x = slice_around(rng, x, around, correction)
-        return x.reshape(weights.shape)
+        """One path of all the weights, ``(num_outputs, num_weights)``."""
+        x = weights.ravel()
+        point = Point(np.empty(0), x, around, x)
+        return swing(rng, point, around, rows, around, _KICKS).w.reshape(weights.shape)
 
 
 class JointWeights(JointMoves, WeightsAlone):
@@ -340,18 +360,14 @@ class JointWeights(JointMoves, WeightsAlone):
 
     __slots__ = ()
 
-    @abstractmethod
-    def _near(self, data: Any) -> tuple[Around, Callable[[FloatArray], float]]:
-        """A Gaussian near the posterior, and the log likelihood of weights."""
-
     def _start(self, data: Any) -> FloatArray:
-        return self._near(data)[0].centre.reshape(self._num_outputs(data), -1)
+        return self._near(data)[0].mean.reshape(self._num_outputs(data), -1)
 
     def _moved(
         self, rng: np.random.Generator, weights: FloatArray, data: Any,
         prior_vars: FloatArray | None = None,
     ) -> FloatArray:  # fmt: skip
-        around, level = self._near(data)
+        around, rows = self._near(data)
         if prior_vars is not None:
             around = around.with_prior(prior_vars)
-        return self._sliced(rng, weights, around, level)
+        return self._swung(rng, weights, around, rows)

@@ -1,4 +1,4 @@
-r"""Multinomial regressions: stick-breaking by Pólya-gamma Gibbs or slices, the softmax by slices.
+r"""Multinomial regressions: stick-breaking by Pólya-gamma Gibbs or slices, the softmax by swings.
 
 Rows have covariates x_n and counts y_n of K categories. In `StickBreakingRegression` sticks break
 in the order of the data, frequent categories first unless told otherwise (Linderman, Johnson and
@@ -27,7 +27,7 @@ matters little; with few, choose it.
 
 A softmax has no augmentation that makes all the weights Gaussian at once. But one Gaussian of all
 of them, correlations between categories included, comes near the posterior (the tilted bound's,
-`pgmult.regression.fit_softmax_regression`), and slices around it are exact. The data inform only
+`pgmult.regression.fit_softmax_regression`), and paths about it are exact. The data inform only
 differences of weights: what is common to all keeps its prior.
 
 >>> import numpy as np, pgmult
@@ -44,7 +44,7 @@ differences of weights: what is common to all keeps its prior.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -60,7 +60,7 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.regression.data import CountedRows, LabelledRows, as_counted_rows, require_counted_rows
 from pgmult.regression.fits.multinomial import fit_softmax_regression
-from pgmult.regression.models.linear import Around, FixedGroups, JointWeights, Pair
+from pgmult.regression.models.linear import Around, FixedGroups, JointRows, JointWeights, Pair
 from pgmult.regression.updates import Update, find_potentials
 
 _EM_STEPS = 4
@@ -245,8 +245,8 @@ class SoftmaxRegression(_CountedModel, JointWeights):
 
     Notes
     -----
-    A sweep is two slices, each O(K (num_rows num_covariates + K num_covariates**2)); before the
-    first, the Gaussian takes O((K num_covariates)**3) per iteration.
+    A sweep is a path of four gradients, each O(K (num_rows num_covariates + K num_covariates**2));
+    before the first, the Gaussian takes O((K num_covariates)**3) per iteration.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -256,16 +256,27 @@ class SoftmaxRegression(_CountedModel, JointWeights):
     def _num_outputs(self, data: CountedRows) -> int:
         return data.num_categories
 
-    def _near(self, data: CountedRows) -> tuple[Around, Callable[[FloatArray], float]]:
+    def _near(self, data: CountedRows) -> tuple[Around, JointRows]:
         around, pull, totals = _near(data, self)
+        shape = pull.shape
 
-        def level(weights: FloatArray) -> float:
-            psi = self.predictors(weights, data)
+        def shares(w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            """Of exp psi less the largest: each, their sums and the largest."""
+            psi = self.predictors(w.reshape(shape), data)
             top = psi.max(axis=1)
-            rest = top + np.log(np.exp(psi - top[:, None]).sum(axis=1))
-            return float(np.vdot(pull, weights) - np.vdot(totals, rest))
+            each = np.exp(psi - top[:, None])
+            return each, each.sum(axis=1), top
 
-        return around, level
+        def total(w: FloatArray) -> float:
+            _, sums, top = shares(w)
+            return float(np.vdot(pull, w) - np.vdot(totals, top + np.log(sums)))
+
+        def slope(w: FloatArray) -> FloatArray:
+            each, sums, _ = shares(w)
+            expected = np.einsum("nk,nd->kd", (totals / sums)[:, None] * each, data.covariates)
+            return np.ravel(pull - expected)
+
+        return around, JointRows(total, slope)
 
     def link(self, data: CountedRows) -> LogisticNormal:
         """The link from predictors to probabilities."""

@@ -17,6 +17,12 @@ squares q_j = sum_k (w_kj - m_j)^2 / v_j,
                      l_j^2 ~ IG((1 + K) / 2, 1 / c_j + q_j / (2 s^2))
                      s^2 ~ IG((1 + K p) / 2, 1 / b + sum_j q_j / (2 l_j^2))
 
+Given the weights a scale hardly moves, and weights hardly grow while their scale is small. So
+scales are moved together with the weights, too: each l_j with its column, s with all of them, and s
+against the l_j, where a Gaussian stands in for the rows (`pgmult.regression.compiled.scales`). What
+the rows say beyond it accepts or refuses all these moves together (a surrogate transition: Liu
+2001, section 9.4.3).
+
 >>> import numpy as np, pgmult
 >>> from pgmult.regression.models.logistic import LogisticRegression
 >>> rng = np.random.default_rng(0)
@@ -24,12 +30,13 @@ squares q_j = sum_k (w_kj - m_j)^2 / v_j,
 >>> y = rng.random(300) < 1.0 / (1.0 + np.exp(-2.0 * x[:, 0]))
 >>> model = ScaledRegression(LogisticRegression(), Horseshoe())
 >>> posterior = pgmult.sample(
-...     model, (x, y), draws=300, tune=100, chains=2, random_seed=0, progressbar=False
+...     model, (x, y), draws=1000, tune=100, chains=2, random_seed=0, progressbar=False
 ... )
 >>> posterior["weights"].mean(axis=(0, 1)).round(1)[0, :3]
 array([ 1.5, -0.1,  0. ])
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
@@ -39,10 +46,12 @@ from numpy.typing import NDArray
 
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.core.validate import as_generator
+from pgmult.core.validate import as_generator, new_key
 from pgmult.priors.gaussian import MvNormal
+from pgmult.regression.compiled.scales import Law, Surrogate, stretch
 
 _LEAST, _MOST = 1e-12, 1e12  # of variances: beyond, precisions of weights lose all digits
+_STRETCHED = 0.3  # of the sweeps where one scale is all that is learned
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 
 
@@ -52,7 +61,22 @@ def _inverse_gamma(rng: np.random.Generator, shape: Any, scale: Any) -> Any:
 
 @runtime_checkable
 class WeightScales(Protocol):
-    """A prior of the common factor s^2 of prior variances, and of one l_j^2 for each column."""
+    """A prior of the common factor s^2 of prior variances, and of one l_j^2 for each column.
+
+    Attributes
+    ----------
+    scale, dof : float
+        Of the half-t law of s.
+    is_local : bool
+        Whether every l_j is half-Cauchy, rather than 1.
+    """
+
+    @property
+    def scale(self) -> float: ...  # noqa: D102
+    @property
+    def dof(self) -> float: ...  # noqa: D102
+    @property
+    def is_local(self) -> bool: ...  # noqa: D102
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[float, FloatArray]:
         """s^2 and l^2, ``(size,)``."""
@@ -78,6 +102,8 @@ class HalfT(Checked):
 
     scale: _Scale = 1.0
     dof: Annotated[float, real(above=0.0, maximum=1e5)] = 3.0
+
+    is_local: ClassVar[bool] = False
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[float, FloatArray]:
         """s^2 and l^2, ``(size,)``, which are 1."""
@@ -105,6 +131,9 @@ class Horseshoe(Checked):
     """
 
     scale: _Scale = 1.0
+
+    dof: ClassVar[float] = 1.0
+    is_local: ClassVar[bool] = True
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[float, FloatArray]:
         """s^2 and l^2, ``(size,)``."""
@@ -217,6 +246,9 @@ class ScaledRegression(Checked):
         which = self._which(moments.size)
         variances = self._variances(moments, state.common_var, state.local_vars)
         weights = self.model.move(rng, state.weights, variances, data)
+        if self.scales.is_local or rng.random() < _STRETCHED:
+            state = self._stretched(rng, replace(state, weights=weights), data)
+            weights = state.weights
         gaps = (weights - moments.prior_mean) ** 2 / np.diagonal(moments.prior_cov)
         common, local = self.scales.given(
             rng, gaps.sum(axis=0)[which], len(weights), state.common_var, state.local_vars[which]
@@ -224,6 +256,28 @@ class ScaledRegression(Checked):
         local_vars = state.local_vars.copy()
         local_vars[which] = local
         return ScaledRegressionState(weights, common, local_vars)
+
+    def _stretched(
+        self, rng: np.random.Generator, state: ScaledRegressionState, data: Any
+    ) -> ScaledRegressionState:
+        """Scales and weights together, by a Gaussian in the rows' place, or the old state."""
+        gram, pull = self.model.potential(data)
+        mean = np.tile(self.model.prior_of(data).prior_mean, len(state.weights)).reshape(pull.shape)
+        columns = np.flatnonzero(self._which(state.weights.shape[1]))
+        away = state.weights.reshape(pull.shape) - mean
+        log_local = 0.5 * np.log(state.local_vars[columns])
+        law = Law(float(self.scales.scale), float(self.scales.dof), self.scales.is_local)
+        log_common, gained = stretch(
+            Surrogate(gram, pull - np.einsum("bij,bj->bi", gram, mean)), away, columns,
+            len(state.local_vars), law, 0.5 * math.log(state.common_var), log_local, new_key(rng),
+        )  # fmt: skip
+        local_vars = state.local_vars.copy()
+        local_vars[columns] = np.exp(2.0 * log_local)
+        new = ScaledRegressionState(
+            (away + mean).reshape(state.weights.shape), math.exp(2.0 * log_common), local_vars
+        )
+        gain = self.log_likelihood(new, data) - self.log_likelihood(state, data) - gained
+        return new if gain > -rng.exponential() else state
 
     def log_likelihood(self, state: ScaledRegressionState, data: Any) -> float:
         """Log probability of the outcomes."""

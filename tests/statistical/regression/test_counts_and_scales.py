@@ -20,6 +20,7 @@ from pgmult.regression import (
     as_labelled_rows,
 )
 from pgmult.regression.models import counts as module
+from pgmult.regression.models import scaled
 from pgmult.regression.models.scaled import _inverse_gamma
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -72,6 +73,39 @@ class Stale(Horseshoe):
         return Horseshoe.given(self, rng, squares, num_outputs, common, local)[0], local
 
 
+@pytest.fixture
+def often(monkeypatch):
+    """Stretches in every sweep, whatever the scales."""
+    monkeypatch.setattr(scaled, "_STRETCHED", 1.0)
+
+
+STRETCHED = ScaledRegression(LogisticRegression(PRIOR, "slice"), Horseshoe(0.5))
+
+
+def test_stretches_leave_the_posterior_as_it_is(often):
+    check_geweke(SCALED, LABELS, replicates=300, sweeps=3)
+
+
+@pytest.mark.parametrize("what", ["what the rows say", "common law", "local law"])
+def test_broken_stretches_are_refused(what, monkeypatch):
+    right, model = scaled.stretch, STRETCHED
+
+    def broken(surrogate, weights, columns, num, law, common, local, key):
+        if what == "common law":
+            law = law._replace(scale=4.0 * law.scale)
+        if what == "local law":
+            local += 1.0
+        common, gain = right(surrogate, weights, columns, num, law, common, local, key)
+        if what == "local law":
+            local -= 1.0
+        return common, gain
+
+    if what == "what the rows say":
+        model = mutant(STRETCHED, log_likelihood=lambda self, state, data: 0.0)
+    monkeypatch.setattr(scaled, "stretch", broken)
+    rejects(check_geweke, model, LABELS, replicates=1000)
+
+
 @pytest.mark.parametrize("scales", [Narrow(1.0, 5.0), Stale()], ids=["narrow", "stale"])
 def test_broken_widths_are_refused(scales):
     model = ScaledRegression(LogisticRegression(PRIOR, "gibbs"), scales)
@@ -84,7 +118,7 @@ def test_broken_samplers_of_counts_are_refused(what):
 
         def without(self, data):
             other = replace(data, known=np.zeros(4))
-            return POISSON._near(data)[0], lambda w: module.log_likelihood(w, other, np.inf)
+            return POISSON._near(data)[0], module._rows(other, np.inf)
 
         model = mutant(POISSON, _near=without)
     elif what == "size":

@@ -26,9 +26,8 @@ def bad_base(monkeypatch):
 
     def of(fit, prior):
         around = right(fit, prior)
-        return replace(
-            around, centre=around.centre + 0.8, root=1.5 * around.root, inverse=around.inverse / 1.5
-        )
+        bad = replace(around, gram=2.0 * around.gram, shift=around.shift + 1.0)
+        return bad.with_prior(np.diagonal(prior.prior_cov))
 
     monkeypatch.setattr(Around, "of", of)
 
@@ -42,22 +41,22 @@ def test_a_bad_base_does_no_harm(bad_base):
 
 
 def check_density():
-    """Base and correction together are the posterior."""
-    around, level = MODEL._near(DATA)
-    everywhere = np.ones(1, dtype=bool)
+    """Base and correction together are the posterior; slopes are those of the correction."""
+    around, rows = MODEL._near(DATA)
 
     def log_joint(weights):
-        state = WeightsState(weights)
         prior = MODEL.weights_prior.log_density(weights).sum()
-        return prior + MODEL.log_likelihood(state, DATA)
+        return prior + MODEL.log_likelihood(WeightsState(weights), DATA)
 
     def log_conditional(weights):
-        x = weights.reshape(1, -1)
-        gap = x - around.centre
-        return around.correction(level, x, everywhere)[0] - 0.5 * around.inner(gap, gap)[0]
+        gap = around.root.T @ (weights.ravel() - around.mean)
+        return around.correction(rows, weights.ravel()) - 0.5 * gap @ gap
 
     points = list(np.random.default_rng(0).standard_normal((6, 3, 2)))
     conditional_ratio(log_joint, log_conditional, points)
+    at, steps = points[0].ravel(), 1e-5 * np.eye(6)
+    found = [around.correction(rows, at + s) - around.correction(rows, at - s) for s in steps]
+    np.testing.assert_allclose(around.gradient(rows, at), np.array(found) / 2e-5, atol=1e-6)
 
 
 def test_base_and_correction_are_the_posterior():
@@ -66,18 +65,14 @@ def test_base_and_correction_are_the_posterior():
 
 @pytest.mark.parametrize("what", ["no correction", "prior mean forgotten", "half the counts"])
 def test_broken_corrections_are_refused(what, monkeypatch):
-    right, (around, pull, totals) = Around.correction, module._near(DATA, MODEL)
-
-    def broken(self, log_likelihood, x, active):
-        if what == "no correction":
-            return np.zeros(1)
-        mean, precision = self.prior
-        pulled = np.einsum("kd,de,e->", x.reshape(-1, len(mean)), precision, mean)
-        return right(self, log_likelihood, x, active) - pulled
-
-    if what == "half the counts":
+    around, pull, totals = module._near(DATA, MODEL)
+    if what == "no correction":
+        monkeypatch.setattr(Around, "correction", lambda self, rows, w: 0.0)
+    elif what == "prior mean forgotten":
+        pulled = np.tile(MODEL.weights_prior.precision() @ MODEL.weights_prior.prior_mean, 3)
+        broken = replace(around, shift=around.shift + pulled), pull, totals
+        monkeypatch.setattr(module, "_near", lambda data, model: broken)
+    else:
         half = around, 0.5 * pull, totals
         monkeypatch.setattr(module, "_near", lambda data, model: half)
-    else:
-        monkeypatch.setattr(Around, "correction", broken)
     rejects(check_density)
