@@ -322,16 +322,17 @@ def solve_lower_lanes(a, x, n):
         r1 = row_at(i + 1) if i + 1 < n else r0
         r2 = row_at(i + 2) if i + 2 < n else r0
         r3 = row_at(i + 3) if i + 3 < n else r0
-        x0, x1, x2, x3 = splat(0.0), splat(0.0), splat(0.0), splat(0.0)
+        last = (n - 1) * WIDTH
+        x0, x1 = load(x, i * WIDTH), load(x, min((i + 1) * WIDTH, last))
+        x2, x3 = load(x, min((i + 2) * WIDTH, last)), load(x, min((i + 3) * WIDTH, last))
         for k in range(0, i * WIDTH, WIDTH):
             y = load(x, k)
-            x0 = add_product(x0, load(a, r0 + k), y)
-            x1 = add_product(x1, load(a, r1 + k), y)
-            x2 = add_product(x2, load(a, r2 + k), y)
-            x3 = add_product(x3, load(a, r3 + k), y)
+            x0 = subtract_product(x0, load(a, r0 + k), y)
+            x1 = subtract_product(x1, load(a, r1 + k), y)
+            x2 = subtract_product(x2, load(a, r2 + k), y)
+            x3 = subtract_product(x3, load(a, r3 + k), y)
         for row in range(i, min(i + 4, n)):
-            products = x0 if row == i else x1 if row == i + 1 else x2 if row == i + 2 else x3
-            y = subtract(load(x, row * WIDTH), products)
+            y = x0 if row == i else x1 if row == i + 1 else x2 if row == i + 2 else x3
             for k in range(i * WIDTH, row * WIDTH, WIDTH):
                 y = subtract_product(y, load(a, row_at(row) + k), load(x, k))
             store(x, row * WIDTH, multiply(y, load(a, row_at(row) + row * WIDTH)))

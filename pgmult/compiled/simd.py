@@ -163,6 +163,24 @@ def subtract_product(typing_context, total, x, y):
     return x(x, x, x), code
 
 
+@_operation(lambda x: x.astype(np.float32))
+def narrow(typing_context, x):
+    """Lane by lane, x in single precision."""
+    lanes = _LANES[types.float32]
+    return lanes(x), lambda context, builder, signature, arguments: builder.fptrunc(
+        arguments[0], lanes.vector
+    )
+
+
+@_operation(lambda x: x.astype(np.float64))
+def widen(typing_context, x):
+    """Lane by lane, x in double precision."""
+    lanes = _LANES[types.float64]
+    return lanes(x), lambda context, builder, signature, arguments: builder.fpext(
+        arguments[0], lanes.vector
+    )
+
+
 @_operation(lambda x: 1.0 / np.sqrt(np.where(x > 0.0, x, np.nan)))
 def reciprocal_root(typing_context, x):
     """Lane by lane, 1 / sqrt(x); nan for negative x."""

@@ -8,10 +8,15 @@ the law of `latent.moves.swing` with a Gaussian site in the likelihood's place,
 is N(m, P^-1), P = cov^-1 + J. What the site lacks is the correction C(x). Sites depend on counts,
 mean and covariance, never on x, so a path about that Gaussian leaves the law of x as it is:
 
-1. With P = L L', u = L'x - L^-1 linear is standard normal where C = 0; v ~ N(0, I).
+1. With L L' near P, u = L'(x - m) is near standard normal where C = 0; v ~ N(0, I).
 2. Kicks v += s L^-1 grad C, half as long at both ends, and between them exact turns of (u, v) by
    the angle pi / (2 `_TURNS`) times U(0.8, 1.2): together about a quarter of a turn.
-3. The end is accepted by exp(change of C - change of (u'u + v'v) / 2), the old x kept otherwise.
+3. The end is accepted by exp(change of the log law of x - change of v'v / 2), the old x kept
+   otherwise.
+
+L, and what is solved by it, are in single precision, which is about twice as fast: a kick is *some*
+function of u and a turn is exact, so a path can be gone back whatever the kicks are, and what is
+accepted is in double precision.
 
 Under *sticks* counts are binomial: slope taken - reaching sigma(psi), J diagonal. Sticks that no
 token reaches are integrated out first and drawn from the prior given the others at the end. Under
@@ -42,16 +47,19 @@ from pgmult.compiled.simd import (
     load,
     minus_absolute,
     multiply,
+    narrow,
     softplus_change,
     splat,
     store,
     subtract,
     subtract_product,
     where_above,
+    widen,
 )
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 
 _TURNS = 4
+_RIDGE = 5e-7  # of L's rows, on the diagonal: single precision finds no P singular
 
 
 class Rows(NamedTuple):
@@ -73,7 +81,8 @@ class Lanes(NamedTuple):
     """Eight documents, n numbers of each, or one from `angle` on.
 
     The likelihood: `taken`, `reaching`, `total` tokens. The site: `curvature` c and `linear`; J is
-    diag(c), less c c' / total of a softmax. The path: `old`, x, u, v and the slope of C at x.
+    diag(c), less c c' / total of a softmax; `centre` m. The path: `old`, x, u, v, and in single
+    precision the slope of C at x, or what else is solved.
     """
 
     mean: np.ndarray
@@ -86,6 +95,8 @@ class Lanes(NamedTuple):
     u: np.ndarray
     v: np.ndarray
     slope: np.ndarray
+    solved: np.ndarray
+    centre: np.ndarray
     unreached: np.ndarray
     angle: np.ndarray
     cosine: np.ndarray
@@ -100,8 +111,8 @@ def _make_lanes(n):
     return Lanes(
         np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size),
         np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.zeros(size), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH),
-        np.zeros(WIDTH),
+        np.zeros(size, dtype=np.float32), np.zeros(size), np.zeros(size), np.zeros(WIDTH),
+        np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH), np.zeros(WIDTH),
     )  # fmt: skip
 
 
@@ -217,8 +228,8 @@ def _approximate(lanes, weights, depth, softmax):
 
 @jit
 def _factor(lanes, precision, depth, softmax, packed):
-    """The factor of the Gaussian's precision, and below it L^-1 linear."""
-    end = row_at(depth)
+    """The factor of the Gaussian's precision, and its mean."""
+    end, ridge = row_at(depth), splat(1.0 + _RIDGE * depth)
     for i in range(depth):
         row, own = row_at(i), load(lanes.curvature, i * WIDTH)
         shared = divide(own, load(lanes.total, 0))
@@ -226,22 +237,26 @@ def _factor(lanes, precision, depth, softmax, packed):
             value = splat(precision[i, j])
             if softmax:
                 value = subtract_product(value, shared, load(lanes.curvature, j * WIDTH))
-            store(packed, row + j * WIDTH, add(value, own) if i == j else value)
-        store(packed, end + i * WIDTH, load(lanes.linear, i * WIDTH))
-    store(packed, end + depth * WIDTH, splat(1.0))
+            value = multiply(add(value, own), ridge) if i == j else value
+            store(packed, row + j * WIDTH, narrow(value))
+        store(packed, end + i * WIDTH, narrow(load(lanes.linear, i * WIDTH)))
+    store(packed, end + depth * WIDTH, narrow(splat(1.0)))
     factor_lanes(packed, depth + 1)
+    lanes.solved[: depth * WIDTH] = packed[end : end + depth * WIDTH]
+    solve_upper_lanes(packed, lanes.solved, depth)
+    lanes.centre[:] = lanes.solved
 
 
 @jit
 def _slopes(lanes, depth, softmax):
-    """Write the slope of the correction at x."""
+    """Write the slope of the correction at x to `solved`."""
     _expect(lanes, depth, softmax)
     average = _average(lanes, lanes.x, depth, softmax)
     for at in range(0, depth * WIDTH, WIDTH):
         slope = subtract(load(lanes.taken, at), load(lanes.slope, at))
         slope = subtract(slope, load(lanes.linear, at))
         x = subtract(load(lanes.x, at), average)
-        store(lanes.slope, at, add_product(slope, load(lanes.curvature, at), x))
+        store(lanes.solved, at, narrow(add_product(slope, load(lanes.curvature, at), x)))
 
 
 @jit
@@ -256,62 +271,55 @@ def _change_of_normalizer(lanes, depth, room):
 
 
 @jit
-def _gain(lanes, depth, softmax):
-    """By how much the correction at x exceeds that at `old`."""
-    gain = splat(0.0)
+def _gain(lanes, precision, depth, softmax):
+    """By how much the log density of x exceeds that of `old`."""
+    gain, half = splat(0.0), splat(0.5)
     if softmax:
         change = _change_of_normalizer(lanes, depth, lanes.angle)
         gain = subtract_product(gain, load(lanes.reaching, 0), change)
-    before = _average(lanes, lanes.old, depth, softmax)
-    after = _average(lanes, lanes.x, depth, softmax)
-    for at in range(0, depth * WIDTH, WIDTH):
+    for i in range(depth):
+        at = i * WIDTH
         old, x, mean = load(lanes.old, at), load(lanes.x, at), load(lanes.mean, at)
-        linear = subtract(load(lanes.taken, at), load(lanes.linear, at))
-        gain = add_product(gain, linear, subtract(x, old))
+        gain = add_product(gain, load(lanes.taken, at), subtract(x, old))
         if not softmax:
             change = softplus_change(add(mean, old), add(mean, x))
             gain = subtract_product(gain, load(lanes.reaching, at), change)
-        squares = multiply(x, subtract(x, after))
-        squares = subtract_product(squares, old, subtract(old, before))
-        half = multiply(splat(0.5), load(lanes.curvature, at))
-        gain = add_product(gain, half, squares)
+        own = multiply(half, splat(precision[i, i]))
+        before, after = multiply(own, old), multiply(own, x)
+        for j in range(i):
+            shared = splat(precision[i, j])
+            before = add_product(before, shared, load(lanes.old, j * WIDTH))
+            after = add_product(after, shared, load(lanes.x, j * WIDTH))
+        gain = add_product(subtract_product(gain, x, after), old, before)
     return gain
 
 
 @jit
-def _whiten(lanes, packed, depth):
-    """Write u of x."""
-    lanes.u[:] = lanes.x
-    multiply_upper_lanes(packed, lanes.u, depth)
-    for at in range(0, depth * WIDTH, WIDTH):
-        store(lanes.u, at, subtract(load(lanes.u, at), load(packed, row_at(depth) + at)))
-
-
-@jit
 def _energy(lanes, depth):
-    """(u'u + v'v) / 2."""
+    """v'v / 2."""
     total = splat(0.0)
     for at in range(0, depth * WIDTH, WIDTH):
-        u, v = load(lanes.u, at), load(lanes.v, at)
-        total = add_product(add_product(total, u, u), v, v)
+        v = load(lanes.v, at)
+        total = add_product(total, v, v)
     return multiply(splat(0.5), total)
 
 
 @jit
-def _travel(lanes, packed, depth, softmax):
+def _travel(lanes, precision, packed, depth, softmax):
     """One path from `old` to x; x stays at `old` in lanes where the path is refused."""
-    centre = row_at(depth)
     lanes.x[:] = lanes.old
-    _whiten(lanes, packed, depth)
+    lanes.solved[:] = lanes.old - lanes.centre
+    multiply_upper_lanes(packed, lanes.solved, depth)
+    lanes.u[:] = lanes.solved
     gain = _energy(lanes, depth)
     angle, cosine, sine = load(lanes.angle, 0), load(lanes.cosine, 0), load(lanes.sine, 0)
     half = multiply(splat(0.5), angle)
     for kick in range(_TURNS + 1):
         _slopes(lanes, depth, softmax)
-        solve_lower_lanes(packed, lanes.slope, depth)
+        solve_lower_lanes(packed, lanes.solved, depth)
         length = half if kick == 0 or kick == _TURNS else angle
         for at in range(0, depth * WIDTH, WIDTH):
-            v = add_product(load(lanes.v, at), length, load(lanes.slope, at))
+            v = add_product(load(lanes.v, at), length, widen(load(lanes.solved, at)))
             store(lanes.v, at, v)
         if kick == _TURNS:
             break
@@ -320,9 +328,12 @@ def _travel(lanes, packed, depth, softmax):
             turned = add_product(multiply(u, cosine), v, sine)
             store(lanes.v, at, subtract_product(multiply(v, cosine), u, sine))
             store(lanes.u, at, turned)
-            store(lanes.x, at, add(turned, load(packed, centre + at)))
-        solve_upper_lanes(packed, lanes.x, depth)
-    gain = add(subtract(gain, _energy(lanes, depth)), _gain(lanes, depth, softmax))
+            store(lanes.solved, at, narrow(turned))
+        solve_upper_lanes(packed, lanes.solved, depth)
+        for at in range(0, depth * WIDTH, WIDTH):
+            store(lanes.x, at, add(load(lanes.centre, at), widen(load(lanes.solved, at))))
+    gain = subtract(gain, _energy(lanes, depth))
+    gain = add(gain, _gain(lanes, precision, depth, softmax))
     excess = add(gain, load(lanes.threshold, 0))
     for at in range(0, depth * WIDTH, WIDTH):
         moved = where_above(excess, splat(0.0), load(lanes.x, at), load(lanes.old, at))
@@ -347,7 +358,7 @@ def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
     weights = 1.0 / np.sum(root**2, axis=1)
     precision = np.zeros((n, n))  # of what is reached, the rest integrated out
     grown = 0
-    packed = np.empty(row_at(n + 1))
+    packed = np.empty(row_at(n + 1), dtype=np.float32)
     lanes = _make_lanes(n)
     for group in range(worker, (num_rows + WIDTH - 1) // WIDTH, pieces):
         first = group * WIDTH
@@ -363,7 +374,7 @@ def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
             _read(rows, r, lane, depth, mean, key, psi, lanes)
         _approximate(lanes, weights, depth, rows.softmax)
         _factor(lanes, precision, depth, rows.softmax, packed)
-        _travel(lanes, packed, depth, rows.softmax)
+        _travel(lanes, precision, packed, depth, rows.softmax)
         if depth < n:
             complete_lanes(inverse_root, root, lanes.unreached, lanes.x, depth)
         for lane in range(width):

@@ -8,12 +8,14 @@ from pgmult.compiled.jit import jit
 
 
 @jit
-def functions(x, y, exponentials, changes, sums, counts):
+def functions(x, y, exponentials, changes, sums, counts, single):
     for i in range(0, x.size, simd.WIDTH):
         a, b = simd.load(x, i), simd.load(y, i)
         simd.store(exponentials, i, simd.exp_negative(simd.minus_absolute(a)))
         simd.store(changes, i, simd.softplus_change(a, b))
         simd.store(sums, i, simd.running_sums(a))
+        simd.store(single, i, simd.narrow(a))
+        simd.store(y, i, simd.widen(simd.load(single, i)))
         counts[i] = simd.count_up_to(a, b)
         counts[i + 1] = simd.last(a) == x[i + simd.WIDTH - 1]
 
@@ -23,7 +25,10 @@ def test_functions_of_lanes(scale):
     x, y = scale * np.random.default_rng(0).standard_normal((2, 800))
     y[::5] = x[::5]
     exponentials, changes, sums, counts = np.zeros((4, 800))
-    functions(x, y, exponentials, changes, sums, counts)
+    single, widened = np.zeros(800, dtype=np.float32), y.copy()
+    functions(x, widened, exponentials, changes, sums, counts, single)
+    np.testing.assert_array_equal(single, x.astype(np.float32))
+    np.testing.assert_array_equal(widened, single.astype(np.float64))
     np.testing.assert_allclose(exponentials, np.exp(-np.minimum(np.abs(x), 700.0)), rtol=5e-16)
     expected = np.logaddexp(0.0, y) - np.logaddexp(0.0, x)
     np.testing.assert_allclose(changes, expected, rtol=2e-13, atol=4e-16 * (1.0 + scale))

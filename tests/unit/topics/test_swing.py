@@ -11,7 +11,7 @@ from pgmult import LogisticNormal, MvNormal, StickBreaking
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import row_at
 from pgmult.compiled.rows import row_threads
-from pgmult.compiled.simd import WIDTH, store, subtract
+from pgmult.compiled.simd import WIDTH, store
 from pgmult.testing import conditional_ratio
 from pgmult.topics.compiled import swing as kernels
 from pgmult.topics.updates import swing as updates
@@ -72,8 +72,8 @@ def test_two_coordinates_have_their_exact_posterior(link):
 
 @jit
 def look(lanes, rows, mean, weights, precision, packed, psi, step, out):
-    """Eight rows of the same counts: the log density at each that a path's acceptance takes, the
-    slopes of the correction, and the same by differences."""
+    """Eight rows of the same counts: the log density at each that a path's acceptance takes, its
+    slopes by differences, those of the correction, and the site."""
     n = len(mean)
     key = np.zeros(2, dtype=np.uint64)
     for lane in range(WIDTH):
@@ -83,17 +83,15 @@ def look(lanes, rows, mean, weights, precision, packed, psi, step, out):
     start = lanes.old.copy()
     for k in range(n):
         lanes.old[k * WIDTH : (k + 1) * WIDTH] = start[k * WIDTH]
-    lanes.x[:], lanes.v[:] = start, 0.0
-    kernels._whiten(lanes, packed, n)
-    density = subtract(kernels._gain(lanes, n, rows.softmax), kernels._energy(lanes, n))
-    store(out[0], 0, density)
+    lanes.x[:] = start
+    store(out[0], 0, kernels._gain(lanes, precision, n, rows.softmax))
     kernels._slopes(lanes, n, rows.softmax)
-    out[1] = lanes.slope
+    out[1], out[2], out[3], out[4] = lanes.solved, lanes.linear, lanes.curvature, start
     for i in range(2):
         for k in range(n):
             lanes.x[:] = start
             lanes.x[k * WIDTH : (k + 1) * WIDTH] += step * (2 * i - 1)
-            store(out[2 + i], k * WIDTH, kernels._gain(lanes, n, rows.softmax))
+            store(out[5 + i], k * WIDTH, kernels._gain(lanes, precision, n, rows.softmax))
 
 
 @pytest.mark.slow
@@ -107,12 +105,17 @@ def test_paths_see_the_posterior_and_its_slopes(link):
     psi, counts = 2.0 * rng.normal(size=(8, size)), np.tile([3, 0, 40, 1, 2], (8, 1))
     ids = np.arange(8, dtype=np.uint64)
     rows = kernels.Rows(np.arange(8), np.full(8, size), counts, np.arange(5), ids, softmax)
-    packed, found = np.zeros(row_at(size + 1)), np.zeros((4, size * WIDTH))
+    packed, found = np.zeros(row_at(size + 1), np.float32), np.zeros((7, size * WIDTH))
     lanes, weights, precision = kernels._make_lanes(size), 1.0 / np.diag(cov), np.linalg.inv(cov)
     look(lanes, rows, mean, weights, precision, packed, psi, step, found)
     joint = link.log_likelihood(psi, counts) + MvNormal(mean, cov).log_density(psi)
     conditional_ratio(lambda i: joint[i], lambda i: found[0, i], range(8))
-    np.testing.assert_allclose(found[1], (found[3] - found[2]) / (2.0 * step), rtol=1e-5, atol=1e-5)
+    slopes, linear, curvature, x, before, after = found[1:].reshape(6, size, WIDTH)
+    pulled = linear - curvature * x - precision @ x
+    if softmax:
+        pulled += curvature * (curvature * x).sum(axis=0) / counts[0].sum()
+    density = (after - before) / (2.0 * step)
+    np.testing.assert_allclose(slopes, density - pulled, rtol=1e-5, atol=1e-5)
 
 
 ROUGH = (
@@ -126,7 +129,7 @@ SITES = "        _approximate(lanes, weights, depth, rows.softmax)\n"
 BROKEN = {
     "nothing": ("", ""),
     "all accepted": ("(excess, splat(0.0), load", "(splat(1.0), splat(0.0), load"),
-    "no correction accepted": (", _gain(lanes, depth, softmax))", ", splat(0.0))"),
+    "no correction accepted": ("_gain(lanes, precision, depth, softmax))", "splat(0.0))"),
     "kicks of one length": ("length = half if kick == 0 or kick == _TURNS else", "length ="),
     "a site that follows the point": (
         SITES,
