@@ -131,7 +131,7 @@ def sample_rows(worker, start, stop, key, concentration, out):
 
 @jit
 def sample_columns(worker, start, stop, key, counts, concentration, out):
-    """out[row] ~ Dirichlet(counts[:, row] + concentration), whole cache lines of counts at a time."""
+    """out[row] ~ Dirichlet(counts[:, row] + concentration), by whole cache lines of counts."""
     room = row_room(len(counts))
     columns = np.empty((WIDTH, len(counts)))
     for first in range(start, stop, WIDTH):

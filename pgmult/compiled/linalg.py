@@ -20,7 +20,6 @@ from .simd import (
     reciprocal_root,
     splat,
     store,
-    subtract,
     subtract_product,
 )
 from .streams import gamma, normal, open_stream

@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.packed --documents 10000 100000 --folder /tmp/packed
     python -m tests.benchmarks.packed --documents 1000000 --folder /tmp/packed
+    python -m tests.benchmarks.packed --fit --documents 250000 --chains 2 --draws 20
     python -m tests.benchmarks.packed --cluster --documents 1000000 --folder /tmp/packed
     python -m tests.benchmarks.packed --starts --documents 40000 --length 150 --seconds 150
     python -m tests.benchmarks.packed --texts --documents 20000 --folder /tmp/packed
@@ -9,14 +10,16 @@
 The first simulate documents of correlated topics in blocks and pack them; every size is packed,
 started and swept in a process of its own. Memory is what the process holds of its own (``RssAnon``,
 its peak sampled), beside pages of the corpus's files, which the system may take back (``RssFile``),
-and the peak of both as the system counts it (``VmHWM``). The third has two worker processes find
-the start and make the sweeps, and tells what their driver holds. The fourth compares held-out words
+and the peak of both as the system counts it (``VmHWM``). The third is `pgmult topics fit`, from the
+folder to the page, in as many sweeps of tuning as draws. The fourth has two worker processes find
+the start and make the sweeps, and tells what their driver holds. The fifth compares held-out words
 after starts from a part with and without sweeps over all tokens, for the same seconds of a
-processor. The fifth packs texts.
+processor. The sixth packs texts.
 """
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -147,6 +150,24 @@ def sweep(options, folder):
     )
 
 
+def fit(options, folder):
+    """The command line, from the packed corpus to its page."""
+    numbers = {"topics": options.topics, "chains": options.chains, "cores": options.threads,
+               "draws": options.draws, "tune": options.draws}  # fmt: skip
+    given = [str(x) for name, value in numbers.items() for x in (f"--{name}", value)]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as out:
+        run = ["fit", str(folder), *given, "--quiet", "--out", f"{out}/run"]
+        subprocess.run([sys.executable, "-m", "pgmult.cli", "topics", *run], check=True)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        pages = {file.name: file.stat().st_size for file in Path(out).rglob("*.html")}
+    print(
+        f"pgmult topics fit, {options.chains} chains of {2 * options.draws} sweeps:"
+        f" {used.ru_utime + used.ru_stime:.0f} CPU s, peak {used.ru_maxrss * 1024 / 1e9:.2f} GB,"
+        f" pages of bytes {pages}",
+        flush=True,
+    )
+
+
 def cluster(options, folder):
     corpus = pgmult.topics.open_corpus(folder)
     model = pgmult.topics.CorrelatedTopics(options.topics)
@@ -239,8 +260,11 @@ if __name__ == "__main__":
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/packed"))
-    parser.add_argument("--only", choices=["pack", "sweep", "cluster"])
+    parser.add_argument("--only", choices=["pack", "sweep", "fit", "cluster"])
     parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--starts", action="store_true")
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seeds", type=int, default=2)
@@ -254,10 +278,8 @@ if __name__ == "__main__":
         shutil.rmtree(chosen.folder)
     elif chosen.only == "pack":
         pack(chosen, chosen.documents[0], chosen.folder)
-    elif chosen.only == "cluster":
-        cluster(chosen, chosen.folder)
-    elif chosen.only == "sweep":
-        sweep(chosen, chosen.folder)
+    elif chosen.only:
+        {"sweep": sweep, "fit": fit, "cluster": cluster}[chosen.only](chosen, chosen.folder)
     else:
         for count in chosen.documents:
             if shutil.disk_usage(chosen.folder.parent).free < 40 * chosen.length * count:
@@ -268,12 +290,13 @@ if __name__ == "__main__":
             place.parent.mkdir(exist_ok=True)
             own = {"documents": count, "folder": place} | {
                 name: getattr(chosen, name)
-                for name in ("words", "topics", "length", "sweeps", "threads")
+                for name in ("words", "topics", "length", "sweeps", "threads", "chains", "draws")
             }
             given = [str(x) for name, value in own.items() for x in (f"--{name}", value)]
             command = [sys.executable, "-m", "tests.benchmarks.packed", *given]
             try:
-                for part in ("pack", "cluster" if chosen.cluster else "sweep"):
+                also = ["cluster"] if chosen.cluster else ["sweep", "fit"][: 1 + chosen.fit]
+                for part in ("pack", *also):
                     subprocess.run([*command, "--only", part], check=True, env=os.environ.copy())
             finally:
                 shutil.rmtree(place, ignore_errors=True)

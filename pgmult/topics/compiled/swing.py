@@ -296,7 +296,7 @@ def _gain(lanes, precision, depth, softmax):
 
 @jit
 def _energy(lanes, depth):
-    """v'v / 2."""
+    """Kinetic energy, v'v / 2."""
     total = splat(0.0)
     for at in range(0, depth * WIDTH, WIDTH):
         v = load(lanes.v, at)
