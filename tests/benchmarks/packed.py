@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.packed --documents 10000 100000 --folder /tmp/packed
     python -m tests.benchmarks.packed --documents 1000000 --folder /tmp/packed
-    python -m tests.benchmarks.packed --fit --documents 250000 --chains 2 --draws 20
+    python -m tests.benchmarks.packed --fit --documents 250000 --chains 2 --draws 10
     python -m tests.benchmarks.packed --cluster --documents 1000000 --folder /tmp/packed
     python -m tests.benchmarks.packed --starts --documents 40000 --length 150 --seconds 150
     python -m tests.benchmarks.packed --texts --documents 20000 --folder /tmp/packed
@@ -11,10 +11,10 @@ The first simulate documents of correlated topics in blocks and pack them; every
 started and swept in a process of its own. Memory is what the process holds of its own (``RssAnon``,
 its peak sampled), beside pages of the corpus's files, which the system may take back (``RssFile``),
 and the peak of both as the system counts it (``VmHWM``). The third is `pgmult topics fit`, from the
-folder to the page, in as many sweeps of tuning as draws. The fourth has two worker processes find
-the start and make the sweeps, and tells what their driver holds. The fifth compares held-out words
-after starts from a part with and without sweeps over all tokens, for the same seconds of a
-processor. The sixth packs texts.
+folder to the page without rivals, as many sweeps of tuning as draws. The fourth has two worker
+processes find the start and make the sweeps, and tells what their driver holds. The fifth compares
+held-out words after starts from a part with and without sweeps over all tokens, for the same
+seconds of a processor. The sixth packs texts.
 """
 
 import argparse
@@ -156,14 +156,15 @@ def fit(options, folder):
                "draws": options.draws, "tune": options.draws}  # fmt: skip
     given = [str(x) for name, value in numbers.items() for x in (f"--{name}", value)]
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
-        run = ["fit", str(folder), *given, "--quiet", "--out", f"{out}/run"]
-        subprocess.run([sys.executable, "-m", "pgmult.cli", "topics", *run], check=True)
+        run = ["fit", str(folder), *given, "--quiet", "--no-compare", "--out", f"{out}/run"]
+        command = [sys.executable, "-m", "pgmult.cli", "topics", *run]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         pages = {file.name: file.stat().st_size for file in Path(out).rglob("*.html")}
     print(
         f"pgmult topics fit, {options.chains} chains of {2 * options.draws} sweeps:"
         f" {used.ru_utime + used.ru_stime:.0f} CPU s, peak {used.ru_maxrss * 1024 / 1e9:.2f} GB,"
-        f" pages of bytes {pages}",
+        f" pages of bytes {pages}:\n{told[:1500]}",
         flush=True,
     )
 
@@ -264,7 +265,7 @@ if __name__ == "__main__":
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--chains", type=int, default=2)
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--starts", action="store_true")
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seeds", type=int, default=2)
