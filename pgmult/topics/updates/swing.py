@@ -49,8 +49,8 @@ def swing_psi(
     -----
     A document costs O(m**3), m the number of its sticks that anything reaches, or K.
     """
-    moved = psi.copy()
-    _move(new_key(rng), _rows(link, counts), moved, mean, cov)
+    moved, streams = psi.copy(), np.arange(len(psi), dtype=np.uint64)
+    _move(new_key(rng), _rows(link, counts, _depths(link, counts), streams), moved, mean, cov)
     return moved
 
 
@@ -64,11 +64,8 @@ def swing_alone(
     cov: FloatArray,
 ) -> FloatArray:
     """As `swing_psi`, each document by its stream: what it draws depends on no other document."""
-    size, moved = psi.shape[1], psi.copy()
-    rows = _rows(link, counts)._replace(
-        by_depth=np.arange(len(psi)), depths=np.full(len(psi), size), streams=streams
-    )
-    _move(key, rows, moved, mean, cov)
+    moved = psi.copy()
+    _move(key, _rows(link, counts, np.full(len(psi), psi.shape[1]), streams), moved, mean, cov)
     return moved
 
 
@@ -86,17 +83,24 @@ def _move(
         raise ValueError(f"psi of document {min(failed)} is not finite any more")
 
 
-def _rows(link: StickBreaking | LogisticNormal, counts: IntArray) -> swing.Rows:
-    """The documents in the order in which the kernel takes them."""
+def _depths(link: StickBreaking | LogisticNormal, counts: IntArray) -> IntArray:
+    """How many sticks of each document any token reaches; all K of a softmax."""
     num_documents, num_topics = counts.shape
-    documents = np.arange(num_documents)
-    streams = documents.astype(np.uint64)
     if isinstance(link, LogisticNormal):
-        depths = np.full(num_documents, num_topics)
-        return swing.Rows(documents, depths, counts, np.arange(num_topics), streams, True)
-    order = link.order_of(num_topics)
-    used = counts[:, order[::-1]] > 0
+        return np.full(num_documents, num_topics)
+    used = counts[:, link.order_of(num_topics)[::-1]] > 0
     depths = np.minimum(num_topics - np.argmax(used, axis=1), num_topics - 1)
-    depths[~used.any(axis=1)] = 0
-    by_depth = np.argsort(depths, kind="stable")
-    return swing.Rows(by_depth, depths, counts, order, streams, False)
+    return np.where(used.any(axis=1), depths, 0)
+
+
+def _rows(
+    link: StickBreaking | LogisticNormal,
+    counts: IntArray,
+    depths: IntArray,
+    streams: NDArray[np.uint64],
+) -> swing.Rows:
+    """The documents in the order in which the kernel takes them."""
+    num_topics, by_depth = counts.shape[1], np.argsort(depths, kind="stable")
+    if isinstance(link, LogisticNormal):
+        return swing.Rows(by_depth, depths, counts, np.arange(num_topics), streams, True)
+    return swing.Rows(by_depth, depths, counts, link.order_of(num_topics), streams, False)

@@ -422,7 +422,7 @@ SHARED = {
     "export": {"--out"},
 }  # fmt: skip
 OWN = {
-    "topics": {"content", "quotes", "pack", "search"},
+    "topics": {"content", "quotes", "pack", "refit", "search"},
     "fields": set(),
     "sequences": {"forecast"},
     "regression": {
