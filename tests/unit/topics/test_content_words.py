@@ -51,7 +51,7 @@ def posterior_of(rng, data, num_draws=50, tokens=((400, 30), (300, 900))):
     draws["Sigma"] = np.ones((2, num_draws, 1, 1))
     draws["theta"] = rng.dirichlet([1.0, 1.0], size=(2, 1, 8)).repeat(num_draws, axis=1)
     draws["theta"][1] = draws["theta"][0][..., ::-1]
-    model = StructuralTopics(2)
+    model = StructuralTopics(2, effects="sticks")
     return Posterior(
         draws, dims={name: model.dims[name] for name in draws}, coords=model.coords(data),
         origin=Origin.of(model, data),
