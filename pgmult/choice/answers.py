@@ -114,9 +114,9 @@ def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
 def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Estimand:
     """Willingness to pay: how much of `per` one unit of each other attribute is worth.
 
-    It is the ratio of mean coefficients over people, with the sign turned where `per` is a cost,
-    draw by draw. If the coefficient of `per` may be 0 the ratio has no mean, and an error is
-    raised.
+    It is the ratio of mean coefficients over people, draw by draw, with the sign turned where `per`
+    is a cost, so that what people like has a positive worth. If the coefficient of `per` may be 0
+    the ratio has no mean, and an error is raised.
 
     Raises
     ------
@@ -136,7 +136,8 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
         )
     others = np.delete(np.arange(len(data.names)), place)
     return Estimand(
-        -mean[:, others] / price[:, None], ("attribute",), {"attribute": data.names[others]},
+        np.sign(price.mean()) * mean[:, others] / price[:, None], ("attribute",),
+        {"attribute": data.names[others]},
         caption=f"Worth of a unit, in units of {per}.", probability=probability,
     )  # fmt: skip
 

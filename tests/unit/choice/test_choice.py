@@ -298,6 +298,8 @@ def test_answers_say_what_they_say(run):
     worth = run.worth("price")
     ratio = -run.stack("mean")[:, 1] / run.stack("mean")[:, 0]
     np.testing.assert_allclose(worth.at(attribute="time").draws, ratio)
+    in_time = run.worth("time").at(attribute="price")  # people like it, here
+    np.testing.assert_allclose(in_time.draws, -1.0 / ratio)
     probs = run.predict()
     assert probs.draws.shape == (200, NUM)
     shares = run.predict(by="mode")
