@@ -35,7 +35,6 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
-_STATE_DIM = 4
 _COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count", "units")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
@@ -51,8 +50,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument(
         "--state-dim", type=_numbers(1), metavar="D",
-        help="of lds, or several, such as 2,4,8, of which brief runs find the best; default: 4, or"
-        " the number of symbols if that is smaller",
+        help="of lds, or several, such as 2,4,8, of which brief runs find the best; default: one"
+        " less than symbols, at most 4, or 10 where steps have many counts",
     )  # fmt: skip
     fit.add_argument(
         "--states", type=_numbers(2), default=(8,), metavar="M",
@@ -163,13 +162,14 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
     """The model that was asked for, and what it is in words."""
     from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.sequences.models.markov import MarkovChain
+    from pgmult.sequences.updates.carried import usual_state_dim
 
     models = {
         "markov": (MarkovChain(1), "a Markov chain of order 1"),
         "markov2": (MarkovChain(2), "a Markov chain of order 2"),
         **_hidden(options, data),
     }
-    dims = options.state_dim or (min(_STATE_DIM, max(2, data.num_symbols)),)
+    dims = options.state_dim or (usual_state_dim(data),)
     for size in dims:
         told = f"probabilities driven by a linear Gaussian state of {size} dimensions"
         models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), told

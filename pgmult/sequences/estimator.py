@@ -34,6 +34,7 @@ from pgmult.sequences.models._state_space import as_state_dim
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
+from pgmult.sequences.updates.carried import usual_state_dim
 
 _LEVELS = (0.05, 0.5, 0.95)
 
@@ -44,8 +45,9 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_components : int
-        Dimension of the state: more than is needed does little harm.
+    n_components : int, optional
+        Dimension of the state; if left out, one less than symbols, at most 4, or 10 where steps
+        have many counts.
     link : {"stick_breaking", "softmax"}
         How the state makes probabilities: `pgmult.sequences.MultinomialLDS`, with exact Gibbs
         blocks, or `pgmult.sequences.LogisticNormalLDS`, by particle Gibbs, many times slower.
@@ -87,7 +89,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         of ``posterior_`` and sequences with missing steps.
     """
 
-    n_components: int = field(default=10, kw_only=False)
+    n_components: int | None = field(default=None, kw_only=False)
     link: Literal["stick_breaking", "softmax"] = "stick_breaking"
     symbols: int | Sequence[str] | None = None
     loading_scale: float | None = None
@@ -123,7 +125,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             If probabilities at the ends of the sequences, or the log likelihood, have a high R-hat
             or few effective draws.
         """
-        model = self._model()
         names: dict[str, Any] = {}
         if isinstance(self.symbols, int | np.integer):
             names["num_symbols"] = int(self.symbols)
@@ -131,6 +132,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             names["alphabet"] = self.symbols
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
             data = as_sequences(X, inputs=inputs, **names)
+        model = self._model(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.posterior_ = sample(
@@ -248,13 +250,14 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         tags.no_validation = True
         return tags
 
-    def _model(self) -> MultinomialLDS | LogisticNormalLDS:
+    def _model(self, data: Sequences) -> MultinomialLDS | LogisticNormalLDS:
         models: dict[str, type[MultinomialLDS] | type[LogisticNormalLDS]] = {
             "stick_breaking": MultinomialLDS,
             "softmax": LogisticNormalLDS,
         }
         kind = models[as_choice(self.link, "link", models)]
-        model = kind(as_state_dim(self.n_components, "n_components"))
+        size = usual_state_dim(data) if self.n_components is None else self.n_components
+        model = kind(as_state_dim(size, "n_components"))
         if self.loading_scale is None:
             return model
         scale = as_real(self.loading_scale, "loading_scale", minimum=1e-100, maximum=1e100)

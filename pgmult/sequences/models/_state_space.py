@@ -119,7 +119,7 @@ class StateSpace(Checked, ABC):
         As in `MultinomialLDS`.
     """
 
-    state_dim: Annotated[int, as_state_dim] = 10
+    state_dim: Annotated[int, as_state_dim]
     dynamics: MatrixNormalInverseWishart | None = None
     start: NormalInverseWishart | None = None
     loading_shape: Positive = 2.0

@@ -126,7 +126,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     Parameters
     ----------
     state_dim : int
-        D >= 1.
+        D >= 1. Where steps have many counts, a dimension less than symbols (ten at most) forecasts
+        best: with fewer, what is left of each symbol's ups and downs passes for white noise, and
+        intervals are too narrow. `pgmult.sequences.search_state_dim` compares some.
     initial : "free" or "stationary"
         First states have their own mean and covariance, or the stationary law of the dynamics,
         which must then be stable.

@@ -34,6 +34,7 @@ from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of, state_space_draws
 from pgmult.sequences.scores.one_step import blocks_of, joined
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
+from pgmult.sequences.updates.carried import usual_state_dim
 
 _DRAWS, _TUNE = 100, 50  # of a rival's chain
 _CHAINS = 2
@@ -171,7 +172,8 @@ def search_state_dim(
     ----------
     data : Sequences, or what `pgmult.sequences.as_sequences` takes
     candidates : sequence of int, optional
-        Dimensions, each once; if left out 1, 2, 4 and 8, as far as there are so many symbols.
+        Dimensions, each once; if left out 1, 2, 4 and 8, as far as there are so many symbols, and,
+        where steps have many counts, one less than symbols.
     make_model : callable, optional
         From a number to a model, such as `MultinomialHMM` or ``lambda d: MultinomialLDS(d,
         initial="stationary")``; `MultinomialLDS` if left out.
@@ -199,7 +201,8 @@ def search_state_dim(
     make = MultinomialLDS if make_model is None else make_model
     whole = as_sequences(data)
     if candidates is None:
-        candidates = [d for d in (1, 2, 4, 8) if d <= max(whole.num_symbols, 2)]
+        some = {d for d in (1, 2, 4, 8) if d <= max(whole.num_symbols, 2)}
+        candidates = sorted(some | {usual_state_dim(whole)})
     numbers = sorted(
         as_positive_int(d, "candidates") for d in as_list(candidates, "candidates", "numbers")
     )

@@ -42,6 +42,7 @@ _POINTS = 16  # of a grid of standard deviations
 _FINEST, _COARSEST = 0.03, 0.6  # its steps, of logarithms
 _LARGEST_STEP = 2.0  # of one of them with the states
 _MANY = 20
+_MOST_STATES, _FEW_STATES = 10, 4
 
 _Augment = Callable[[FloatArray, FloatArray], Augmented]
 
@@ -365,6 +366,12 @@ def sample_noise_sd(rng: np.random.Generator, scale: float, size: int) -> FloatA
     while (outside := (sd < LEAST_SD) | (sd > LARGEST_SD)).any():
         sd[outside] = scale * np.abs(rng.standard_t(3.0, int(outside.sum())))
     return sd
+
+
+def usual_state_dim(data: Sequences) -> int:
+    """Dimensions that data support: a state for each stick, if steps tell each, or four at most."""
+    most = _MOST_STATES if many_a_step(data) else _FEW_STATES
+    return max(1, min(most, data.num_symbols - 1))
 
 
 def many_a_step(data: Sequences) -> bool:

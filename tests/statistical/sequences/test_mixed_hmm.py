@@ -11,7 +11,7 @@ from pgmult.priors import HalfT, Normal
 from pgmult.sequences import MixedHMM
 from pgmult.sequences.models import mixed_hmm as module
 from pgmult.sequences.updates import summed_out
-from pgmult.sequences.updates.summed_out import Observed, Regressions, Rows
+from pgmult.sequences.updates.summed_out import Regressions
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -120,16 +120,14 @@ def unpooled(rng, family, x, w, psi, total):
     return family.sample(rng)[0], w
 
 
-def late(self, chains, many):
-    """The log likelihood of emissions told by the inputs of the step after."""
-    entry = np.append(np.arange(1, len(chains.symbols)), 0)
-    return fit(self, chains._replace(emission=chains.emission[entry].copy()), many)
+def late(data, initial, transition, emission, which):
+    """Emissions told by the inputs of the step after."""
+    return chains_of(data, initial, transition, emission, np.roll(which, -1))
 
 
-psi, fit = Regressions.psi, Observed.fit
+psi, chains_of = Regressions.psi, module.chains_of
 BROKEN = {
     "no prior of weights": stepping(Regressions, "log_prior", lambda self, values: 0.0),
-    "no prior of rows": stepping(Rows, "log_prior", lambda self, values: 0.0, "transitions"),
     "constants forgotten": stepping(Regressions, "psi", shifted),
     "no energy of speed": stepping(Regressions, "kinetic", lambda self, velocity: 0.0),
     "standard deviations from their prior": stepping(module, "interwoven", unpooled),
@@ -138,8 +136,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_mutants_are_refused(kind):
-    own = {"emission": lambda state, data: state.emission}
-    statistics = own if "rows" in kind else STATISTICS | {"suits": suits}
+    statistics = STATISTICS | {"suits": suits}
     assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=150)
 
 
@@ -155,7 +152,7 @@ def test_inputs_of_another_step_are_refused():
         other = replace(state, weights=signs * state.weights)
         return model.log_likelihood(state, data) - model.log_likelihood(other, data)
 
-    broken = stepping(Observed, "fit", late, "emissions")
+    broken = stepping(module, "chains_of", late, "emissions")
     rejects(check_geweke, broken, MANY, statistics={"fits": fits}, replicates=100)
 
 

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
+from scipy.special import expit
 
 import pgmult
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
+from pgmult.sequences.updates.summed_out import Rows, Sticks
 from tests.every_model import MODELS
 
 
@@ -98,6 +101,21 @@ def test_a_report_tells_what_inputs_do(run):
     text = run.report(comparison=False, steps=2, max_draws=8).text()
     for told in ("In the long run", "What x does", "What the states are"):
         assert told in text
+
+
+def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
+    concentration = np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 0.2]])
+    sticks = Sticks.of(np.array([[2, 0, 1], [0, 1, 2]]))
+    rows = Rows(sticks, concentration, np.ones((2, 2)))
+    psi = np.random.default_rng(0).standard_normal((5, 2, 2))
+    share = expit(psi)
+    logit = np.log(share * (1.0 - share))
+    a, b = np.array([[1.1, 0.3], [4.0, 0.7]]), np.array([[2.3, 2.0], [0.9, 0.2]])
+    told = (scipy.stats.beta.logpdf(share, a, b) + logit).sum(axis=(1, 2))
+    gaps = told - [rows.log_prior(one) for one in psi]
+    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-10)
+    probs = sticks.probs(psi)
+    np.testing.assert_allclose(sticks.psi(probs[1]), psi[1], rtol=1e-10)
 
 
 def test_slopes_with_the_states_summed_out(run):
