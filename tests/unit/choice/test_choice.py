@@ -129,7 +129,7 @@ def test_slopes_and_curvatures_are_derivatives():
     # first alternatives have no row; occasions of a person by size, then alternative by alternative
     rows = np.array([4, 1, 2, 6, 7, 8, 10, 12])
     choices = Choices(
-        x[:, rows], base[rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
+        np.ascontiguousarray(x[:, rows]), base[rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
         np.array([0, 1, 3, 6, 8]), np.array([0, 1, 2, 3, 5]), np.array([0, 3, 4]),
     )  # fmt: skip
 
@@ -211,7 +211,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         prior = multivariate_normal(law.mean, law.root @ law.root.T).logpdf(here[:, 0])
         expected = likelihood + prior + volume
         found = model.carried(
-            None, replace(state, tastes=state.tastes[own]), white[:, own], rows.rows(own), q
+            None, replace(state, tastes=state.tastes[own]), white[:, own].copy(), rows.rows(own), q
         )[2].rounded[0]
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
 
