@@ -51,6 +51,7 @@ def state_space_posterior(model, loadings=1.0, data=TRAIN):
     return posterior_of(model, draws, data)
 
 
+@pytest.mark.slow
 def test_hidden_markov_models_are_scored_jointly(legacy):
     rng, model = np.random.default_rng(2), MultinomialHMM(2)
     posterior = posterior_of(
@@ -111,6 +112,7 @@ def test_simulations_go_on_from_the_last_state(legacy):
     assert got.log_probability == pytest.approx(logsumexp(totals) - np.log(4.0), abs=0.05)
 
 
+@pytest.mark.slow
 def test_raw_vectors_are_scored_by_shares_of_simulations(legacy):
     rng, model = np.random.default_rng(4), GaussianLDS(1)
     posterior = posterior_of(

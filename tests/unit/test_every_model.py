@@ -15,8 +15,8 @@ from pgmult.core.typing import absent_of, coords_of, traits_of, variable
 from pgmult.sampling.blocks import as_block_model, num_rows
 from pgmult.sampling.codec import decode, encode
 
-# Its compiled code takes longer than all else here, and nothing else needs it.
-SLOW = {"LogisticNormalLDS"}
+# Their compiled code takes longer than all else here, and no other quick test needs it.
+SLOW = {"LogisticNormalLDS", "MultinomialGP state_space", "MultinomialGP grid"}
 every_model = pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODELS],

@@ -158,16 +158,18 @@ def Sigma_block(state, model=GROUPED):
     )
 
 
-SIGMAS = points(lambda rng: GROUPED.prior(rng, DATA).Sigma)
+@pytest.fixture
+def Sigmas():
+    return points(lambda rng: GROUPED.prior(rng, DATA).Sigma)
 
 
-def test_Sigma_given_weights(state):
-    conditional_ratio(*Sigma_block(state), SIGMAS)
+def test_Sigma_given_weights(state, Sigmas):
+    conditional_ratio(*Sigma_block(state), Sigmas)
 
 
 @pytest.mark.parametrize("kind", ["one degree too few", "scatter around zero"])
-def test_conditional_ratio_refuses_a_broken_Sigma(state, kind):
-    rejects(conditional_ratio, *Sigma_block(state, BROKEN_SIGMA[kind]), SIGMAS)
+def test_conditional_ratio_refuses_a_broken_Sigma(state, kind, Sigmas):
+    rejects(conditional_ratio, *Sigma_block(state, BROKEN_SIGMA[kind]), Sigmas)
 
 
 # ------------------------------------------------------------------ broken samplers

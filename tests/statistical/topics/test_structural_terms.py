@@ -1,6 +1,7 @@
 """Random effects, curves, words by group and keywords: sampled right, refused when broken."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -80,18 +81,26 @@ def correlations(state, data):
     return np.concatenate([correlation, correlation**2, dets, np.log(first), np.log(second)])
 
 
-EFFECTS = problem("~ s(year, knots=5) + (1 | author) + (1 | place)")
-FREE = problem("~ s(year, knots=5) + (1 | author) + (1 | place)", random_effects="free")
-GROUPS = problem("~ year", content="~ party")
-TREE = problem("~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place")
+PROBLEMS = {
+    "effects": lambda: problem("~ s(year, knots=5) + (1 | author) + (1 | place)"),
+    "free": lambda: problem(
+        "~ s(year, knots=5) + (1 | author) + (1 | place)", random_effects="free"
+    ),
+    "groups": lambda: problem("~ year", content="~ party"),
+    "tree": lambda: problem(
+        "~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place"
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("model", "data", "statistics"),
-    [EFFECTS, FREE, GROUPS, TREE],
-    ids=["effects", "free", "groups", "tree"],
-)
-def test_geweke(model, data, statistics):
+@cache
+def made(name):
+    return PROBLEMS[name]()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_geweke(name):
+    model, data, statistics = made(name)
     check_geweke(model, data, statistics=statistics, replicates=500)
 
 
@@ -134,7 +143,7 @@ def test_variances_without_their_prior_are_refused(monkeypatch):
         regression, "log_variance_density",
         lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0,
     )  # fmt: skip
-    refused(*EFFECTS)
+    refused(*made("effects"))
 
 
 def test_axes_without_their_volume_are_refused(monkeypatch):
@@ -144,7 +153,7 @@ def test_axes_without_their_volume_are_refused(monkeypatch):
         lambda self, axis, variance, at, prior: right(self, axis, variance, at, prior)
         - np.sum(np.log(np.abs(variance - np.delete(at, axis)))),
     )  # fmt: skip
-    refused(*FREE, replicates=500)
+    refused(*made("free"), replicates=500)
 
 
 def test_covariances_that_forget_their_scales_are_refused(monkeypatch):
@@ -152,7 +161,7 @@ def test_covariances_that_forget_their_scales_are_refused(monkeypatch):
     monkeypatch.setattr(
         regression, "given_scales", lambda rng, Omega, scale: right(rng, np.diag([1.0, 0.2]), scale)
     )
-    refused(*FREE)
+    refused(*made("free"))
 
 
 def test_effects_that_look_smaller_than_they_are_are_refused(monkeypatch):
@@ -160,7 +169,7 @@ def test_effects_that_look_smaller_than_they_are_are_refused(monkeypatch):
     monkeypatch.setattr(
         regression, "sample_covariance", lambda rng, prior, own: right(rng, prior, 0.5 * own)
     )
-    refused(*FREE)
+    refused(*made("free"))
 
 
 def test_variances_of_other_terms_are_refused(monkeypatch):
@@ -168,11 +177,11 @@ def test_variances_of_other_terms_are_refused(monkeypatch):
     monkeypatch.setattr(
         regression, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
     )
-    refused(*EFFECTS, replicates=500)
+    refused(*made("effects"), replicates=500)
 
 
 def test_effects_left_out_of_the_mean_are_refused():
-    model, data, statistics = EFFECTS
+    model, data, statistics = made("effects")
     broken = mutant(
         model,
         step=lambda self, rng, state, data: model.step(
@@ -201,7 +210,7 @@ def test_counts_instead_of_tables_are_refused(monkeypatch):
         counts_for_tables(*own)
 
     monkeypatch.setattr(content, "sample_tables", broken)
-    refused(*GROUPS, replicates=500)
+    refused(*made("groups"), replicates=500)
 
 
 def test_concentrations_without_their_prior_are_refused(monkeypatch):
@@ -209,7 +218,7 @@ def test_concentrations_without_their_prior_are_refused(monkeypatch):
     monkeypatch.setattr(
         content, "sample_tables", lambda *a: right(*a[:7], 1e-3, 1e-3, *a[9:])
     )  # fmt: skip
-    refused(*GROUPS)
+    refused(*made("groups"))
 
 
 def test_words_of_groups_that_ignore_their_branch_are_refused(monkeypatch):
@@ -218,7 +227,7 @@ def test_words_of_groups_that_ignore_their_branch_are_refused(monkeypatch):
         content, "vary",
         lambda rng, above, parents, c, counts=None: right(rng, above, 0 * parents, c, counts),
     )  # fmt: skip
-    refused(*TREE)
+    refused(*made("tree"))
 
 
 def test_keywords_that_stay_among_the_counts_are_refused(monkeypatch):
@@ -227,4 +236,4 @@ def test_keywords_that_stay_among_the_counts_are_refused(monkeypatch):
         Keywords, "sample",
         lambda self, rng, counts, *others: (counts, *right(self, rng, counts, *others)[1:]),
     )  # fmt: skip
-    refused(*TREE)
+    refused(*made("tree"))

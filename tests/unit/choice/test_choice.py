@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
@@ -216,11 +215,6 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
 
 
-def test_shards_of_people_do_not_matter():
-    check_shards_do_not_matter(MixedLogit(block_rows=2), data())
-    check_threads_do_not_matter(MixedLogit(), data())
-
-
 def test_sites_are_not_narrow_where_choices_bound_one_side():
     """Half-flat likelihoods: the variance given the site is that of the law it stands for, about.
 
@@ -415,6 +409,7 @@ def test_wide_tables_become_long_ones():
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_report_and_the_command_line(run, tmp_path, capsys):
     report = run.report()
     assert "choice" in report.verdict[0]

@@ -328,6 +328,7 @@ class TestSequences:
         assert "(soft-masked?) has 'A' and 'a', which differ in capitals" in alike
         assert "has N, for bases that are not known, and N is a symbol like the others" in unknown
 
+    @pytest.mark.slow
     def test_resume_goes_on(self, capsys, sequence_run):
         code, out, _ = run(capsys, "sequences", "resume", sequence_run, "--draws", 8, "--quiet")
         assert code == 0

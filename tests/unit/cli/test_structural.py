@@ -109,6 +109,7 @@ class TestFit:
         assert "1 row is left out, without a value of 'party'" in output
         assert pgmult.load(tmp_path / "run").data.num_documents == 11
 
+    @pytest.mark.slow
     def test_resume_goes_on_with_the_same_covariates(self, capsys, folder, tmp_path):
         fit = ["topics", "fit", folder / "speeches.csv", "--column", "text", "--out"]
         free = [*FIT[2:], "--random-effects", "free"]

@@ -91,6 +91,7 @@ def full_counts(scale):
     return inputs, DiagonalPotential(J, h)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 def test_agrees_with_the_state_space_at_any_precision(scale):
     inputs, potential = full_counts(scale)

@@ -1,5 +1,7 @@
 """The softmax Gaussian process: its compiled parts, its predictions, bad input."""
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -76,25 +78,27 @@ class TestCompiled:
 class TestConditionals:
     """log joint - log conditional is constant in each block."""
 
-    STATE = MODEL.prior(np.random.default_rng(8), DATA)
+    @cached_property
+    def state(self):
+        return MODEL.prior(np.random.default_rng(8), DATA)
 
     def log_joint(self, whitened):
-        state = MODEL._state(whitened, self.STATE.hyperparameters, DATA)
+        state = MODEL._state(whitened, self.state.hyperparameters, DATA)
         return -0.5 * np.sum(whitened**2) + MODEL.log_likelihood(state, DATA)
 
     @pytest.mark.parametrize("k", range(3))
     def test_of_one_function(self, k):
         seen = logistic_normal_gp._SeenCounts.of(DATA)
-        psi = self.STATE.psi[: seen.num_sites]
+        psi = self.state.psi[: seen.num_sites]
         others = logsumexp(np.delete(psi, k, axis=1), axis=1)
 
         def with_column(z):
-            whitened = self.STATE.whitened.copy()
+            whitened = self.state.whitened.copy()
             whitened[:, k] = z
             return whitened
 
         def log_conditional(z):
-            state = MODEL._state(with_column(z), self.STATE.hyperparameters, DATA)
+            state = MODEL._state(with_column(z), self.state.hyperparameters, DATA)
             f = state.psi[: seen.num_sites, k] - MODEL.mean[k]
             offset = MODEL.mean[k] - others
             fit = softmax_fields._log_likelihood(
@@ -106,7 +110,7 @@ class TestConditionals:
         conditional_ratio(lambda z: self.log_joint(with_column(z)), log_conditional, points)
 
     def test_of_the_common_function(self):
-        centred = self.STATE.whitened - self.STATE.whitened.mean(axis=1, keepdims=True)
+        centred = self.state.whitened - self.state.whitened.mean(axis=1, keepdims=True)
         points = np.random.default_rng(10).normal(size=(4, DATA.num_sites))
         conditional_ratio(
             lambda z: self.log_joint(centred + z[:, None]),

@@ -26,9 +26,10 @@ COVARIANCES = {
     + Matern(0.5, 4.0, active=[0])
     + Constant(0.5) * Matern(0.5, 2.0, active=[1]),
 }
-STRUCTURES = ["dense", "state_space", "grid", "inducing_points"]
+QUICK = ["dense", "inducing_points"]
+STRUCTURES = [*QUICK, "state_space", "grid"]  # the code of these two compiles for long
 CASES = [  # a grid's covariance is a product over two axes
-    (structure, kind)
+    pytest.param(structure, kind, marks=[] if structure in QUICK else pytest.mark.slow)
     for structure in STRUCTURES
     for kind in COVARIANCES
     if structure != "grid" or kind in ("product", "nearly singular")
@@ -84,7 +85,7 @@ def test_a_large_grid_with_gaps_has_no_noise_at_hand(monkeypatch):
 
 COUNTS = np.random.default_rng(5).multinomial(9, [0.6, 0.3, 0.1], size=8)
 DATA = as_field(INPUTS["with gaps"], COUNTS, new_inputs=[[4.0, 1.0]])
-MODEL = MultinomialGP(COVARIANCES["product"], structure="state_space", mean="linear")
+MODEL = MultinomialGP(COVARIANCES["product"], structure="dense", mean="linear")
 
 
 def laws_of(model):
@@ -127,7 +128,9 @@ def check_law_and_way_back(model):
         np.testing.assert_allclose(mean[:, k], centre + cov @ (h - J * centre), atol=1e-7)
 
 
-@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize(
+    "structure", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in STRUCTURES[2:])]
+)
 def test_noise_makes_the_law_at_any_hyperparameters(structure):
     check_law_and_way_back(replace(MODEL, structure=structure))
 

@@ -96,6 +96,7 @@ def test_rows_of_cells_answer_what_the_shared_step_asks(tmp_path, shards, cut):
     assert len(np.unique(whole["mu"])) == whole["mu"].size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_answers_do_not_depend_on_what_workers_remember(tmp_path, seed):
     settings = SETTINGS | {"keep": "mu"}

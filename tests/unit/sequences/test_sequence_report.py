@@ -42,6 +42,7 @@ def sampled():
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
+@pytest.mark.slow
 def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     posterior, _, later, probs = sampled
     truth = (np.tile(probs[:-PERIOD], (3, 1)), np.tile(probs[-PERIOD:], (3, 1, 1)))
