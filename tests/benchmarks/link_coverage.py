@@ -11,13 +11,12 @@ sticks (see structural_coverage.py). A replicate's topics are averaged: they are
 """
 
 import argparse
-import time
 
 import numpy as np
-from structural_coverage import WORDS_A_TOPIC, composition, covered, report
+from structural_coverage import WORDS_A_TOPIC, contrast, measure
 
 from pgmult import LogisticNormal, StickBreaking
-from pgmult.topics import StructuralTopics, with_covariates
+from pgmult.topics import StructuralTopics
 
 TOPICS = 5
 LINKS = {"sticks": StickBreaking(), "softmax": LogisticNormal()}
@@ -31,14 +30,6 @@ def truth_of(link):
     root = rng.normal(size=(size, size))
     cov = np.eye(size) + 1.5 * root @ root.T / size
     return np.stack([start, rng.normal(scale=0.8, size=size)]), cov
-
-
-def contrast(link, coefficients, covs, noise):
-    """E[theta | treated] - E[theta | not] of each draw, ``(draws, topics)``."""
-    scattered = np.einsum("sj,dij->dsi", noise, np.linalg.cholesky(covs))
-    ends = (coefficients[:, 0], coefficients[:, 0] + coefficients[:, 1])
-    untreated, treated = (LINKS[link].probs(end[:, None] + scattered) for end in ends)
-    return (treated - untreated).mean(axis=1)
 
 
 def simulate(rng, options, coefficients, cov):
@@ -58,55 +49,19 @@ def simulate(rng, options, coefficients, cov):
     )
 
 
-def fit(rng, data, link, options):
-    """Coefficients, covariance and theta of each draw, topics in the truth's order if found."""
-    model = StructuralTopics(TOPICS, effects=link, start_sweeps=40)
-    starts = [model.init(rng, data) for _ in range(3)]  # some merge two topics
-    state = max(starts, key=lambda start: model.log_likelihood(start, data))
-    coefficients, covs, theta = [], [], []
-    for sweep in range(options.tune + options.draws):
-        state = model.step(rng, state, data)
-        if sweep >= options.tune:
-            coefficients.append(data.design.unscale(state.coefficients))
-            covs.append(state.Sigma * (1.0 + state.effect_variances.sum()))
-            theta.append(model.theta(state, data))
-    shares = state.topics.reshape(TOPICS, TOPICS, -1).sum(axis=2)
-    owner = shares.argmax(axis=0)
-    found = len(set(owner)) == TOPICS and shares.max(axis=0).min() > 0.8
-    return np.array(coefficients), np.array(covs), np.array(theta)[..., owner], owner, found
-
-
 def main(options):
     coefficients, cov = truth_of(options.truth)
     far = np.random.default_rng(1).standard_normal((200_000, len(cov)))
     total = cov * (2.0 if options.authors else 1.0)
-    truth = contrast(options.truth, coefficients[None], total[None], far)[0]
+    truth = contrast(LINKS[options.truth], coefficients[None], total[None], far)[0]
     print(f"truth by {options.truth}: effects {truth.round(3)}", flush=True)
     formula = "~ treated + (1 | author)" if options.authors else "~ treated"
-    inside, widths, lost, begin = {}, {}, 0, time.process_time()
-    for replicate in range(options.replicates):
-        rng = np.random.default_rng([options.seed, replicate])
-        counts, treated, author = simulate(rng, options, coefficients, cov)
-        table = {"treated": treated, "author": [f"a{a:03d}" for a in author]}
-        data = with_covariates(counts, table, formula, standardize=False)
-        draws = {}
-        for link in LINKS:
-            B, covs, theta, owner, found = fit(rng, data, link, options)
-            if not found:
-                lost += 1
-                break
-            half = np.random.default_rng(2).standard_normal((100, B.shape[2]))
-            draws[link] = contrast(link, B, covs, np.concatenate([half, -half]))[:, owner]
-            if link == "sticks":
-                draws["composition (stm)"] = composition(rng, theta, treated)
-        else:
-            for name, sample in draws.items():
-                hit, width = covered(sample, truth)
-                inside.setdefault(name, []).append(hit)
-                widths.setdefault(name, []).append(width)
-        if (replicate + 1) % options.every == 0:
-            report(inside, widths, replicate + 1, lost, options)
-    print(f"{(time.process_time() - begin) / options.replicates:.2f} CPU s a replicate")
+    methods = {
+        link: (formula, StructuralTopics(TOPICS, effects=link, start_sweeps=40)) for link in LINKS
+    }
+    measure(
+        options, truth, lambda rng: simulate(rng, options, coefficients, cov), methods, "sticks"
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ covariance of authors' own stands beside the others. Coverage is then printed by
 
 import argparse
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,14 +32,12 @@ LEVELS = (0.5, 0.8, 0.9)
 WORDS_A_TOPIC = 8
 
 
-def contrast(coefficients, covs, noise):
+def contrast(link, coefficients, covs, noise):
     """E[theta | treated] - E[theta | not] of each draw, ``(draws, topics)``."""
-    roots = np.linalg.cholesky(covs)
-    scattered = np.einsum("sj,dij->dsi", noise, roots)
-    untreated, treated = coefficients[:, 0], coefficients[:, 0] + coefficients[:, 1]
-    return (
-        LINK.probs(treated[:, None] + scattered) - LINK.probs(untreated[:, None] + scattered)
-    ).mean(axis=1)
+    scattered = np.einsum("sj,dij->dsi", noise, np.linalg.cholesky(covs))
+    ends = (coefficients[:, 0], coefficients[:, 0] + coefficients[:, 1])
+    untreated, treated = (link.probs(end[:, None] + scattered) for end in ends)
+    return (treated - untreated).mean(axis=1)
 
 
 def simulate(rng, authors, documents, length, omega):
@@ -52,23 +51,25 @@ def simulate(rng, authors, documents, length, omega):
     return rng.multinomial(length, theta @ topics), treated, author
 
 
-def fit(rng, data, effects, tune, draws):
-    """Coefficients, total covariance and theta of each draw, topics in the truth's order."""
-    model = StructuralTopics(3, effects="sticks", start_sweeps=40, random_effects=effects)
-    starts = [model.init(rng, data) for _ in range(3)]  # one in a hundred merges two topics
+def fit(rng, data, model, options):
+    """Draws of the effect and of theta, topics in the truth's order, and whether all were found."""
+    starts = [model.init(rng, data) for _ in range(3)]  # some merge two topics
     state = max(starts, key=lambda start: model.log_likelihood(start, data))
     coefficients, covs, theta = [], [], []
-    for sweep in range(tune + draws):
+    for sweep in range(options.tune + options.draws):
         state = model.step(rng, state, data)
-        if sweep >= tune:
+        if sweep >= options.tune:
             coefficients.append(data.design.unscale(state.coefficients))
             shared = state.Sigma * (1.0 + state.effect_variances.sum())
-            covs.append(shared + state.effect_covariances.reshape(-1, 2, 2).sum(axis=0))
+            covs.append(shared + state.effect_covariances.sum(axis=0))
             theta.append(model.theta(state, data))
-    shares = state.topics.reshape(3, 3, -1).sum(axis=2)
+    shares = state.topics.reshape(model.num_topics, model.num_topics, -1).sum(axis=2)
     owner = shares.argmax(axis=0)
-    found = sorted(owner) == [0, 1, 2] and shares.max(axis=0).min() > 0.8
-    return np.array(coefficients), np.array(covs), np.array(theta)[..., owner], owner, found
+    found = len(set(owner)) == model.num_topics and shares.max(axis=0).min() > 0.8
+    half = np.random.default_rng(2).standard_normal((100, len(state.Sigma)))
+    noise = np.concatenate([half, -half])
+    effect = contrast(model.link(), np.array(coefficients), np.array(covs), noise)
+    return effect[:, owner], np.array(theta)[..., owner], found
 
 
 def composition(rng, theta, treated):
@@ -93,36 +94,38 @@ def covered(draws, truth):
 def main(options):
     truth_noise = np.random.default_rng(1).standard_normal((200_000, 2))
     omega = OMEGA if options.effects == "free" else options.rho * SIGMA
-    truth = contrast(COEFFICIENTS[None], SIGMA[None] + omega, truth_noise)[0]
-    methods = [
-        ("(1 | author), free", "~ treated + (1 | author)", "free"),
-        ("(1 | author)", "~ treated + (1 | author)", "shared"),
-        ("documents independent", "~ treated", "shared"),
-    ]
-    half = np.random.default_rng(2).standard_normal((100, 2))
-    noise = np.concatenate([half, -half])
-    inside, widths, seconds = {}, {}, {}
-    lost = 0
+    truth = contrast(LINK, COEFFICIENTS[None], SIGMA[None] + omega, truth_noise)[0]
+    model = StructuralTopics(3, effects="sticks", start_sweeps=40)
+    methods = {
+        "(1 | author), free": ("~ treated + (1 | author)", replace(model, random_effects="free")),
+        "(1 | author)": ("~ treated + (1 | author)", model),
+        "documents independent": ("~ treated", model),
+    }
+    if options.effects == "shared":
+        del methods["(1 | author), free"]
+    sizes = options.authors, options.documents, options.length, omega
+    measure(options, truth, lambda rng: simulate(rng, *sizes), methods, "documents independent")
+
+
+def measure(options, truth, simulate, methods, composed):
+    """Coverage of the fits ``{name: (formula, model)}``, and of composition on one's theta."""
+    inside, widths, seconds, lost = {}, {}, dict.fromkeys(methods, 0.0), 0
     for replicate in range(options.replicates):
         rng = np.random.default_rng([options.seed, replicate])
-        counts, treated, author = simulate(
-            rng, options.authors, options.documents, options.length, omega
-        )
+        counts, treated, author = simulate(rng)
         table = {"treated": treated, "author": [f"a{a:03d}" for a in author]}
         draws = {}
-        for name, formula, effects in methods[options.effects == "shared" :]:
+        for name, (formula, model) in methods.items():
             data = with_covariates(counts, table, formula, standardize=False)
             begin = time.process_time()
-            coefficients, covs, theta, owner, found = fit(
-                rng, data, effects, options.tune, options.draws
-            )
-            seconds[name] = seconds.get(name, 0.0) + time.process_time() - begin
+            draws[name], theta, found = fit(rng, data, model, options)
+            seconds[name] += time.process_time() - begin
             if not found:
                 lost += 1
                 break
-            draws[name] = contrast(coefficients, covs, noise)[:, owner]
+            if name == composed:
+                draws["composition (stm)"] = composition(rng, theta, treated)
         else:
-            draws["composition (stm)"] = composition(rng, theta, treated)
             for name, sample in draws.items():
                 hit, width = covered(sample, truth)
                 inside.setdefault(name, []).append(hit)
