@@ -215,6 +215,18 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
 
 
+@pytest.mark.slow
+def test_processes_draw_the_same(tmp_path):
+    few = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 1, "progressbar": False}
+    model, rows = MixedLogit(block_rows=3), data()
+    alone = pgmult.sample(model, rows, **few)
+    found = pgmult.sample(
+        model, rows, store=tmp_path / "run", cluster="local", cores=2, shards=4, **few
+    )
+    for name in ("mean", "cov", "coefficients", "sds"):
+        np.testing.assert_array_equal(found[name], alone[name])
+
+
 def test_sites_are_not_narrow_where_choices_bound_one_side():
     """Half-flat likelihoods: the variance given the site is that of the law it stands for, about.
 
