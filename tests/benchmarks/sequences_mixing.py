@@ -10,6 +10,8 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing rare [--state-dim 1]
         [--symbols 3] [--steps 200] [--total 1000] [--level 5.5] [--draws 2000]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing {dna,alice} [--draws 1000]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fits [--states 2]
+        [--steps 400] [--starts 10] [--only ours hmmlearn dynamax]
 
 `fixed` prints milliseconds a sweep of 80 steps for every model. `small` runs 80 steps of a known
 system, with ``--gaps`` a fifth of them missing, `pooled` a hidden Markov model of six animals whose
@@ -19,7 +21,10 @@ means and standard deviations from ours, in Monte-Carlo standard errors and as r
 charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
 observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
 `level`, without and with slices of the states. `dna` is the first
-682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each.
+682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each. `fits` prints the log
+likelihood of hidden Markov models of three fourths of a sequence of three symbols, and the log
+probability of a symbol of the last fourth given all before it: of draws, and of the best of some
+fits by the expectation-maximisation of hmmlearn and dynamax.
 
 Functionals, for each the least and the median entry: ``C Q C'`` and ``C A Q C'`` (the ten leading
 sticks), moduli of A's eigenvalues, probabilities at all steps (`small`) or at the last and on
@@ -338,6 +343,64 @@ def nuts_of_animals(model, data, num_draws, seed=0):
     return kept
 
 
+def our_fit(past, whole, states, starts):
+    """Posterior draws; the log likelihood is that of the best."""
+    data, later = as_sequences([past], num_symbols=3), as_sequences([whole[len(past) :]])
+    run = pgmult.sample(
+        MultinomialHMM(states), data, draws=500, tune=200, chains=2, cores=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    told = pgmult.sequences.one_step_ahead(run, later, after=data, max_draws=500)
+    return run.sample_stats["log_likelihood"].max(), told.log_predictive.sum()
+
+
+def fit_of_hmmlearn(past, whole, states, starts):
+    """The best of some starts."""
+    from hmmlearn.hmm import CategoricalHMM
+
+    fits = [
+        CategoricalHMM(states, n_features=3, n_iter=500, tol=1e-4, random_state=i).fit(
+            past[:, None]
+        )
+        for i in range(starts)
+    ]
+    best = max(fits, key=lambda fit: fit.score(past[:, None]))
+    reached = best.score(past[:, None])
+    return reached, best.score(whole[:, None]) - reached
+
+
+def fit_of_dynamax(past, whole, states, starts):
+    """The best of some starts, by its default priors."""
+    import jax
+    from dynamax.hidden_markov_model import CategoricalHMM
+
+    jax.config.update("jax_enable_x64", True)
+    model = CategoricalHMM(states, 1, 3)
+    found = []
+    for i in range(starts):
+        start = model.initialize(jax.random.key(i), method="prior")
+        params, _ = model.fit_em(*start, past[:, None], num_iters=500, verbose=False)
+        reached = float(model.marginal_log_prob(params, past[:, None]))
+        found.append((reached, float(model.marginal_log_prob(params, whole[:, None])) - reached))
+    return max(found)
+
+
+FITS = {"ours": our_fit, "hmmlearn": fit_of_hmmlearn, "dynamax": fit_of_dynamax}
+
+
+def fits(states, steps, starts, only):
+    """Print what each package makes of the same symbols."""
+    whole = simulated(1, 3, steps).symbols.astype(np.int64)
+    past = whole[: 3 * steps // 4]
+    for name in only:
+        begun = time.process_time()
+        reached, told = FITS[name](past, whole, states, starts)
+        print(
+            f"{name:9} log likelihood {reached:8.2f}, log probability of a later symbol"
+            f" {told / (steps - len(past)):.4f}, {time.process_time() - begun:.1f} CPU s"
+        )
+
+
 def compare(one, other):
     """z of the differences of mean ranks, and ratios of the ranges from 10 to 90 %.
 
@@ -403,10 +466,17 @@ def main():
     among.add_argument("--total", type=int, default=1000)
     among.add_argument("--level", type=float, default=5.5)
     among.add_argument("--draws", type=int, default=2000)
+    of = choices.add_parser("fits")
+    of.add_argument("--states", type=int, default=2)
+    of.add_argument("--steps", type=int, default=400)
+    of.add_argument("--starts", type=int, default=10)
+    of.add_argument("--only", nargs="*", choices=FITS, default=list(FITS))
     for name in ("dna", "alice"):
         choices.add_parser(name).add_argument("--draws", type=int, default=1000)
     arguments = parser.parse_args()
-    if arguments.part == "fixed":
+    if arguments.part == "fits":
+        fits(arguments.states, arguments.steps, arguments.starts, arguments.only)
+    elif arguments.part == "fixed":
         fixed(arguments.sweeps)
     elif arguments.part == "small":
         model = MultinomialLDS(arguments.state_dim)
