@@ -115,29 +115,35 @@ def _add_covariates(group: Any) -> None:
     add_incomplete(group)
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _of_covariates(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options tell a structural topic model."""
+    told = {name: getattr(options, name) for name in ("random_effects", "effects")}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _kind(corpus: Any, options: argparse.Namespace) -> Any:
+    """What makes a model of a corpus from a number of topics."""
     from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 
+    given = _of_covariates(options)
+    if isinstance(corpus, StructuredCorpus):
+        return partial(StructuralTopics, **given)
+    for name in given:
+        raise ValueError(f"--{name.replace('_', '-')} is for --prevalence with a formula")
+    return CorrelatedTopics
+
+
+def _job(options: argparse.Namespace) -> Job:
     corpus, said = _read_documents(options)
     if not options.json:
         _print_corpus(corpus, said)
-    kind: Any = CorrelatedTopics
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
-    if isinstance(corpus, StructuredCorpus):
-        kind = partial(
-            StructuralTopics, random_effects=options.random_effects or "shared",
-            effects=options.effects or "softmax",
-        )  # fmt: skip
-    elif options.random_effects:
-        raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
-    elif options.effects:
-        raise ValueError("--effects is for --prevalence with a formula")
-    model = kind(options.topics, keywords=keywords)
+    model = _kind(corpus, options)(options.topics, keywords=keywords)
     keep_theta = options.keep_theta
     if keep_theta is None:  # less than the topics take, or needed for quotes and checks
-        few = corpus.num_documents <= corpus.num_words or isinstance(corpus, StructuredCorpus)
+        few = corpus.num_documents <= corpus.num_words or options.prevalence or options.content
         keep_theta = few and options.cluster is None
         if not keep_theta and not options.json:
             print(_unkept(corpus, model.num_topics, options))
@@ -351,9 +357,8 @@ def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
     corpus, said = _read_others(run, options)
-    given = {name: getattr(options, name) for name in ("random_effects", "effects")}
-    told |= {name: value for name, value in given.items() if value is not None}
-    run.ask("refit", corpus, **told).save(options.out, with_data=True)
+    made = run.ask("refit", corpus, **told, **_of_covariates(options))
+    made.save(options.out, with_data=True)
     print(f"{said}\nGo on with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
 
@@ -433,8 +438,9 @@ def _search(options: argparse.Namespace) -> int:
     corpus, said = _read_documents(options)
     _print_corpus(corpus, said)
     found = search_num_topics(
-        corpus, options.topics, draws=options.draws, tune=options.tune, chains=options.chains,
-        cores=options.cores, random_seed=options.seed, progressbar=not options.quiet,
+        corpus, options.topics, make_model=_kind(corpus, options), draws=options.draws,
+        tune=options.tune, chains=options.chains, cores=options.cores, random_seed=options.seed,
+        progressbar=not options.quiet,
     )  # fmt: skip
     give(found, options)
     return 0

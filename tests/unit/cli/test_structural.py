@@ -282,10 +282,13 @@ class TestFiles:
         ]  # fmt: skip
 
     def test_search(self, capsys, folder, run, tmp_path):
+        search = ["topics", "search", folder / "speeches.csv", "--column", "text", "--topics"]
+        assert "--effects is for --prevalence" in refused(
+            capsys, *search, 2, "--effects", "sticks", "--quiet"
+        )
         output = said(
-            capsys, "topics", "search", folder / "speeches.csv", "--column", "text", "--topics", 3,
-            2, "--prevalence", "~ party", "--draws", 6, "--tune", 5, "--chains", 1, "--quiet",
-            "--figure", tmp_path / "search.svg",
+            capsys, *search, 3, 2, "--prevalence", "~ party", "--effects", "sticks", "--draws", 6,
+            "--tune", 5, "--chains", 1, "--quiet", "--figure", tmp_path / "search.svg",
         )  # fmt: skip
         assert "coherence  exclusivity  dispersion" in output
         assert "predict held-out words best" in output
