@@ -165,12 +165,14 @@ def state_space_draws(
     if continued:
         refuse_without_last_states(posterior)
     names = [*model.predictive_variables, *(["last_states"] if continued else [])]
+    levels = data is not None and data.num_effects > posterior.data.num_effects
+    names += ["hyperparameters"] if levels else []
     if balanced:
         some = {name: posterior.thinned(name, max_draws) for name in names if name in posterior}
         draws = draws_of(some, names, posterior.num_chains * posterior.num_draws)
     else:
         draws = draws_of(posterior, names, max_draws)
-    if data is not None and data.num_effects:
+    if data is not None and levels:
         draws = [model.at_levels(draw, data) for draw in draws]
     points = [model.state_space(draw, link) for draw in draws]
     if not continued:

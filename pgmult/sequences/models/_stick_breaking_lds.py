@@ -82,9 +82,7 @@ class StickBreakingLDS(StateSpace):
         "noise_sd": ("noisy_stick",), "hyperparameters": ("pooled", "hyperparameter"),
         "sds": ("pooled", "sd"),
     }  # fmt: skip
-    predictive_variables: ClassVar[tuple[str, ...]] = (
-        *StateSpace.predictive_variables, "noise_sd", "hyperparameters",
-    )  # fmt: skip
+    predictive_variables: ClassVar[tuple[str, ...]] = (*StateSpace.predictive_variables, "noise_sd")
     default_keep: ClassVar[tuple[str, ...]] = (
         *StateSpace.default_keep, "noise_sd", "hyperparameters", "sds",
     )  # fmt: skip

@@ -439,7 +439,7 @@ class MixedHMM(MultinomialHMM):
         for part, one, counts in zip(parts, psi, self._fit(parts, psi, data).counts, strict=True):
             _, reached = part.sticks.tried(counts)
             found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
-        return np.maximum(np.concatenate(found), self._least_known(data))
+        return np.asarray(np.maximum(np.concatenate(found), self._least_known(data)))
 
     def _whole(
         self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, known: FloatArray,

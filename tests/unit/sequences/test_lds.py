@@ -443,13 +443,14 @@ def test_effects_of_new_levels_are_drawn_from_the_law_of_the_levels(inputs):
     new = data.with_design(data.design.like(many, new_levels=True), effects=True)
     assert new.num_inputs == 5 + 8000
     state = model.prior(np.random.default_rng(0), data)
-    kept = {name: getattr(state, name) for name in model.predictive_variables}
+    names = (*model.predictive_variables, "hyperparameters")
+    kept = {name: getattr(state, name) for name in names}
     draw = model.at_levels(kept, new)
     for name in ("emission_weights", "input_weights"):
         np.testing.assert_array_equal(draw[name][:, :5], kept[name])
     sds, effects = np.exp(log_sd(state.hyperparameters)), draw["emission_weights"][:, 5:]
     if inputs != "dynamics":
-        found = effects.reshape(2, 4000, 2).std(axis=1)
+        found = effects.reshape(-1, 4000, 2).std(axis=1)
         np.testing.assert_allclose(found, sds[: len(effects)], rtol=0.05)
     if inputs != "emissions":
         own = draw["input_weights"][:, 5:].reshape(2, 4000, 2)
