@@ -130,20 +130,6 @@ def sample_rows(worker, start, stop, key, concentration, out):
 
 
 @jit
-def sample_columns(worker, start, stop, key, counts, concentration, out):
-    """out[row] ~ Dirichlet(counts[:, row] + concentration), by whole cache lines of counts."""
-    room = row_room(len(counts))
-    columns = np.empty((WIDTH, len(counts)))
-    for first in range(start, stop, WIDTH):
-        last = min(first + WIDTH, stop)
-        for k in range(len(counts)):
-            for row in range(first, last):
-                columns[row - first, k] = counts[k, row] + concentration
-        for row in range(first, last):
-            sample_row(open_stream(key, row), columns[row - first], room, out[row])
-
-
-@jit
 def sample_seeded_rows(worker, start, stop, key, seeds, concentration, out):
     """As `sample_rows`, with the stream of a row under a number of its own instead of its place."""
     room = row_room(concentration.shape[1])

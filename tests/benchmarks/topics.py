@@ -1,9 +1,8 @@
-"""Topic models on the Associated Press corpus: sweep times, held-out curves, starts, peers.
+"""Topic models on the Associated Press corpus: held-out curves, starts, peers.
 
 Needs the corpus (PGMULT_DATA, or a download); tomotopy and gensim run beside where they are
 installed.
 
-    python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
     python tests/benchmarks/topics.py equal --seconds 20  # all models, the same CPU s, four chains
     python tests/benchmarks/topics.py agreement --seeds 0  # own and shared starts: what chains say
@@ -29,7 +28,6 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
-from pgmult.compiled.rows import row_threads
 from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import (
@@ -38,8 +36,7 @@ from pgmult.topics.scores.completion import (
     unigram_log_predictive,
 )
 from pgmult.topics.scores.timed import completion_by_seconds
-from pgmult.topics.updates.allocation import allocate_tokens, sample_topics, word_probs
-from pgmult.topics.updates.swing import swing_psi
+from pgmult.topics.updates.allocation import word_probs
 
 
 class Sweep:
@@ -96,17 +93,6 @@ def ap_split(observed, seed=0):
     return split_of("ap", observed, seed)
 
 
-def best(function, repeats=15):
-    """Seconds of the quickest of several calls, after one call to compile."""
-    function()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def tomotopy_documents(model, corpus):
     for d in range(corpus.num_documents):
         entries = slice(corpus.indptr[d], corpus.indptr[d + 1])
@@ -114,68 +100,6 @@ def tomotopy_documents(model, corpus):
         model.add_doc([str(w) for w in tokens])
     model.train(1, workers=1)
     return model
-
-
-def parts(options):
-    training, _ = ap_split(options.observed)
-    model = pgmult.topics.CorrelatedTopics(options.topics)
-    link = model.link()
-    rng = np.random.default_rng(options.seed)
-    state = model.init(rng, training)
-    for _ in range(30):
-        state = model.step(rng, state, training)
-
-    def allocate():
-        theta = model.theta(state, training)
-        return allocate_tokens(rng, training, theta, state.topics)
-
-    counts, word_counts = allocate()
-    blocks = {
-        "z (with theta)": allocate,
-        "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
-        "psi": lambda: swing_psi(rng, link, state.psi, counts, state.mu, state.Sigma),
-        "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
-        "whole sweep": lambda: model.step(rng, state, training),
-        "log likelihood": lambda: model.log_likelihood(state, training),
-    }
-    print(f"K = {options.topics}, {training}, milliseconds on {options.threads} thread(s)")
-    with row_threads(options.threads):
-        for name, block in blocks.items():
-            print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
-    softmax = pgmult.topics.LogisticNormalTopics(options.topics)
-    state = softmax.init(rng, training)
-    for _ in range(30):
-        state = softmax.step(rng, state, training)
-    blocks = {
-        "LN-CTM psi": lambda: softmax._sample_psi(rng, state, state.topic_counts, training),
-        "LN-CTM sweep": lambda: softmax.step(rng, state, training),
-    }
-    with row_threads(options.threads):
-        for name, block in blocks.items():
-            print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
-    for name, lda in {
-        "LDA, collapsed": pgmult.topics.LDA(options.topics),
-        "LDA, eta learned": pgmult.topics.LDA(options.topics, word_concentration=None),
-        "LDA, uncollapsed": pgmult.topics.models.UncollapsedLDA(options.topics),
-    }.items():
-        start = lda.init(rng, training)
-        for _ in range(30):
-            start = lda.step(rng, start, training)
-        with row_threads(options.threads):
-            seconds = best(lambda m=lda, s=start: m.step(rng, s, training))
-        print(f"  {name:16s} {1e3 * seconds:8.2f}", flush=True)
-    if find_spec("tomotopy"):
-        import tomotopy
-
-        peers = {
-            "tomotopy LDA": (tomotopy.LDAModel(k=options.topics, eta=0.05, seed=1), 10, 3),
-            "tomotopy CT": (tomotopy.CTModel(k=options.topics, eta=0.05, seed=1), 4, 1),
-        }
-        for name, (peer, iterations, repeats) in peers.items():
-            tomotopy_documents(peer, training)
-            seconds = best(lambda p=peer, n=iterations: p.train(n, workers=1), repeats)
-            seconds /= iterations
-            print(f"  {name:16s} {1e3 * seconds:8.2f}", flush=True)
 
 
 def run(model, training, held_out, seconds, seed, burn_in=0.3):
@@ -470,7 +394,7 @@ def variational(options):
 
 
 COMMANDS = {
-    "parts": parts, "curve": curve, "starts": starts, "equal": equal, "agreement": agreement,
+    "curve": curve, "starts": starts, "equal": equal, "agreement": agreement,
     "variational": variational,
 }  # fmt: skip
 MODELS = ["LDA", "SB-CTM", "LN-CTM", "STM", *PEERS]

@@ -3,6 +3,7 @@
 Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it is installed.
 
     python tests/benchmarks/topics_sweep.py parts --topics 20 50 100 200
+    python tests/benchmarks/topics_sweep.py psi --topics 50 --sweeps 200    # paths of documents
     python tests/benchmarks/topics_sweep.py ess --topics 50 --sweeps 600    # of mu and Sigma
     python tests/benchmarks/topics_sweep.py small                           # fixed costs a sweep
     python tests/benchmarks/topics_sweep.py blocks --documents 20000        # beside a single block
@@ -116,6 +117,35 @@ def parts(options):
             print(f"    {ratio:.2f} of tomotopy LDA's, {other:.0f} times as fast as tomotopy CT")
 
 
+def paths(options):
+    """Documents' psi given their counts, under either link: time, acceptance, effective theta."""
+    data, _ = ap_split(options.observed)
+    for num_topics in options.topics:
+        for kind in (pgmult.topics.CorrelatedTopics, pgmult.topics.LogisticNormalTopics):
+            rng, model = np.random.default_rng(options.seed), kind(num_topics)
+            state, link = settled(model, data, rng, None), model.link(data)
+            psi, counts = state.psi, state.topic_counts.astype(np.int64)
+            theta, moved = [], []
+
+            def move(psi, rng=rng, link=link, counts=counts, state=state):
+                return swing_psi(rng, link, psi, counts, state.mu, state.Sigma)
+
+            for _ in range(options.sweeps):
+                before, psi = psi, move(psi)
+                moved.append(psi[counts.any(axis=1), 0] != before[counts.any(axis=1), 0])
+                theta.append(link.probs(psi[:600]))
+            cost = least({"psi": lambda psi=psi, move=move: move(psi)}, options.rounds)["psi"]
+            cost /= len(psi)
+            found = ess_mean(np.array(theta)[None]) / options.sweeps
+            low, middle = np.quantile(found, [0.05, 0.5]) / cost
+            print(
+                f"{kind.__name__}, K = {num_topics}:"
+                f" {1e3 * cost:.2f} us a document, {np.mean(moved):.2f} accepted, effective draws"
+                f" of theta a ms: 5 % {low:.0f}, median {middle:.0f}",
+                flush=True,
+            )
+
+
 def effective(options):
     """Effective draws of mu and of Sigma, per sweep and per CPU second, all coordinates."""
     data, _ = ap_split(options.observed)
@@ -194,7 +224,7 @@ def blocks(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "ess", "small", "blocks"])
+    parser.add_argument("what", choices=["parts", "psi", "ess", "small", "blocks"])
     parser.add_argument("--topics", type=int, nargs="+", default=[50])
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--rounds", type=int, default=25)
@@ -205,4 +235,5 @@ if __name__ == "__main__":
     parser.add_argument("--documents", type=int, default=0, help="simulated, instead of AP")
     parser.add_argument("--alone", action="store_true", help="no peers")
     chosen = parser.parse_args()
-    {"parts": parts, "ess": effective, "small": small, "blocks": blocks}[chosen.what](chosen)
+    commands = {"parts": parts, "psi": paths, "ess": effective, "small": small, "blocks": blocks}
+    commands[chosen.what](chosen)

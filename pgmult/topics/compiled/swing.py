@@ -242,9 +242,11 @@ def _factor(lanes, precision, depth, softmax, packed):
         store(packed, end + i * WIDTH, narrow(load(lanes.linear, i * WIDTH)))
     store(packed, end + depth * WIDTH, narrow(splat(1.0)))
     factor_lanes(packed, depth + 1)
-    lanes.solved[: depth * WIDTH] = packed[end : end + depth * WIDTH]
+    for at in range(0, depth * WIDTH, WIDTH):
+        store(lanes.solved, at, load(packed, end + at))
     solve_upper_lanes(packed, lanes.solved, depth)
-    lanes.centre[:] = lanes.solved
+    for at in range(0, depth * WIDTH, WIDTH):
+        store(lanes.centre, at, widen(load(lanes.solved, at)))
 
 
 @jit
@@ -307,10 +309,13 @@ def _energy(lanes, depth):
 @jit
 def _travel(lanes, precision, packed, depth, softmax):
     """One path from `old` to x; x stays at `old` in lanes where the path is refused."""
-    lanes.x[:] = lanes.old
-    lanes.solved[:] = lanes.old - lanes.centre
+    for at in range(0, depth * WIDTH, WIDTH):
+        old = load(lanes.old, at)
+        store(lanes.x, at, old)
+        store(lanes.solved, at, narrow(subtract(old, load(lanes.centre, at))))
     multiply_upper_lanes(packed, lanes.solved, depth)
-    lanes.u[:] = lanes.solved
+    for at in range(0, depth * WIDTH, WIDTH):
+        store(lanes.u, at, widen(load(lanes.solved, at)))
     gain = _energy(lanes, depth)
     angle, cosine, sine = load(lanes.angle, 0), load(lanes.cosine, 0), load(lanes.sine, 0)
     half = multiply(splat(0.5), angle)

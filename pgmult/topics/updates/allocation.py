@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.compiled.dirichlet import sample_columns
+from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
@@ -145,11 +145,9 @@ def sample_topics(
 
     The same draw as ``Dirichlet(word_concentration).condition(word_counts).sample(rng)``.
     """
-    topics = np.empty(word_counts.shape)
-    over_rows(
-        sample_columns, len(topics), new_key(rng), np.ascontiguousarray(word_counts.T),
-        float(word_concentration), topics, grain=WIDTH,
-    )  # fmt: skip
+    concentration = np.add(word_counts, word_concentration, order="C", dtype=np.float64)
+    topics = np.empty(concentration.shape)
+    over_rows(sample_rows, len(topics), new_key(rng), concentration, topics, grain=1)
     return topics
 
 
