@@ -101,6 +101,7 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         ValueError
             As `choices_of` does.
         """
+        as_positive_int(self.max_draws, "max_draws")
         table, y = dict(exact_columns(X, "X")), column_or_1d(y)
         check_consistent_length(*(cells.values for cells in table.values()), y)
         outcome = _OUTCOME

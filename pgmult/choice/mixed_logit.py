@@ -65,10 +65,11 @@ from pgmult.choice.family import CHOICE
 from pgmult.choice.pilot import GRAIN, Frame, laid_out, metric_of, piloted, sites_of
 from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
-from pgmult.core.parameters import Checked, Positive, axes_of, whole
+from pgmult.core.parameters import Checked, axes_of, real, whole
 from pgmult.core.typing import FloatArray
 from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, SweepsInBlocks, as_block_rows
 
+_Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 _DOF = 2.0  # of half-t laws; correlations are uniform then
 _PARTS = 5  # of a path of the population
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
@@ -123,8 +124,8 @@ class MixedLogit(Checked, SweepsInBlocks):
     each person another such matrix.
     """
 
-    mean_scale: Positive = 5.0
-    sd_scale: Positive = 2.5
+    mean_scale: _Scale = 5.0
+    sd_scale: _Scale = 2.5
     kicks: Annotated[int, whole()] = 3
     block_rows: Annotated[int, as_block_rows] = BLOCK_ROWS
 

@@ -448,6 +448,7 @@ def test_the_report_and_the_command_line(run, tmp_path, capsys):
         assert said.out or "one sign" in said.err
 
 
+@pytest.mark.slow
 def test_arviz_has_people_and_attributes(run):
     pytest.importorskip("arviz")
     found = run.to_arviz()
