@@ -507,8 +507,8 @@ class Areas(_OneSd, Checked):
         return self.structure.num_columns
 
     def start(self) -> FloatArray:
-        """A standard deviation of 0.5, a share of 0.5."""
-        return np.append(from_sd(np.array([0.5])), 0.0)
+        """A standard deviation of 0.5, a share of .95: between none and nearly all."""
+        return np.append(from_sd(np.array([0.5])), 3.0)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """From their priors."""

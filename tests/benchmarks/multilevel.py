@@ -106,6 +106,36 @@ def anes96():
     return survey(frame, "PID ~ logpopul + TVnews + s(age) + (1 | educ)", "educ")
 
 
+def counties(side=55, people=20):
+    """A map of 3,025 areas, whose effects are a smooth surface."""
+    rng = np.random.default_rng(5)
+    row, column = (part.ravel() for part in np.indices((side, side)))
+    names = np.char.add("a", np.arange(side * side).astype(str))
+    psi = np.sin(row / 9.0)[:, None] * [0.8, 0.0] + np.cos(column / 7.0)[:, None] * [0.0, 0.6]
+    counts = rng.multinomial(rng.poisson(people, side * side), StickBreaking().probs(psi))
+    across, down = (column < side - 1), (row < side - 1)
+    pairs = [(a, a + 1) for a in np.flatnonzero(across)]
+    pairs += [(a, a + side) for a in np.flatnonzero(down)]
+    area, neighbour = np.array(pairs + [(b, a) for a, b in pairs]).T
+    x = rng.standard_normal(side * side)
+    table = {"area": names, "x": x, "a": counts[:, 0], "b": counts[:, 1], "c": counts[:, 2]}
+    near = {"area": names[area].tolist(), "neighbour": names[neighbour].tolist()}
+    data = pgmult.read(table).rows("c(a, b, c) ~ x + car(area, near)", maps={"near": near})
+    which = (row // 11) * 5 + column // 11  # shares of 25 regions
+    return data, data.design.like(table), which, np.ones(side * side)
+
+
+def many_rows(num=100_000):
+    """Rows that have two columns of their own, so that cells are as many."""
+    rng = np.random.default_rng(6)
+    x, z, group = *rng.standard_normal((2, num)), rng.integers(0, 50, num)
+    psi = 0.5 * x - 0.3 * z + rng.normal(0.0, 0.5, 50)[group]
+    taken = (rng.random(num) < 1.0 / (1.0 + np.exp(-psi))).astype(np.int64)
+    table = {"x": x, "z": z, "g": np.char.add("g", group.astype(str)), "a": taken, "b": 1 - taken}
+    data = pgmult.read(table).rows("c(a, b) ~ x + z + (1 | g)")
+    return data, data.design.like(table), group, np.ones(num)
+
+
 SETS = {
     "MRP": mrp,
     "Chile": chile,
@@ -113,6 +143,8 @@ SETS = {
     "anes96": anes96,
     "rare category": lambda: mrp(3, rare=True),
     "20 categories": lambda: mrp(4, num_categories=20),
+    "counties": counties,
+    "100,000 rows": many_rows,
 }
 
 
