@@ -220,6 +220,7 @@ def jit(function=None, *, inline=False, reassociate=False):
         nogil=True,
         error_model="numpy",
         forceinline=inline,
+        no_cfunc_wrapper=True,  # nobody asks for addresses of C functions
         fastmath={"reassoc", "contract"} if reassociate else False,
     )(function)
     if config.DISABLE_JIT:

@@ -15,6 +15,13 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 
 
+@jit
+def copy(source, out):
+    """``out[i]`` = source[i]. Numba's ``out[:] = source`` takes 2 s to compile: its errors do."""
+    for i in range(source.shape[0]):
+        out[i] = source[i]
+
+
 @jit(inline=True)
 def exp_minus(a):
     """exp(-a), to 2 units in the last place, in operations that vectorise.

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, solve_with_root
-from pgmult.compiled.vectors import exp_minus
+from pgmult.compiled.vectors import copy, exp_minus
 
 LANES = 32  # people side by side in small matrices
 
@@ -102,7 +102,7 @@ def _expected(choices, i, coef, p, total):
     begin, end = choices.people[i], choices.people[i + 1]
     first, last = choices.rows[begin], choices.rows[end]
     x, taken, p = choices.x[:, first:last], choices.taken[first:last], p[: last - first]
-    p[:] = choices.base[first:last]
+    copy(choices.base[first:last], p)
     for k in range(coef.size):
         own, c = x[k], coef[k]
         for r in range(p.size):
@@ -250,7 +250,7 @@ def climb_rows(worker, start, stop, choices, law, steps, tastes):
                 here -= 0.5 * (beta[k] - mean[k]) * pull
             if cholesky(root) != 0:
                 break
-            step[:] = slope
+            copy(slope, step)
             solve_with_root(root, step)
             for _ in range(20):
                 for k in range(d):
@@ -263,7 +263,7 @@ def climb_rows(worker, start, stop, choices, law, steps, tastes):
                         pull += precision[k, j] * (there[j] - mean[j])
                     value -= 0.5 * (there[k] - mean[k]) * pull
                 if value >= here:
-                    beta[:] = there
+                    copy(there, beta)
                     break
                 step *= 0.5
 
@@ -304,7 +304,7 @@ def _given_site(sites, first, last, law, room):
     JR, inverse = JR[:, :, :size], inverse[:, :, :size]
     m, pull, work = m[:, :size], pull[:, :size], work[:, :size]
     for k in range(d):
-        pull[k] = sites.h[k, first:last]
+        copy(sites.h[k, first:last], pull[k])
         for j in range(d):
             _add(pull[k], -law.mean[j], sites.J[k, j, first:last])
         for j in range(law.b.size):
@@ -371,7 +371,7 @@ def _solve(inverse, x, out):
 def _place(law, inverse, m, white, x, beta):
     """Standardised tastes, and tastes, that are so many standard deviations from their mean."""
     for k in range(m.shape[0]):
-        x[k] = m[k]
+        copy(m[k], x[k])
         for j in range(k, m.shape[0]):
             _add_product(x[k], 1.0, inverse[j, k], white[j])
     for k in range(m.shape[0]):
@@ -397,7 +397,7 @@ def _likelihoods(choices, first, beta, b, work, value, slopes):
     """Log likelihoods of people from the first on, and slopes in tastes and in b."""
     buffers, at, coef, slope = work
     d = beta.shape[0]
-    at[d:] = b
+    copy(b, at[d:])
     for p in range(value.size):
         for k in range(d):
             at[k] = beta[k, p]
@@ -421,7 +421,7 @@ def _correction(choices, first, law, given, x, beta, work, value, slope):
     change = np.empty(value.size)
     _likelihoods(choices, first, beta, law.b[:0], work, value, slope)
     for k in range(x.shape[0]):
-        change[:] = pull[k]
+        copy(pull[k], change)
         for j in range(x.shape[0]):
             _add_product(change, -0.5, JR[k, j], x[j])
         for p in range(change.size):
@@ -450,17 +450,21 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
         gain, value = numbers[:, : last - first]
         s = length[first:last]
         for k in range(d):  # standardised, then less their mean
-            beta[k], v[k] = tastes[k, first:last], normal[k, first:last]
-            x[k] = beta[k] - law.mean[k]
+            copy(tastes[k, first:last], beta[k])
+            copy(normal[k, first:last], v[k])
+            for p in range(s.size):
+                x[k, p] = beta[k, p] - law.mean[k]
             for j in range(k):
                 _add(x[k], -law.root[k, j], x[j])
-            x[k] /= law.root[k, k]
-            away[k] = x[k] - m[k]
+            for p in range(s.size):
+                x[k, p] /= law.root[k, k]
+                away[k, p] = x[k, p] - m[k, p]
         for k in range(d - 1, -1, -1):
-            z[k] = away[k] / inverse[k, k]
+            for p in range(s.size):
+                z[k, p] = away[k, p] / inverse[k, k, p]
             for j in range(k):
                 _add_product(away[j], -1.0, inverse[k, j], z[k])
-            white[k, first:last] = z[k]
+            copy(z[k], white[k, first:last])
         _correction(choices, first, law, given, x, beta, work, value, slope)
         _fill(gain, 0.0)
         _add(gain, -1.0, value)
@@ -487,7 +491,8 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
         _add_energy(gain, -0.5, z, v)
         for p in range(s.size):
             if gain[p] > -exponential[first + p]:
-                tastes[:, first + p], white[:, first + p] = beta[:, p], z[:, p]
+                copy(beta[:, p], tastes[:, first + p])
+                copy(z[:, p], white[:, first + p])
 
 
 @jit

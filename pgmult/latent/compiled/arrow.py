@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
-from pgmult.compiled.vectors import dot
+from pgmult.compiled.vectors import copy, dot
 
 
 class Between(NamedTuple):
@@ -43,7 +43,9 @@ def eliminate(blocks, between, others):
     for g in range(num):
         if cholesky(lower[g]) != 0:
             return lower, inverse, across, rest, False
-        inverse[g] = invert_lower(lower[g])
+        inverted = invert_lower(lower[g])
+        for i in range(d):
+            copy(inverted[i], inverse[g, i])
         for e in range(indptr[g], indptr[g + 1]):
             for i in range(d):
                 across[e, i] = 0.0
@@ -85,7 +87,7 @@ def backward(inverse, between, inner, e):
     indptr, columns, across = between
     out, top = np.empty(len(e)), np.empty(d)
     rest = out[num * d :]
-    rest[:] = e[num * d :]
+    copy(e[num * d :], rest)
     for i in range(len(rest) - 1, -1, -1):
         rest[i] /= inner[i, i]
         _subtract(rest[:i], rest[i], inner[i, :i])

@@ -39,6 +39,7 @@ from pgmult.compiled.linalg import (
     solve_with_root,
 )
 from pgmult.compiled.streams import normal, open_stream
+from pgmult.compiled.vectors import copy
 
 ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
 _Floats = NDArray[np.float64]
@@ -305,7 +306,7 @@ def smooth_chains(worker, start, stop, law, filtered, out):
         for t in range(last, offsets[s] - 1, -1):
             _filtered_root(prior_roots[t], gain_roots[t], root)
             if t == last:
-                smoothed[t] = means[t]
+                copy(means[t], smoothed[t])
                 _square(root, covs[t])
                 continue
             product(transition, root, carried)

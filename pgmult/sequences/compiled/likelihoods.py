@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
+from pgmult.compiled.vectors import FACTORS, combine, copy, dot, exp_minus, multiply_softplus
 
 _BLOCK = 32  # rows of a softmax whose maximum is taken together
 WORK_ROWS = _BLOCK + 3  # of scratch
@@ -64,7 +64,7 @@ def _softmax_log_likelihoods(positions, counts, loadings, offset, z, work, out):
     total[:] = 0.0
     for first in range(0, num_rows, _BLOCK):
         rows = min(_BLOCK, num_rows - first)
-        top[:] = largest
+        copy(largest, top)
         for r in range(rows):
             psi = work[r]
             combine(loadings[first + r], offset[first + r], z, psi)

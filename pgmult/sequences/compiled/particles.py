@@ -38,7 +38,7 @@ from pgmult.compiled.linalg import (
     solve_lower_transpose_by_rows,
 )
 from pgmult.compiled.streams import normal, open_stream, uniform
-from pgmult.compiled.vectors import combine, dot
+from pgmult.compiled.vectors import combine, copy, dot
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
 
 Floats, Ints = NDArray[np.float64], NDArray[np.int64]
@@ -120,10 +120,11 @@ def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
                 value -= 0.5 * (x[a] - mean[a]) * pull
                 step[a] -= pull
         if not value >= highest:
-            x[:] = 0.5 * (x + best)
+            for a in range(depth):
+                x[a] = 0.5 * (x[a] + best[a])
             continue
         highest = value
-        best[:] = x
+        copy(x, best)
         for a in range(depth):
             h[a] = gradient[a]
             for b in range(depth):
