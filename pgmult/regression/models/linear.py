@@ -307,7 +307,8 @@ class Around:
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw."""
-        return self.mean + np.einsum("j,ji->i", rng.standard_normal(len(self.mean)), self.inverse)
+        noise = rng.standard_normal(len(self.mean))
+        return np.asarray(self.mean + np.einsum("j,ji->i", noise, self.inverse))
 
     def solve(self, g: FloatArray) -> FloatArray:
         """The covariance times a vector."""
@@ -329,7 +330,7 @@ class Around:
 
     def gradient(self, rows: JointRows, w: FloatArray) -> FloatArray:
         """Of the correction."""
-        return rows.slope(w) - self.shift + np.einsum("ij,j->i", self.gram, w)
+        return np.asarray(rows.slope(w) - self.shift + np.einsum("ij,j->i", self.gram, w))
 
 
 class JointMoves(ABC):
