@@ -73,7 +73,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(case, around):
 def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypatch):
     """Which is done where leaps are too far."""
     model, data = around("slopes and a walk")
-    monkeypatch.setattr(module, "leap", moves.carry)
+    monkeypatch.setattr(module, "reflect", moves.carry)
     check_geweke(model, data, replicates=200, sweeps=3)
 
 
@@ -96,7 +96,7 @@ MUTANTS = {
         lambda rng, point, *more: leaping(rng, point, *more[:3]),
         "a level a row",
     ),
-    "a leap that is always accepted": (module, "leap", leaping, "a level a row"),
+    "a leap that is always accepted": (module, "reflect", leaping, "a level a row"),
     "weights stretched twice": (moves, "_stretched", stretched_twice, "a level a row"),
 }
 
