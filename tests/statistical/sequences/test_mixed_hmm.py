@@ -137,7 +137,7 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_mutants_are_refused(kind):
     statistics = STATISTICS | {"suits": suits}
-    assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=150)
+    assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=300)
 
 
 MANY = sequences(table=TABLE | {"n": np.full(18, 8)})
