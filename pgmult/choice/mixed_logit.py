@@ -205,7 +205,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         law, tastes = frame.inside(state), frame.tastes_inside(state)
         white = np.zeros((d, num))
         if d:
-            length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=num)
+            length = _TURN / self.kicks * np.asarray(rng.uniform(0.8, 1.2, size=num))
             length[rng.uniform(size=num) < _SHORT] *= 0.5
             noise = rng.standard_normal((d, num)), length, rng.standard_exponential(num)
             over_rows(

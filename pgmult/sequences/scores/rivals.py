@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, made, under_name
 from pgmult.core.comparison import Comparison
@@ -101,8 +102,11 @@ def compare_with_rivals(
     )
     own_name = _name_of(run.model)
     simpler = _ORDER if own_name is None else _ORDER[: _ORDER.index(own_name)]
-    unit = "a step" if data.totals.max(initial=0) <= 1 else "an observation"
-    return Comparison.of(scores, unit, how + note, _ADVICE, simpler)
+    return Comparison.of(scores, _unit(data), how + note, _ADVICE, simpler)
+
+
+def _unit(data: Sequences) -> str:
+    return "a step" if data.totals.max(initial=0) <= 1 else "an observation"
 
 
 def best_model(
@@ -152,7 +156,7 @@ def best_model(
         " without them."
     )
     found = Comparison.of(
-        ordered, "a step", how, simpler=[*scores][: [*scores].index(first)]
+        ordered, _unit(data), how, simpler=[*scores][: [*scores].index(first)]
     )  # fmt: skip
     return found.best, found
 
@@ -346,8 +350,8 @@ def _scored(log_p: FloatArray, test: Sequences, leave_out: bool) -> Score:
         pooled, alone = found.log_p, found.by_chain
         large = float(np.mean(found.k > LARGE_K))
     else:
-        alone = np.log(np.exp(each).mean(axis=1))
-        pooled, large = np.log(np.exp(each).mean(axis=(0, 1))), 0.0
+        alone = logsumexp(each, axis=1) - np.log(each.shape[1])
+        pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
     block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[seen])
     sums = [np.bincount(block, values) for values in (pooled, *alone)]
     number = np.bincount(block, totals).astype(np.int64)

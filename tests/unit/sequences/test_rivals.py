@@ -7,6 +7,7 @@ import pgmult
 from pgmult.sequences import MarkovChain, MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.scores.rivals import (
+    _scored,
     best_model,
     compare_with_rivals,
     held_by,
@@ -171,3 +172,11 @@ def test_the_next_change_is_counted_in_paths():
     assert table.columns["now"] == ["a", "b"]
     assert "3 or more" in str(found)
     assert "still goes on" in found.figure(1).svg()
+
+
+def test_steps_of_thousands_of_observations_have_scores():
+    """Their probabilities are less than the least number."""
+    counts = as_sequences([np.full((4, 3), 1000)])
+    score = _scored(np.full((2, 5, 4), -3300.0), counts, leave_out=False)
+    assert score.mean == pytest.approx(-1.1)
+    assert score.chain_error == 0.0
