@@ -466,7 +466,7 @@ def test_terms_that_linear_dynamics_do_not_take():
             of_animals("~ x + (1 + x | animal)")
         )
     with pytest.raises(ValueError, match=r"whose effects are independent, got rw"):
-        MultinomialLDS(1).as_data(of_animals("~ x + rw(animal)"))
+        MultinomialLDS(1).as_data(of_animals("~ x + rw(x)"))
     with pytest.raises(ValueError, match="got one of fixed"):
         MultinomialLDS(1, priors={"fixed": Normal(0.0, 1.0)}).as_data(
             of_animals("~ x + (1 | animal)")
