@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice, as_path, as_seed
+from pgmult.core.arguments import as_choice, as_flag, as_path, as_seed
 from pgmult.core.family import family_of
 from pgmult.core.sealed import reading
 from pgmult.sampling._arviz import to_arviz
@@ -169,6 +169,7 @@ class Posterior(Draws):
         FileExistsError
             If something is there already.
         """
+        with_data = as_flag(with_data, "with_data")
         bad = [name for name in [*self, *self.sample_stats] if not name.isidentifier()]
         if bad:
             raise ValueError(f"a variable's name must be an identifier to be saved, got {bad[0]!r}")
