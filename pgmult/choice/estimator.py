@@ -128,7 +128,7 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         ----------
         X : as in `fit`
         """
-        taken = self._asked(X)[0]
+        taken = self._taken(X)
         return np.column_stack([1.0 - taken, taken])
 
     def predict(self, X: Any) -> IntArray:
@@ -138,7 +138,10 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         ----------
         X : as in `fit`
         """
-        taken, occasion = self._asked(X)
+        taken = self._taken(X)
+        rows = rows_like(data_of_run(self.posterior_), X, self.occasion, True)[0]
+        occasion = np.empty(rows.num_rows, dtype=np.int64)
+        occasion[rows.source] = rows.occasion_of_row
         order = np.lexsort((-taken, occasion))
         found = np.zeros(len(taken), dtype=np.int64)
         found[order[np.flatnonzero(np.diff(occasion[order], prepend=-1))]] = 1
@@ -151,16 +154,14 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         ----------
         X, y : as in `fit`
         """
-        taken, y = self._asked(X)[0], column_or_1d(y).astype(np.float64)
+        taken, y = self._taken(X), column_or_1d(y).astype(np.float64)
         check_consistent_length(taken, y)
         return float(y @ np.log(np.maximum(taken, _TINY)) / y.sum())
 
-    def _asked(self, X: Any) -> tuple[FloatArray, IntArray]:
-        """Probabilities of rows, and the occasion of each."""
+    def _taken(self, X: Any) -> FloatArray:
+        """The probability of each row."""
         check_is_fitted(self)
-        run, used = self.posterior_, as_positive_int(self.max_draws, "max_draws")
-        found = predict(run, X, occasion=self.occasion, new_people=True, max_draws=used).mean
-        rows = rows_like(data_of_run(run), X, self.occasion, True)[0]
-        occasion = np.empty(rows.num_rows, dtype=np.int64)
-        occasion[rows.source] = rows.occasion_of_row
-        return found, occasion
+        used = as_positive_int(self.max_draws, "max_draws")
+        return predict(
+            self.posterior_, X, occasion=self.occasion, new_people=True, max_draws=used
+        ).mean
