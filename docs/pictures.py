@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.cli.demo_sequences import simulated
+from pgmult.cli.demos import weather
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import Tiles
 from pgmult.datasets import demo_corpus, state_of_the_union, us_names, us_states
@@ -93,7 +93,7 @@ def fields():
 
 def sequences():
     """The weather: probabilities along a book, what comes next, and what moves them."""
-    whole, _ = simulated(np.random.default_rng(0))
+    whole, _ = weather(np.random.default_rng(0))
     data, _ = whole.split(-12)
     model = MultinomialLDS(state_dim=4)
     posterior = pgmult.sample(

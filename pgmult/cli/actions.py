@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -322,7 +321,7 @@ class Demo:
     Attributes
     ----------
     name, help : str
-        ``run_demo(options, say)`` of the module of that name samples and reports.
+        What `pgmult.cli.demos` makes under that name is sampled and reported.
     own : str
         How to go on with data of one's own.
     draws, tune, chains : int
@@ -358,10 +357,11 @@ def add_demo(demos: Any, demo: Demo) -> None:
 
 
 def _demo(demo: Demo, options: Options) -> int:
+    from pgmult.cli.demos import run_demo
+
     silence_what_is_told_anyway()
     began = perf_counter()
-    run_demo = import_module(f"pgmult.cli.demo_{demo.name}").run_demo
-    posterior, report = run_demo(options, (lambda text: None) if options.json else _say)
+    posterior, report = run_demo(demo.name, options, (lambda text: None) if options.json else _say)
     free = free_name(f"pgmult-demo-{demo.name}", ".html")
     page = free if options.out is None else options.out / PAGE
     if not options.json:

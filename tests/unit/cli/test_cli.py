@@ -414,12 +414,12 @@ class TestShow:
 @pytest.fixture
 def _few_documents(monkeypatch):
     """A demonstration of a corpus that need not be gathered first."""
-    from pgmult.cli import demo_topics
+    from pgmult.cli import demos
 
     counts = np.random.default_rng(0).poisson(0.5, size=(60, 40))
     words, names = [f"word{j}" for j in range(40)], [f"document {i}" for i in range(60)]
     few = pgmult.topics.as_corpus(counts, words, names)
-    monkeypatch.setattr(demo_topics, "demo_corpus", lambda: few)
+    monkeypatch.setattr(demos, "demo_corpus", lambda: few)
 
 
 @pytest.mark.usefixtures("_few_documents")

@@ -298,15 +298,19 @@ class TestFiles:
 @pytest.mark.slow
 def test_the_demonstration(capsys, monkeypatch, tmp_path):
     """On few messages; that all of them are read is tested where they are."""
-    from pgmult.cli import demo_effects
+    from pgmult.cli import demos
     from pgmult.datasets import state_of_the_union
 
     few = state_of_the_union()[::40]
-    monkeypatch.setattr(demo_effects, "state_of_the_union", lambda: few)
+    monkeypatch.setattr(demos, "state_of_the_union", lambda: few)
     output = said(
         capsys, "demo", "effects", "--topics", 3, "--draws", 6, "--tune", 4,
         "--chains", 1, "--quiet", "--out", tmp_path / "run",
     )  # fmt: skip
-    for piece in ("by 14 presidents: 74 pieces", "Time, from 1960 to 2020.", "Party. ", "Words. "):
+    for piece in (
+        "by 14 presidents: 74 pieces",
+        "Party Republican minus Democratic",
+        "random terms",
+    ):
         assert piece in output
     assert (tmp_path / "run" / "report.html").exists()
