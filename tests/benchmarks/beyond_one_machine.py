@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from large_corpus import simulated
+from simulated import simulated
 
 import pgmult
 from pgmult.core.blas import one_blas_thread

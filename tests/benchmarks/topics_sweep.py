@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from large_corpus import simulated
+from simulated import simulated
 from topics import ap_split, tomotopy_documents
 
 import pgmult
