@@ -27,7 +27,7 @@ FLOORS = [
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "formulaic", "matplotlib", "pandas"}
-OPTIONAL |= {"pooch", "pyarrow", "sklearn", "xarray"}
+OPTIONAL |= {"pyarrow", "sklearn", "xarray"}
 
 
 def is_face(module):
