@@ -1,7 +1,7 @@
 """Draw the pictures of the README and of the pages: ``python docs/pictures.py [NAME ...]``.
 
 Minutes of a processor. The corpus is the documentation of numpy and scipy, the weather is made up,
-and the names of newborns are those of `examples/papers/public.py`, which downloads them once.
+and the names of newborns are those of `pgmult.datasets.us_names`, which downloads them once.
 """
 
 import re
@@ -15,7 +15,7 @@ import pgmult
 from pgmult.cli.demos import weather
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import Tiles
-from pgmult.datasets import demo_corpus, state_of_the_union, us_states
+from pgmult.datasets import demo_corpus, state_of_the_union, us_names, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.regression import AdditiveRegression
@@ -23,9 +23,6 @@ from pgmult.sequences import MultinomialLDS, latent_axes
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
 from pgmult.topics.plots import top_word_bars
 from pgmult.topics.summaries import topic_labels
-
-sys.path.append(str(Path(__file__).parents[1] / "examples" / "papers"))
-from public import us_names
 
 HERE = Path(__file__).parent / "pictures"
 FEW = {"chains": 2, "random_seed": 1, "progressbar": False}

@@ -329,6 +329,13 @@ OBJECTS = {
     "fields.Static": fields.Static,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
     "datasets.Table": small_table,
+    "datasets.NameCounts": lambda: datasets.NameCounts(
+        np.ones((2, 2, 2), dtype=np.int64),
+        np.array([1990, 1991]),
+        np.array(["CA", "NY"]),
+        np.array(["Mary", "John"]),
+        np.zeros((2, 2)),
+    ),
 }
 
 # entries that are called in another way than their names say
@@ -909,7 +916,9 @@ ARGUMENTS = {
     "datasets.recognise": lambda: dict(path=written("c.txt", "some text\n")),
     "datasets.read_npz": lambda: dict(path=saved_matrix(), vocabulary=list("abcdef")),
     "datasets.read_alignments": lambda: dict(path=written("a.tsv", "r\tt\t-1\nr\tu\t-2\n")),
+    "datasets.NameCounts.take": lambda: dict(years=[1990], states=["NY"]),
     "datasets.demo_corpus": lambda: dict(max_words=1),
+    "datasets.thin": lambda: dict(counts=THREE, size=2, random_seed=1),
 }
 """The right arguments of each entry, made when it is called."""
 

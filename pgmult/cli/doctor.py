@@ -75,7 +75,7 @@ def _doctor(options: argparse.Namespace) -> int:
     broken = []
     for group, names in {
         "needs": ("numpy", "scipy", "numba", "llvmlite"),
-        "may use": ("arviz", "scikit-learn", "matplotlib", "pandas"),
+        "may use": ("arviz", "scikit-learn", "matplotlib", "pooch", "pandas"),
     }.items():
         found = []
         for name in names:

@@ -195,7 +195,7 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
 
 
 def _known_places(where: str, options: argparse.Namespace) -> Mapping[str, Any]:
-    from pgmult.datasets.states import us_states
+    from pgmult.datasets.names import us_states
 
     if where == _STATES:
         return us_states()
@@ -211,7 +211,7 @@ def _known_places(where: str, options: argparse.Namespace) -> Mapping[str, Any]:
 
 def _tiles() -> dict[str, str]:
     """Names of states to their postal codes."""
-    from pgmult.datasets.states import us_states
+    from pgmult.datasets.names import us_states
 
     known = us_states()
     codes = {at: name for name, at in known.items() if len(name) == 2}

@@ -27,9 +27,8 @@ import scipy.sparse
 from scipy.special import softmax
 
 import pgmult
-from examples.papers.public import associated_press
 from pgmult.compiled.rows import row_threads
-from pgmult.datasets import read_alignments
+from pgmult.datasets import associated_press, read_alignments
 from pgmult.mixtures import models as expression
 from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
 from pgmult.sampling.diagnostics import ess_bulk

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 import pgmult
-from examples.papers.public import thin, us_names
+from pgmult.datasets import thin, us_names
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.sequences import MultinomialLDS, as_sequences

@@ -27,9 +27,9 @@ import time
 import numpy as np
 
 import pgmult
-from examples.papers.public import thin, us_names
 from pgmult import DiagonalPotential, StickBreaking
 from pgmult.compiled.rows import row_threads
+from pgmult.datasets.names import thin, us_names
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.priors.structures import make_field
 

@@ -48,7 +48,7 @@ import time
 import numpy as np
 
 import pgmult
-from examples.papers.public import thin, us_names
+from pgmult.datasets.names import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.latent.moves import Point, carry, leap, swing, turn

@@ -25,10 +25,9 @@ from scipy.spatial.distance import cdist
 from topics import Sweep, frequent_words
 
 import pgmult
-from examples.papers.public import associated_press
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import demo_corpus, state_of_the_union
+from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.topics import as_corpus, split_tokens
 from pgmult.topics.fits import fit_ctm, logistic_normal
 from pgmult.topics.starts import searches

@@ -28,8 +28,7 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
-from examples.papers.public import associated_press
-from pgmult.datasets import demo_corpus, state_of_the_union
+from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import (
     _score,

@@ -27,7 +27,7 @@ FLOORS = [
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "formulaic", "matplotlib", "pandas"}
-OPTIONAL |= {"pyarrow", "sklearn", "xarray"}
+OPTIONAL |= {"pooch", "pyarrow", "sklearn", "xarray"}
 
 
 def is_face(module):

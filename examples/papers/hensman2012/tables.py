@@ -13,7 +13,6 @@ the folder that PGMULT_DATA names; what is not there is left out.
 import argparse
 import csv
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -25,7 +24,7 @@ import scipy.sparse
 
 import pgmult
 from pgmult.compiled.rows import row_threads
-from pgmult.datasets import read_alignments
+from pgmult.datasets import associated_press, read_alignments
 from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
 from pgmult.topics.fits.collapsed import TopicProblem
 from pgmult.topics.scores.completion import completion_score
@@ -35,9 +34,6 @@ from pgmult.variational.collapsed import (
     CollapsedProblem,
     random_start,
 )
-
-sys.path.append(str(Path(__file__).parents[1]))
-from public import associated_press
 
 METHODS = get_args(CollapsedMethod)
 VAGUE = pgmult.NormalInverseWishart(np.zeros(2), 0.001, 4.0, 0.01 * np.eye(2))

@@ -12,7 +12,6 @@ of tomotopy run beside where it is installed.
 import argparse
 import csv
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,12 +21,10 @@ from tomotopy_models import TomotopyModel
 
 import pgmult
 from pgmult.core.scores import paired_difference
+from pgmult.datasets import associated_press
 from pgmult.topics.plots import held_out_curve
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
-
-sys.path.append(str(Path(__file__).parents[1]))
-from public import associated_press
 
 REFERENCE = "LDA, α learned"
 

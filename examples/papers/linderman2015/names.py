@@ -9,7 +9,6 @@ methods against time, and a drawing of it, ``names.png`` (if matplotlib is there
 
 import argparse
 import csv
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from pgmult.datasets import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.scores import (
     calibration,
@@ -27,9 +27,6 @@ from pgmult.fields.scores import (
     mean_over_groups,
     overlap,
 )
-
-sys.path.append(str(Path(__file__).parents[1]))
-from public import thin, us_names
 
 OUTSIDE = ("AK", "HI", "DC")
 TEST_YEARS = (2012, 2013)

@@ -14,7 +14,6 @@ the Associated Press (otherwise a download) or of NIPS 2011 (``nips11/nips11_v20
 import argparse
 import csv
 import os
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,12 +22,10 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
+from pgmult.datasets import associated_press
 from pgmult.topics.fits.language_model import fit_language_model
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.ascent import has_settled
-
-sys.path.append(str(Path(__file__).parents[1]))
-from public import associated_press
 
 METHODS = {
     "Laplace": {"method": "laplace"},

@@ -1,18 +1,13 @@
-"""Public data of the papers: every source, every way it can be broken, and thinning."""
+"""Names of newborns: both sources, every way they can be broken, and thinning."""
 
 import csv
-import tarfile
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare, multivariate_hypergeom
 
-from examples.papers import public
-from examples.papers.public import associated_press, thin, us_names
-from pgmult.datasets import read_ldac
-from pgmult.topics import as_corpus
+from pgmult.datasets import names, thin, us_names
 
 
 @pytest.fixture
@@ -29,19 +24,14 @@ def archive(monkeypatch, tmp_path):
     def make(lines):
         path = tmp_path / "namesbystate.zip"
         with zipfile.ZipFile(path, "w") as file:
-            for state in public._STATES:
+            for state in names._STATES:
                 file.writestr(f"{state}.TXT", "\r\n".join(lines.get(state, [])))
         monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: path)
-        monkeypatch.setattr(public, "_LISTED", {"M": 132})  # births in LINES until 2014
+        monkeypatch.setattr(names, "_download", lambda url, name: path)
+        monkeypatch.setattr(names, "_LISTED", {"M": 132})  # births in LINES until 2014
         return path
 
     return make
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8", newline="")
-    return path
 
 
 LINES = {
@@ -118,14 +108,14 @@ class TestPublicFile:
     def test_a_broken_line_is_refused(self, archive, line):
         path = archive(LINES)
         with zipfile.ZipFile(path, "w") as file:
-            for state in public._STATES:
+            for state in names._STATES:
                 file.writestr(f"{state}.TXT", line if state == "AK" else "")
         with pytest.raises(ValueError, match="not the expected archive"):
             us_names()
 
     def test_other_counts_are_refused(self, archive, monkeypatch):
         archive(LINES)
-        monkeypatch.setattr(public, "_LISTED", {"M": 1000})
+        monkeypatch.setattr(names, "_LISTED", {"M": 1000})
         with pytest.raises(ValueError, match="132 births, expected about 1,000"):
             us_names()
 
@@ -133,7 +123,7 @@ class TestPublicFile:
         path = tmp_path / "namesbystate.zip"
         path.write_text("<html>moved</html>", encoding="utf-8")
         monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: path)
+        monkeypatch.setattr(names, "_download", lambda url, name: path)
         with pytest.raises(ValueError, match="not the expected archive"):
             us_names()
 
@@ -155,65 +145,3 @@ class TestThin:
     def test_same_seed_same_counts(self):
         first, second = (thin([[90, 80]], 50, random_seed=1) for _ in range(2))
         np.testing.assert_array_equal(first, second)
-
-
-class TestAssociatedPress:
-    def test_from_a_local_folder(self, monkeypatch, shared_data):
-        monkeypatch.setenv("PGMULT_DATA", str(shared_data("ap").parent))
-        corpus = associated_press()
-        shape = (corpus.num_documents, corpus.num_words, corpus.num_tokens)
-        assert shape == (2246, 10473, 435838)
-        assert len(corpus.words) == 302031
-        assert corpus.vocabulary[0] == "aaron"
-
-    def test_downloads_once(self, monkeypatch, tmp_path):
-        (tmp_path / "ap.tgz").write_bytes(b"one")
-        monkeypatch.setattr(public, "CACHE", tmp_path / "cache")
-        url = (tmp_path / "ap.tgz").as_uri()
-        assert public._download(url, "ap.tgz").read_bytes() == b"one"
-        (tmp_path / "ap.tgz").unlink()
-        assert public._download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
-
-    def test_no_network(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(public, "CACHE", tmp_path / "cache")
-        with pytest.raises(OSError, match=r"a.tgz cannot be downloaded \(URL.*set PGMULT_DATA"):
-            public._download((tmp_path / "a.tgz").as_uri(), "a.tgz")
-
-    @pytest.mark.slow
-    def test_an_archive_in_another_order_of_words(self, monkeypatch, tmp_path, shared_data):
-        archive = self._shuffled_archive(tmp_path, shared_data("ap"))
-        monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: archive)
-        corpus = associated_press()
-        assert (corpus.num_tokens, str(corpus.vocabulary[-1])) == (435838, "zurich")
-
-    def test_other_counts_are_refused(self, monkeypatch, tmp_path):
-        (tmp_path / "ap").mkdir()
-        write(tmp_path / "ap" / "ap.dat", "1 0:1\n")
-        write(tmp_path / "ap" / "vocab.txt", "red\n")
-        monkeypatch.setenv("PGMULT_DATA", str(tmp_path))
-        with pytest.raises(ValueError, match="not the Associated Press corpus"):
-            associated_press()
-
-    def test_a_broken_archive_is_refused(self, monkeypatch, tmp_path):
-        archive = write(tmp_path / "ap.tgz", "<html>moved</html>")
-        monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: archive)
-        with pytest.raises(ValueError, match="not the expected archive"):
-            associated_press()
-
-    @staticmethod
-    def _shuffled_archive(folder: Path, source: Path) -> Path:
-        """An archive as on the public page: the same corpus with its words in another order."""
-        corpus = read_ldac(source / "ap.dat.gz", source / "vocab.txt.gz")
-        order = np.random.default_rng(0).permutation(corpus.num_words)
-        corpus = as_corpus(corpus.to_csr()[:, order], corpus.vocabulary[order])
-        (folder / "ap").mkdir()
-        with (folder / "ap" / "ap.dat").open("w") as file:
-            for start, stop in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-                pairs = zip(corpus.words[start:stop], corpus.counts[start:stop], strict=True)
-                print(stop - start, *(f"{w}:{c}" for w, c in pairs), file=file)
-        write(folder / "ap" / "vocab.txt", "".join(f"{word}\n" for word in corpus.vocabulary))
-        with tarfile.open(folder / "ap.tgz", "w:gz") as tar:
-            tar.add(folder / "ap", "ap")
-        return folder / "ap.tgz"

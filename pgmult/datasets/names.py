@@ -1,15 +1,16 @@
-"""Public data of the papers, taken from a local folder or downloaded once and checked.
+"""Names of newborns in the United States by state and year: counts in space and time.
 
-`associated_press` are the counts of the articles that correlated topic models were tried on first;
-`us_names` are names of newborns in the United States by state and year, of which `thin` takes some.
-Both are read from the folder that the environment variable PGMULT_DATA names, if they are there.
+From the Social Security Administration's "Baby Names from Social Security Card Applications - Data
+by State", https://www.ssa.gov/oact/babynames/limits.html, a work of the federal government in the
+public domain. A name given to fewer than 5 children of a sex in a state and year is not listed
+there and counts 0.
+
+>>> thin([[2, 0, 1], [500, 300, 200]], 50, random_seed=0).sum(axis=1)
+array([ 3, 50])
 """
 
 import hashlib
 import os
-import tarfile
-import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,92 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_choice, as_list, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.datasets import read_ldac, us_states
-from pgmult.topics.data.corpus import Corpus, as_corpus
-
-CACHE = Path.home() / ".cache" / "pgmult"
-
-_AP_URL = "http://www.cs.columbia.edu/~blei/lda-c/ap.tgz"
-_AP_SHA256 = "e6132706037300e82295616d6693766f2bae0fde5077c3553a4d98117b1b9d66"
-_AP_WORDS_SHA256 = "f26aac3455a444effe6e333dbb82ed1bf87a8e527c59a0505a28a55e1dbcba42"
-
-
-def associated_press() -> Corpus:
-    """Associated Press articles of TREC-1: 2,246 documents, 10,473 words, 435,838 tokens.
-
-    The corpus of Blei, Ng and Jordan (2003), from the page of Blei's lda-c,
-    http://www.cs.columbia.edu/~blei/lda-c/: counts only, stop words already gone. Taken from
-    ``$PGMULT_DATA/ap``, if it is there; otherwise downloaded once into the user's cache folder.
-    Either way the counts are checked against a checksum, and words come in alphabetical order.
-
-    Raises
-    ------
-    OSError
-        If the download fails.
-    ValueError
-        If the counts or the words are not the expected ones.
-    """
-    folder = os.environ.get("PGMULT_DATA")
-    if folder:
-        for ending in (".gz", ""):
-            counts = Path(folder) / "ap" / f"ap.dat{ending}"
-            if counts.is_file():
-                corpus = read_ldac(counts, counts.with_name(f"vocab.txt{ending}"))
-                return _checked(_alphabetical(corpus), str(counts))
-    archive = _download(_AP_URL, "ap.tgz")
-    try:
-        with tarfile.open(archive) as tar, tempfile.TemporaryDirectory() as folder:
-            for name in ("ap.dat", "vocab.txt"):
-                member = tar.extractfile(f"ap/{name}")
-                if member is None:
-                    raise KeyError(f"{name} is not a file")
-                Path(folder, name).write_bytes(member.read())
-            corpus = read_ldac(Path(folder, "ap.dat"), Path(folder, "vocab.txt"))
-    except (tarfile.TarError, KeyError, EOFError) as error:
-        raise ValueError(f"{archive}: not the expected archive ({error}); delete it") from None
-    return _checked(_alphabetical(corpus), str(archive))
-
-
-def _download(url: str, name: str) -> Path:
-    """The file at `url`, from the user's cache folder if it is there."""
-    path = CACHE / name
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        begun = path.with_suffix(".part")
-        try:
-            urllib.request.urlretrieve(url, begun)
-        except OSError as error:  # no network, no such page, a full disk: all of them
-            raise OSError(
-                f"{url} cannot be downloaded ({type(error).__name__}): try again later, save it as"
-                f" {path}, or set PGMULT_DATA to a folder that holds the data"
-            ) from None
-        begun.replace(path)
-    return path
-
-
-def _alphabetical(corpus: Corpus) -> Corpus:
-    """The same corpus with its words in alphabetical order."""
-    assert corpus.vocabulary is not None
-    order = np.argsort(corpus.vocabulary, kind="stable")
-    return as_corpus(corpus.to_csr()[:, order], corpus.vocabulary[order], corpus.names)
-
-
-def _checked(corpus: Corpus, source: str) -> Corpus:
-    """The corpus itself, if its words and counts have the published checksums."""
-    assert corpus.vocabulary is not None
-    words = "".join(f"{word}\n" for word in corpus.vocabulary)
-    lines = []
-    for start, stop in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-        entries = zip(corpus.words[start:stop], corpus.counts[start:stop], strict=True)
-        lines.append(" ".join([str(stop - start), *(f"{w}:{c}" for w, c in entries)]) + "\n")
-    found = [hashlib.sha256(text.encode()).hexdigest() for text in (words, "".join(lines))]
-    if found != [_AP_WORDS_SHA256, _AP_SHA256]:
-        raise ValueError(
-            f"{source}: not the Associated Press corpus (checksum {found[1][:12]}…, expected"
-            f" {_AP_SHA256[:12]}…); delete the file to download it again"
-        )
-    return corpus
-
+from pgmult.datasets.public import _download
 
 _URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"
 _SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
@@ -118,8 +34,30 @@ _TOLERANCE = 0.01  # the Administration revises its counts every year, by far le
 _MOST_ITEMS = 10**9  # of a row, in numpy's draws without replacement
 
 # Latitude and longitude of the middle of each state, degrees.
-
-_STATES = [name for name in us_states() if len(name) == 2]
+_PLACES = """
+AK 61.3850 -152.2683  AL 32.7990 -86.8073   AR 34.9513 -92.3809   AZ 33.7712 -111.3877
+CA 36.1700 -119.7462  CO 39.0646 -105.3272  CT 41.5834 -72.7622   DC 38.8964 -77.0262
+DE 39.3498 -75.5148   FL 27.8333 -81.7170   GA 32.9866 -83.6487   HI 21.1098 -157.5311
+IA 42.0046 -93.2140   ID 44.2394 -114.5103  IL 40.3363 -89.0022   IN 39.8647 -86.2604
+KS 38.5111 -96.8005   KY 37.6690 -84.6514   LA 31.1801 -91.8749   MA 42.2373 -71.5314
+MD 39.0724 -76.7902   ME 44.6074 -69.3977   MI 43.3504 -84.5603   MN 45.7326 -93.9196
+MO 38.4623 -92.3020   MS 32.7673 -89.6812   MT 46.9048 -110.3261  NC 35.6411 -79.8431
+ND 47.5362 -99.7930   NE 41.1289 -98.2883   NH 43.4108 -71.5653   NJ 40.3140 -74.5089
+NM 34.8375 -106.2371  NV 38.4199 -117.1219  NY 42.1497 -74.9384   OH 40.3736 -82.7755
+OK 35.5376 -96.9247   OR 44.5672 -122.1269  PA 40.5773 -77.2640   RI 41.6772 -71.5101
+SC 33.8191 -80.9066   SD 44.2853 -99.4632   TN 35.7449 -86.7489   TX 31.1060 -97.6475
+UT 40.1135 -111.8535  VA 37.7680 -78.2057   VT 44.0407 -72.7093   WA 47.3917 -121.5708
+WI 44.2563 -89.6385   WV 38.4680 -80.9696   WY 42.7475 -107.2085
+""".split()  # noqa: SIM905 (a table reads best as a table)
+_STATES = _PLACES[::3]
+_FULL_NAMES = """
+Alaska, Alabama, Arkansas, Arizona, California, Colorado, Connecticut, District of Columbia,
+Delaware, Florida, Georgia, Hawaii, Iowa, Idaho, Illinois, Indiana, Kansas, Kentucky, Louisiana,
+Massachusetts, Maryland, Maine, Michigan, Minnesota, Missouri, Mississippi, Montana, North Carolina,
+North Dakota, Nebraska, New Hampshire, New Jersey, New Mexico, Nevada, New York, Ohio, Oklahoma,
+Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota, Tennessee, Texas, Utah, Virginia,
+Vermont, Washington, Wisconsin, West Virginia, Wyoming
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,6 +110,22 @@ class NameCounts:
         )  # fmt: skip
 
 
+def us_states() -> dict[str, tuple[float, float]]:
+    """Latitude and longitude in degrees of the middle of each state, by postal code and by name.
+
+    For `Table.field`.
+
+    >>> us_states()["TX"] == us_states()["Texas"]
+    True
+    """
+    places = {
+        _PLACES[i]: (float(_PLACES[i + 1]), float(_PLACES[i + 2]))
+        for i in range(0, len(_PLACES), 3)
+    }
+    names = (" ".join(name.split()) for name in _FULL_NAMES.split(","))
+    return places | dict(zip(names, places.values(), strict=True))
+
+
 def us_names(
     sex: Literal["M", "F"] = "M",
     top: int = 100,
@@ -197,6 +151,8 @@ def us_names(
 
     Raises
     ------
+    ImportError
+        If a download is needed and pooch is not installed (``pip install "pgmult[data]"``).
     ValueError
         If the file is not the expected one, or a state or year is unknown.
     """
@@ -210,12 +166,13 @@ def us_names(
         counts, names = _read_zip(_download(_URL, "namesbystate.zip"), sex)
     if top > len(names):
         raise ValueError(f"top must be at most {len(names)}, the names in this file, got {top}")
+    places = [np.array(_PLACES[i::3], dtype=np.float64) for i in (1, 2)]
     everything = NameCounts(
         np.ascontiguousarray(counts[:, :, :top]),
         np.arange(_FIRST_YEAR, _LAST_YEAR + 1),
         np.array(_STATES),
         names[:top],
-        np.array([us_states()[state] for state in _STATES]),
+        np.column_stack(places),
     )
     return everything.take(years, states)
 
