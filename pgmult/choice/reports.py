@@ -47,6 +47,7 @@ def report(
     place = None if page is None else as_path(page, "page")
     name = str(data.design.formula) if title is None else as_kind(title, "title", str)
     comparison = as_comparison(comparison)
+    facts = as_mapping(facts, "facts")
     if comparison is True:
         comparison = compare(run)
     people = "" if data.person is None else f" by {data.num_people:,} people"
@@ -85,7 +86,7 @@ def report(
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     whole = Report(
         name, [*verdict, chains], sections,
-        {"formula": str(data.design.formula)} | dict(as_mapping(facts, "facts")),
+        {"formula": str(data.design.formula)} | dict(facts),
     )  # fmt: skip
     if place is not None:
         whole.save(place)

@@ -83,6 +83,8 @@ def report(
     """
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")
+    facts = as_mapping(facts, "facts")
+    comparison = as_comparison(comparison)
     data = own_data(run, data)
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
@@ -102,7 +104,6 @@ def report(
     hidden = None if held_out is None else as_counts(held_out, "held_out")
     if hidden is not None and hidden.shape != data.counts.shape:
         raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
-    comparison = as_comparison(comparison)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
         comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)
@@ -123,9 +124,7 @@ def report(
     chains, *details = chains_in_words(run, _parts(run))
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
-    return Report(
-        title, verdict, sections, {"data": data_in_words(data), **as_mapping(facts, "facts")}
-    ).save(place)
+    return Report(title, verdict, sections, {"data": data_in_words(data), **facts}).save(place)
 
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:

@@ -65,14 +65,15 @@ def report(
     max_draws : int
     """
     place = None if page is None else as_path(page, "page")
+    facts = as_mapping(facts, "facts")
     count = as_positive_int(max_draws, "max_draws")
+    asked = as_comparison(comparison)
     data_of_run(run)
     means = Means.of(run, None, None, None, False, count, 0)
     data, design = means.data, means.data.design
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     means = means._replace(max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    asked = as_comparison(comparison)
     beside = compare(run, max_draws=count) if asked is True else asked
     beats = [beside] if isinstance(beside, Comparison) else []
     some = means.spread(_RESPONDENTS)
@@ -112,7 +113,7 @@ def report(
         known["outcome"] = data.family.replace("_", " ")
     else:
         known["order of categories"] = ", ".join(data.categories[data.order].tolist())
-    found_report = Report(name, verdict, sections, known | dict(as_mapping(facts, "facts")))
+    found_report = Report(name, verdict, sections, known | dict(facts))
     return found_report.save(place)
 
 

@@ -95,6 +95,8 @@ def report(
     """
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")
+    facts = as_mapping(facts, "facts")
+    comparison = as_comparison(comparison)
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
     data = sequences_of(posterior)
@@ -119,7 +121,6 @@ def report(
                 f" {known[0].shape} and {known[1].shape}"
             )
     percent = f"{round(100 * probability)} % interval"
-    comparison = as_comparison(comparison)
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
     change = _changes(posterior, ahead, held_out, max_draws, random_seed)
@@ -154,7 +155,7 @@ def report(
     if slow is not None:
         details.append(f"{slow}.")
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    about = {"data": data_in_words(data), **as_mapping(facts, "facts")}
+    about = {"data": data_in_words(data), **facts}
     return Report(title, verdict, sections, about).save(place)
 
 

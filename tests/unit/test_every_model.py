@@ -15,12 +15,18 @@ from pgmult.core.typing import absent_of, coords_of, traits_of, variable
 from pgmult.sampling.blocks import as_block_model, num_rows
 from pgmult.sampling.codec import decode, encode
 
-# Their compiled code takes longer than all else here, and no other quick test needs it.
-SLOW = {"LogisticNormalLDS", "MultinomialGP state_space", "MultinomialGP grid"}
-every_model = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in MODELS],
-)
+# Variants, whose names have a second word, and models whose code nothing else that is quick needs.
+SLOW = {"LogisticNormalLDS", "DynamicTopics"} | {name for name in MODELS if " " in name}
+
+
+def of_models(names):
+    return pytest.mark.parametrize(
+        "name",
+        [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in names],
+    )
+
+
+every_model = of_models(MODELS)
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
@@ -74,7 +80,7 @@ def test_same_seed_same_draws_for_any_number_of_threads(name):
     check_threads_do_not_matter(*MODELS[name]())
 
 
-@pytest.mark.parametrize("name", IN_BLOCKS)
+@of_models(IN_BLOCKS)
 def test_shards_do_not_matter(name):
     model, data = in_small_blocks(name)
     check_shards_do_not_matter(model, data)
@@ -138,7 +144,7 @@ def test_the_log_likelihood_is_a_number_that_the_state_moves(name):
     assert values[0] != values[1]
 
 
-@pytest.mark.parametrize("name", WITH_THETA)
+@of_models(WITH_THETA)
 def test_rows_of_topic_models_add_up_to_the_log_likelihood(name):
     """Words are drawn from theta @ topics, by the topics of the document's own time or group."""
     model, data, state = swept(name)

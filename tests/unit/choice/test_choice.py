@@ -275,7 +275,13 @@ def test_without_people_it_is_the_conditional_logit():
     fitted = minimize(loss, np.zeros(4), method="BFGS")
     errors = np.sqrt(np.diagonal(fitted.hess_inv))
     run = pgmult.sample(
-        MixedLogit(mean_scale=100.0), rows, draws=800, chains=2, random_seed=1, progressbar=False
+        MixedLogit(mean_scale=100.0),
+        rows,
+        draws=400,
+        tune=100,
+        chains=2,
+        random_seed=1,
+        progressbar=False,
     )
     shares = run.predict(by="mode", max_draws=20)
     np.testing.assert_allclose(shares.mean.sum(), 1.0)

@@ -212,7 +212,13 @@ class TestWhatIsSeen:
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 class TestCommands:
-    @pytest.mark.parametrize("job", TABLES)
+    @pytest.mark.parametrize(
+        "job",
+        [
+            pytest.param(job, marks=pytest.mark.slow) if job == "Sequences" else job
+            for job in TABLES
+        ],
+    )
     def test_they_run(self, capsys, tmp_path, monkeypatch, job):
         if BASH is None:
             pytest.skip("there is no bash")

@@ -233,7 +233,14 @@ def test_steps_of_hidden_markov_models_are_told_in_turn(arviz):
     np.testing.assert_allclose(drawn[:, :, 0].mean(axis=(0, 1)), first, atol=0.2)
 
 
-@pytest.mark.parametrize("kind", [pgmult.topics.LDA, UncollapsedLDA, pgmult.topics.DynamicTopics])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pgmult.topics.LDA,
+        UncollapsedLDA,
+        pytest.param(pgmult.topics.DynamicTopics, marks=pytest.mark.slow),
+    ],
+)
 def test_documents_of_other_topic_models_are_told_given_their_proportions(arviz, kind):
     counts = np.random.default_rng(0).poisson(1.0, size=(6, 8))
     corpus = pgmult.topics.as_corpus(counts)

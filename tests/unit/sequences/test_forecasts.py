@@ -11,6 +11,7 @@ from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.forecasts import filter_sequences, forecast, impute, predict
 
 TWO = as_sequences([[0, 0, 1, -1, 0, 0], [1, 1, -1]], num_symbols=2, order=[0, 1])
+# Tests of the particle filter are slow: its code compiles for eleven seconds.
 LEVELS = (0.1, 0.5, 0.9)
 
 
@@ -72,6 +73,7 @@ def exact(data, grid):
 GRID = np.linspace(-7.0, 7.0, 281)
 
 
+@pytest.mark.slow
 def test_filtered_probabilities_are_those_of_a_grid():
     found = filter_sequences(
         posterior_of(TWO, 2000), TWO, levels=LEVELS, max_draws=2000, num_particles=50
@@ -91,6 +93,7 @@ def test_smoothed_probabilities_are_those_of_a_grid():
     np.testing.assert_allclose(found.levels, [0.05, 0.5, 0.95])
 
 
+@pytest.mark.slow
 def test_smoothing_starts_where_the_filter_is():
     data = as_sequences([np.tile([990, 10], (6, 1))], order=[0, 1])
     found = predict(posterior_of(data, 20), data, max_draws=20, warm_up=1, sweeps=1)
@@ -130,6 +133,7 @@ def test_forecasts_follow_the_dynamics():
             assert abs(found.quantiles[1, s, t, 0] - middle) < 0.03
 
 
+@pytest.mark.slow
 def test_new_sequences_are_filtered_first():
     new = as_sequences([[0] * 12], num_symbols=2, order=[0, 1])
     found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000, num_particles=50)
@@ -137,6 +141,7 @@ def test_new_sequences_are_filtered_first():
     assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.03
 
 
+@pytest.mark.slow
 def test_softmax_posteriors():
     posterior = posterior_of(TWO, 4, link="softmax", loadings=[[1.0], [-1.0]], offset=[0.0, 1.0])
     assert forecast(posterior, 3).mean.shape == (2, 3, 2)
@@ -218,6 +223,7 @@ def test_sequences_of_other_symbols_are_refused(ask):
         ask(named, TWO)
 
 
+@pytest.mark.slow
 def test_other_sequences_are_never_forecast_from_the_end_of_the_training_ones():
     """A run of the second symbol, given to a posterior whose sequence ended in the first."""
     train, other = as_sequences([28 * "A" + "B"]), as_sequences([18 * "B" + "A"])
@@ -227,6 +233,7 @@ def test_other_sequences_are_never_forecast_from_the_end_of_the_training_ones():
     assert found.mean[0, 0, 0] < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_raw_sequences_are_read_as_the_model_reads_them(ask):
     raw = [["a", "b", "b", None], ["b", None]]
@@ -235,6 +242,7 @@ def test_raw_sequences_are_read_as_the_model_reads_them(ask):
     np.testing.assert_array_equal(one.mean, two.mean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 def test_sticks_break_in_the_posteriors_order_whatever_that_of_the_data(ask):
     data = as_sequences([[0, 0, 1, 2, -1, 0]], order=[0, 1, 2])

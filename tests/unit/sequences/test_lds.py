@@ -287,8 +287,8 @@ SHORT = as_sequences(
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"update": "both"}, {"initial": "stationary", "inputs": "dynamics"},
-     {"inputs": "emissions"}],
+    [{}, pytest.param({"update": "both"}, marks=pytest.mark.slow),
+     {"initial": "stationary", "inputs": "dynamics"}, {"inputs": "emissions"}],
     ids=["free", "slices", "stationary", "emissions"],
 )  # fmt: skip
 def test_shards_do_not_matter(options):
@@ -413,6 +413,7 @@ def of_animals(formula, *names):
     return pgmult.read(table).sequences("does", sequence="animal", inputs=formula)
 
 
+@pytest.mark.slow
 def test_inputs_have_a_column_for_each_effect():
     model = MultinomialLDS(1, inputs="emissions")
     data = model.as_data(of_animals("~ x + (1 | animal)"))

@@ -119,6 +119,7 @@ def test_a_size_is_found_by_steps_held_out(data):
         search_state_dim(data, [2, 2])
 
 
+@pytest.mark.slow
 def test_dimensions_are_told_by_their_states_after_what_was_seen():
     counts = as_sequences([np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=12)])
     number, found = search_state_dim(counts, draws=4)

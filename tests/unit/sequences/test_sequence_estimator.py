@@ -32,6 +32,7 @@ def fitted():
         return make().fit(WEATHER)
 
 
+@pytest.mark.slow
 def test_the_next_symbol_of_a_cycle(fitted):
     after = [ROUND * 3 + ROUND[:k] for k in range(3)]
     np.testing.assert_array_equal(fitted.predict(after), ROUND)
@@ -42,6 +43,7 @@ def test_the_next_symbol_of_a_cycle(fitted):
     assert probs[2, 0] > 0.6 > 0.4 > probs[:2, 0].max()
 
 
+@pytest.mark.slow
 def test_scores_beat_the_unigram(fitted):
     new = [ROUND * 8, ["rain", *ROUND * 8]]
     data = as_sequences(new)
@@ -56,6 +58,7 @@ def test_scores_beat_the_unigram(fitted):
         fitted.score([ROUND], continues=True)
 
 
+@pytest.mark.slow
 def test_forecasts_are_those_of_the_posterior(fitted):
     own = fitted.forecast(4, levels=(0.1, 0.9))
     expected = forecast(fitted.posterior_, 4, levels=(0.1, 0.9), max_draws=50, num_particles=60)
@@ -87,9 +90,8 @@ def test_scikit_learn_can_clone_search_and_pickle(fitted):
     np.testing.assert_array_equal(copied.predict_proba([ROUND]), fitted.predict_proba([ROUND]))
 
 
-@pytest.mark.parametrize(
-    "link", ["stick_breaking", pytest.param("softmax", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["stick_breaking", "softmax"])
 def test_symbols_that_were_not_seen_have_a_probability(link):
     short = {"draws": 10, "tune": 10, "chains": 1, "link": link, "loading_scale": 0.1}
     named = make(symbols=["fog", "rain", "sun"], **short).fit(WEATHER)
@@ -102,6 +104,7 @@ def test_symbols_that_were_not_seen_have_a_probability(link):
     assert np.isfinite(counted.score([[3, 0]]))
 
 
+@pytest.mark.slow
 def test_counts_and_inputs():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(80, 1))

@@ -189,6 +189,7 @@ def test_exact_forecasts_of_new_sequences_and_of_continuations():
     assert one_step_ahead(posterior, TEST, max_draws=2).num_draws == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("continues", [False, True])
 @pytest.mark.parametrize("model", [MultinomialLDS(1), LogisticNormalLDS(1)])
 def test_state_spaces_go_through_the_particle_filter(model, continues):

@@ -145,11 +145,13 @@ def drift_of_slices(centre, reaching, change=lambda taken, reaching: (taken, rea
     return np.abs(change_of.mean(axis=1) / np.where(error > 0.0, error, 1.0)).max()
 
 
+@pytest.mark.slow
 @COUNTS
 def test_slices_leave_chains_and_counts_as_they_are(centre, reaching):
     assert drift_of_slices(centre, reaching) < 4.5
 
 
+@pytest.mark.slow
 @COUNTS
 def test_slices_of_other_counts_do_not(centre, reaching):
     def one_more(taken, reaching):  # of what is rarer
@@ -158,6 +160,7 @@ def test_slices_of_other_counts_do_not(centre, reaching):
     assert drift_of_slices(centre, reaching, one_more) > 4.5
 
 
+@pytest.mark.slow
 def test_chains_reach_their_law(rng):
     """From far away, a single time: what a grid says."""
     copies, centre, var, taken, reaching = 4000, -3.0, 4.0, 1, 3000
@@ -172,6 +175,7 @@ def test_chains_reach_their_law(rng):
     assert law.pvalue > 1e-5
 
 
+@pytest.mark.slow
 def test_chains_do_not_depend_on_where_rows_are_cut(rng):
     prior, potential = random_chains(rng, num_chains=compiled.LANES + 3)
     posterior, x = prior.condition(potential), prior.sample(rng)

@@ -252,6 +252,7 @@ def test_document_completion_uses_the_words_of_the_documents_time(rng, counts):
     assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_topic_that_turns_over_is_followed(rng):
     """Two topics of separate words; the first moves from its first words to its last in 8 steps."""
     num_times, per_time = 8, 40

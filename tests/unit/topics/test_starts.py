@@ -308,7 +308,7 @@ def data_of(model):
         CorrelatedTopics(3, order=[2, 0, 1]),
         LogisticNormalTopics(3),
         StructuralTopics(3),
-        DynamicTopics(3),
+        pytest.param(DynamicTopics(3), marks=pytest.mark.slow, id="DynamicTopics"),
         UncollapsedLDA(3),
     ],
     ids=lambda model: type(model).__name__,
