@@ -239,6 +239,34 @@ def stored():
     return path
 
 
+class PoissonRows:
+    """Counts 3 and 0 with a log rate of N(0, 1) each."""
+
+    counts = np.array([[3.0], [0.0]])
+
+    def value(self, theta, rows):
+        return (self.counts[rows % 2] * theta - np.exp(theta) - 0.5 * theta**2).sum(axis=1)
+
+    def gradient(self, theta, rows):
+        return self.counts[rows % 2] - np.exp(theta) - theta
+
+    def hessian(self, theta, rows):
+        return -np.exp(theta)[:, :, None] - 1.0
+
+
+class PoissonNode:
+    """The same as a model of one node."""
+
+    def objectives(self, node, gaussians, rest):
+        return PoissonRows()
+
+    def update_rest(self, gaussians, rest):
+        return rest
+
+    def log_joint(self, gaussians, rest):
+        return 0.0
+
+
 def never(*arguments, **options):
     raise AssertionError("refused")
 
@@ -834,6 +862,11 @@ ARGUMENTS = {
         problem=mixtures.GaussianMixtureProblem(X, 2), max_iterations=3
     ),
     "variational.random_start": lambda: dict(problem=mixtures.GaussianMixtureProblem(X, 2)),
+    "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
+    "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
+    "variational.fit_nonconjugate": lambda: dict(
+        model=PoissonNode(), start={"theta": np.zeros((2, 1))}, rest=None, max_iterations=3
+    ),
     "variational.fit_sites": lambda: dict(
         design=Rows(X),
         site=logistic_site(BINARY, np.ones(12), "delta"),

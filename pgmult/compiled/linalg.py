@@ -129,6 +129,12 @@ def invert_positive_definite(a):
     """The inverse of a symmetric positive definite matrix, exactly symmetric."""
     root = a.copy()
     cholesky(root)
+    return inverse_from_root(root)
+
+
+@jit
+def inverse_from_root(root):
+    """(L L')^-1, exactly symmetric."""
     n = root.shape[0]
     inverse_root = invert_lower(root)
     inverse = np.zeros((n, n))
@@ -436,3 +442,19 @@ def sample_diagonal_posteriors(
                 if not math.isfinite(out[r, i]):
                     return 1 + r
     return 0
+
+
+# --------------------------------------------------------------------------- many small systems
+
+
+@jit
+def invert_rows(worker, start, stop, matrices, inverses, log_dets, is_definite):
+    """Inverses and log determinants of the matrices that are positive definite."""
+    for r in range(start, stop):
+        root = matrices[r].copy()
+        is_definite[r] = cholesky(root) == 0
+        if is_definite[r]:
+            log_dets[r] = 0.0
+            for i in range(root.shape[0]):
+                log_dets[r] += 2.0 * math.log(root[i, i])
+            inverses[r] = inverse_from_root(root)

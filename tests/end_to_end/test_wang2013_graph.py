@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracle.nonconjugate import GaussianRows
 
 from pgmult.testing import check_geweke, mutant, rejects
+from pgmult.variational import GaussianRows
 
 NODES = ("population", "items", "persons")
 
@@ -24,7 +24,7 @@ def gaussians_of(rng, sizes):
         cov = half @ half.transpose(0, 2, 1) + 0.05 * np.eye(n)
         yes = np.ones(rows, dtype=bool)
         mean = 0.5 * rng.standard_normal((rows, n))
-        found[node] = GaussianRows(mean, cov, np.zeros(rows), yes, yes)
+        found[node] = GaussianRows("any", mean, cov, np.zeros(rows), yes, yes, 0)
     return found
 
 
@@ -78,7 +78,7 @@ def test_a_point_has_the_log_joint_of_the_sampler(graph):
         whole.append(f.value(persons.mean, np.arange(6)) - 0.5 * np.log(2.0 * np.pi))
     exact = np.log(place * np.exp(whole).sum(axis=0)).sum()
     state = graph.ItemState(items, gaussians["population"].mean)
-    sampler = graph.ItemSampler()
+    sampler = graph.ItemSampler(gaussians["items"])
     assert sampler.log_likelihood(state, graph.as_answers(answers)) == pytest.approx(
         exact, abs=1e-6
     )
@@ -87,7 +87,7 @@ def test_a_point_has_the_log_joint_of_the_sampler(graph):
 @pytest.mark.slow
 def test_the_sampler_keeps_the_joint_law(graph):
     rng = np.random.default_rng(3)
-    sampler = graph.ItemSampler()
+    sampler = graph.ItemSampler(gaussians_of(rng, {"items": (3, 2)})["items"])
     data = graph.Answers(rng.random((6, 3)) < 0.5, np.ones(6, dtype=int))
     check_geweke(sampler, data, replicates=600, sweeps=3)
 

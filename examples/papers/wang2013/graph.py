@@ -11,12 +11,12 @@ Item response theory with two parameters a question (Birnbaum 1968). Nothing her
 
     population --> items --> answers <-- persons
 
-`nonconjugate.fit_nonconjugate` takes the three nodes in turn. What the others leave of the
+`pgmult.variational.fit_nonconjugate` takes the three nodes in turn. What the others leave of the
 log joint for one is f in `ItemResponses.objectives`, expectations under their Gaussians by Gauss
 and Hermite's rule, or closed: the objective is then a lower bound of the log evidence, whatever the
 method. `ItemSampler` is the same model for `pgmult.sample`, to see what the Gaussians are worth:
-abilities are summed out on a grid, items and the population move by elliptical slices of their
-priors.
+abilities are summed out on a grid, items move by slices around the Gaussians found, the population
+by elliptical ones.
 
 ``lsat`` are the answers of 1,000 persons to the five questions of section 6 of the law school
 admission test (Bock and Lieberman 1970); ``simulated`` are 100 persons and 12 questions.
@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from nonconjugate import fit_nonconjugate
 from scipy.special import expit, log_expit, logsumexp
 
 import pgmult
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
-from pgmult.sampling.moves import elliptical_slice
+from pgmult.sampling.moves import elliptical_slice, slice_around
+from pgmult.variational import GaussianRows, fit_nonconjugate
 
 PRIOR_SD = np.array([1.0, 0.5])  # of mu and tau
 SLOPE_SD = 0.5  # of d_j
@@ -167,7 +167,7 @@ class Population:
 
 @dataclass
 class ItemResponses:
-    """The graph, for `nonconjugate.fit_nonconjugate`; it has no conjugate rest.
+    """The graph, for `pgmult.variational.fit_nonconjugate`; it has no conjugate rest.
 
     Parameters
     ----------
@@ -220,7 +220,6 @@ class ItemResponses:
 
 GRID = np.arange(-6.0, 6.01, 0.2)  # of abilities; the rule's error is below 1e-8
 LOG_WEIGHTS = -0.5 * GRID**2 - logsumexp(-0.5 * GRID**2)
-SLICES = 2  # of an item in a sweep
 
 
 @dataclass(frozen=True)
@@ -240,8 +239,33 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class Around:
+    """One item's Gaussian, twice as wide in variance, as a base of slices."""
+
+    place: np.ndarray
+    cov: np.ndarray
+
+    def mean(self):
+        return self.place[None]
+
+    def sample(self, rng):
+        return rng.multivariate_normal(self.place, self.cov, 1)
+
+    def inner(self, a, b):
+        return np.einsum("ri,ri->r", a, np.linalg.solve(self.cov, b.T).T)
+
+
+@dataclass(frozen=True)
 class ItemSampler:
-    """The graph for `pgmult.sample`: persons summed out, an item given the others, (mu, tau)."""
+    """The graph for `pgmult.sample`, persons summed out: an item given the others, and (mu, tau).
+
+    Parameters
+    ----------
+    bases : GaussianRows
+        Near the posterior of the items, and of nothing but the data.
+    """
+
+    bases: GaussianRows
 
     dims: ClassVar = {
         "items": ("item", "parameter"), "population": ("one", "moment"),
@@ -271,18 +295,20 @@ class ItemSampler:
 
     def step(self, rng, state, data):
         items, (mu, tau) = state.items.copy(), state.population[0]
-        centre, scale = np.array([mu, 0.0]), np.array([np.exp(tau), SLOPE_SD])
         for j in range(len(items)):
             column = data.right[:, j : j + 1]
             others = self._log_joint(np.delete(items, j, 0), np.delete(data.right, j, 1))
 
-            def told(away, active, column=column, others=others):
-                value = others + self._log_prob(centre + away, column)
-                return data.persons @ logsumexp(value, axis=1, keepdims=True)
+            base = Around(self.bases.mean[j], 2.0 * self.bases.cov[j])
 
-            for _ in range(SLICES):
-                away, noise = items[j : j + 1] - centre, rng.standard_normal((1, 2))
-                items[j] = centre + elliptical_slice(rng, told, away, scale * noise)[0]
+            def beyond(new, active, column=column, others=others, base=base):
+                value = others + self._log_prob(new, column)
+                gap = (new - [mu, 0.0]) / [np.exp(tau), SLOPE_SD]
+                away = new - base.place
+                prior = 0.5 * (base.inner(away, away) - (gap**2).sum(axis=1))
+                return data.persons @ logsumexp(value, axis=1, keepdims=True) + prior
+
+            items[j : j + 1] = slice_around(rng, items[j : j + 1], base, beyond)
         known, only = Population(items[:, 0], np.zeros(len(items))), np.zeros(1, dtype=int)
         population = elliptical_slice(
             rng, lambda new, _: known.value(new, only) + 0.5 * ((new / PRIOR_SD) ** 2).sum(axis=1),
@@ -326,11 +352,11 @@ def simulated(num_persons=100, num_items=12):
     return rng.random(eta.shape) < expit(eta)
 
 
-def sampled(answers, draws, tune):
+def sampled(answers, bases, draws, tune):
     """Means and standard deviations of every node, and how well the chains mix."""
     began = time.process_time()
     posterior = pgmult.sample(
-        ItemSampler(), as_answers(answers), draws=draws, tune=tune, chains=4, random_seed=0,
+        ItemSampler(bases), as_answers(answers), draws=draws, tune=tune, chains=4, random_seed=0,
         progressbar=False,
     )  # fmt: skip
     passed = time.process_time() - began
@@ -357,7 +383,7 @@ def compare(answers, draws, tune, methods=METHODS):
         began = time.process_time()
         fits[method] = fit_nonconjugate(model, model.start(), None, method=method)
         seconds[method] = time.process_time() - began
-    exact = sampled(answers, draws, tune)
+    exact = sampled(answers, fits[methods[0]].gaussians["items"], draws, tune)
     names = {"population": ("mu", "tau"), "items": ("b", "d"), "persons": ("a",)}
     for method, fit in fits.items():
         cells = []

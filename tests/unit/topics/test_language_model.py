@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from oracle.nonconjugate import fit_delta, fit_laplace
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
 from pgmult.topics import as_corpus, split_tokens
@@ -17,6 +16,7 @@ from pgmult.topics.fits.language_model import (
     fit_language_model,
 )
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.variational.laplace import fit_delta, fit_laplace
 
 METHODS = ("laplace", "delta", "collapsed")
 

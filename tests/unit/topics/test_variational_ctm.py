@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pytest
 from oracle.correlated_topics import CorrelatedDocuments, DocumentEta
-from oracle.nonconjugate import fit_delta, fit_laplace, fit_nonconjugate
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
@@ -14,6 +13,8 @@ from pgmult.compiled.rows import row_threads
 from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.variational.laplace import fit_delta, fit_laplace
+from pgmult.variational.nonconjugate import fit_nonconjugate
 
 pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds
 

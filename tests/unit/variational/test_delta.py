@@ -5,8 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps, derivative
-from oracle.nonconjugate import fit_delta, fit_laplace, fit_nonconjugate, trace_gradient
 from scipy.optimize import minimize
+
+from pgmult.variational.derivatives import trace_gradient
+from pgmult.variational.laplace import fit_delta, fit_laplace
+from pgmult.variational.nonconjugate import fit_nonconjugate
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [50, 2, 7], [5, 5, 5]])
@@ -215,7 +218,15 @@ def test_the_delta_objective_is_stationary_at_the_fit(model):
         assert max(objective(**{change: 1.01}), objective(**{change: 0.99})) < best
 
 
-def test_iterations_end_at_the_limit(model):
-    fit = fit_nonconjugate(model, START, (2.0, 1.0), max_iterations=3, tolerance=1e-12)
-    assert len(fit.history) == 3
+def test_a_callback_sees_every_iteration(model):
+    seen = []
+    fit = fit_nonconjugate(
+        model, START, (2.0, 1.0), max_iterations=3, tolerance=1e-12, callback=seen.append
+    )
+    assert [len(f.history) for f in seen] == [1, 2, 3]
     assert not fit.converged
+
+
+def test_an_unknown_method_is_named(model):
+    with pytest.raises(ValueError, match=r"method must be one of laplace, delta.*got 'newton'"):
+        fit_nonconjugate(model, START, (2.0, 1.0), method="newton")

@@ -1,9 +1,11 @@
 """Every fit without sampling answers the same questions."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from gaussian_targets import PoissonLogNormal
 
 from pgmult.mixtures.collapsed import GaussianMixtureProblem
 from pgmult.priors import MvNormal
@@ -29,10 +31,14 @@ from pgmult.variational.ascent import Fit
 from pgmult.variational.collapsed import natural_cg
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
+from pgmult.variational.laplace import expand, fit_delta, fit_laplace
+from pgmult.variational.nonconjugate import fit_nonconjugate
 from pgmult.variational.sites import LogisticSite
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3.0, size=(6, 2))
+TARGET = PoissonLogNormal(COUNTS, [0.5, 1.0], np.array([[1.0, 0.3], [0.3, 1.0]]))
+START = np.zeros((6, 2))
 X = RNG.normal(size=(40, 2))
 Y = (X[:, 0] + RNG.logistic(size=40) > 0.0).astype(int)
 LABELLED = as_labelled_rows(X, Y, groups=np.arange(40) % 4)
@@ -41,8 +47,35 @@ PRIOR = MvNormal(np.zeros(2), np.eye(2))
 WORDS = RNG.poisson(0.7, size=(12, 15))
 
 
+class OneNode:
+    def objectives(self, node, gaussians, rest):
+        return TARGET
+
+    def update_rest(self, gaussians, rest):
+        return rest
+
+    def log_joint(self, gaussians, rest):
+        theta = gaussians["theta"]
+        curve = np.einsum("rij,rji->r", TARGET.hessian(theta.mean, np.arange(6)), theta.cov)
+        return float((TARGET.value(theta.mean, np.arange(6)) + 0.5 * curve).sum())
+
+
+def nonconjugate(method):
+    return fit_nonconjugate(OneNode(), {"theta": START}, None, method=method)
+
+
 # how it is made, its method and whether it bounds
 FITS = {
+    "fit_laplace": (lambda: fit_laplace(TARGET, START), "laplace", False),
+    "fit_delta": (lambda: fit_delta(TARGET, START), "delta", False),
+    "fit_delta, diagonal": (
+        lambda: fit_delta(TARGET, START, diagonal=True), "diagonal_delta", False,
+    ),
+    "expand": (lambda: expand(TARGET, START), "previous_mean", False),
+    **{
+        f"fit_nonconjugate, {name}": (lambda name=name: nonconjugate(name), name, False)
+        for name in ("laplace", "delta", "diagonal_delta", "previous_mean")
+    },
     **{
         f"fit_logistic_regression, {name}": (
             lambda name=name: fit_logistic_regression(
@@ -137,8 +170,38 @@ def test_every_fit_answers(name):
             assert (np.diff(history) >= -1e-9 * np.abs(history[1:])).all()
 
 
+def test_a_row_that_has_not_converged_is_enough_to_say_no():
+    fit = fit_laplace(TARGET, START)
+    some = replace(fit, row_converged=np.arange(6) > 0)
+    assert not some.converged
+    assert not fit_laplace(TARGET, START, max_iterations=1).converged
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_levels_of_rows_are_what_they_say(diagonal):
+    """Laplace's integral of exp f, and the delta method's expectation of f and entropy."""
+    rows = np.arange(6)
+    q = fit_laplace(TARGET, START)
+    precision = -TARGET.hessian(q.mean, rows)
+    integral = TARGET.value(q.mean, rows) + np.log(2.0 * np.pi)
+    np.testing.assert_allclose(q.level, integral - 0.5 * np.linalg.slogdet(precision)[1])
+    q = fit_delta(TARGET, START, diagonal=diagonal)
+    curve = np.einsum("rij,rji->r", TARGET.hessian(q.mean, rows), q.cov)
+    expected = TARGET.value(q.mean, rows) + 0.5 * curve + q.entropy()
+    np.testing.assert_allclose(q.level, expected, rtol=1e-9)
+    assert q.objective == pytest.approx(expected.sum())
+
+
+def test_one_node_without_a_rest_has_the_objective_of_its_rows():
+    fit, q = nonconjugate("delta"), fit_delta(TARGET, START)
+    assert fit.objective == pytest.approx(q.objective, rel=1e-9)
+
+
 # a front door with a method that is misspelt, and the names it should list
 MISSPELT = {
+    "fit_nonconjugate": (
+        lambda: nonconjugate("newton"), "laplace, delta, diagonal_delta, previous_mean",
+    ),
     "natural_cg": (
         lambda: natural_cg(GaussianMixtureProblem(X, 2), method="newton"),
         "fletcher_reeves, hestenes_stiefel, polak_ribiere, vbem, squarem",

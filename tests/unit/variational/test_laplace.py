@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps, derivative
-from oracle.nonconjugate import expand, fit_delta, fit_laplace, inverses
 from scipy.optimize import minimize
+
+from pgmult.compiled.rows import row_threads
+from pgmult.variational.laplace import _inverses, expand, fit_laplace
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [50, 2, 7], [1, 200, 0], [5, 5, 5]])
@@ -37,8 +39,12 @@ def test_modes_and_curvatures_against_a_general_optimiser():
         np.testing.assert_allclose(q.cov[r] @ curvature, np.eye(3), atol=1e-12)
 
 
-def test_rows_do_not_know_of_each_other():
+def test_rows_do_not_know_of_each_other_or_of_threads():
     together = fit_laplace(TARGET, np.zeros((5, 3)))
+    with row_threads(3, grain=1):
+        threaded = fit_laplace(TARGET, np.zeros((5, 3)))
+    np.testing.assert_array_equal(together.mean, threaded.mean)
+    np.testing.assert_array_equal(together.cov, threaded.cov)
     alone = fit_laplace(PoissonLogNormal(COUNTS[[3]], TARGET.mean, COV), np.zeros((1, 3)))
     np.testing.assert_allclose(together.mean[3], alone.mean[0], atol=1e-12)
 
@@ -106,7 +112,7 @@ def test_indefinite_systems_give_directions_of_ascent():
     matrices = rng.standard_normal((200, 4, 4))
     matrices = matrices + np.swapaxes(matrices, 1, 2) + 3.0 * np.eye(4)
     gradient = rng.standard_normal((200, 4))
-    covs, log_dets, is_definite = inverses(matrices)
+    covs, log_dets, is_definite = _inverses(matrices)
     assert 0 < is_definite.sum() < 200
     assert (is_definite == (np.linalg.eigvalsh(matrices)[:, 0] > 0.0)).all()
     steps = np.einsum("rij,rj->ri", covs, gradient)
@@ -125,16 +131,10 @@ def test_entropy_is_that_of_a_gaussian():
     np.testing.assert_allclose(q.entropy(), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_levels_of_rows_are_what_they_say(diagonal):
-    """Laplace's integral of exp f, and the delta method's expectation of f and entropy."""
-    q = fit_laplace(TARGET, np.zeros((5, 3)))
-    precision = -TARGET.hessian(q.mean, ROWS)
-    integral = TARGET.value(q.mean, ROWS) + 1.5 * np.log(2.0 * np.pi)
-    np.testing.assert_allclose(q.level, integral - 0.5 * np.linalg.slogdet(precision)[1])
-    q = fit_delta(TARGET, np.zeros((5, 3)), diagonal=diagonal)
-    curve = np.einsum("rij,rji->r", TARGET.hessian(q.mean, ROWS), q.cov)
-    expected = TARGET.value(q.mean, ROWS) + 0.5 * curve + q.entropy()
-    np.testing.assert_allclose(q.level, expected, rtol=1e-9)
-    assert q.objective == pytest.approx(expected.sum())
-    assert not fit_laplace(TARGET, np.zeros((5, 3)), max_iterations=1).converged
+def test_bad_input():
+    with pytest.raises(ValueError, match=r"start must have shape \(rows, n\), got \(3,\)"):
+        fit_laplace(TARGET, np.zeros(3))
+    with pytest.raises(ValueError, match="start must be finite"):
+        fit_laplace(TARGET, np.full((5, 3), np.nan))
+    with pytest.raises(ValueError, match="max_iterations must be at least 1"):
+        fit_laplace(TARGET, np.zeros((5, 3)), max_iterations=0)
