@@ -250,8 +250,11 @@ class Additive:
 
     def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
         """A' J A, packed for the factor, and A' (h - J offset)."""
-        gram = (self._transposed @ sparse.diags_array(J) @ self.design).tocsr()
-        return self._packed(gram), self.pull(h - J * self.offset)
+        return self._packed(self.gram(J)), self.pull(h - J * self.offset)
+
+    def gram(self, J: FloatArray) -> Any:
+        """A' J A, a sparse array."""
+        return (self._transposed @ sparse.diags_array(J) @ self.design).tocsr()
 
     def at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
         """The law of the weights at hyperparameters; the last few are remembered."""

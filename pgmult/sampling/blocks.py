@@ -13,7 +13,7 @@ machine does which blocks, in whatever order. They depend on `block_rows`, a par
 
 A shared step that needs more sums on its way, as one along a Hamiltonian path does, is a generator:
 it yields an `Ask`, is sent the sum of all blocks' answers, and returns the shared fields in the
-end.
+end. One whose moves ask deep inside returns a function instead, which is given what to ask with.
 
 `step` does all blocks in this process. A cluster cuts the rows between blocks into shards, calls
 `local_steps` and `local_answers` for each of them, merges the totals and finishes the model's
@@ -39,7 +39,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from itertools import pairwise
+from itertools import count, pairwise
 from threading import Lock, get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -105,12 +105,14 @@ class BlockModel(Protocol[Data, State]):
 
     ``data.rows(part)`` gives neighbouring rows and all else, without copies, and ``rows(slice(0,
     0))`` all but the rows. Rows that are sequences have several *cells* in local fields: their data
-    say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
+    say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose. Rows that have
+    no local field are counted by ``data.num_rows``.
 
     A model may have more class variables. With ``cell_dim``, the axis of its rows' cells, it is
     that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
-    which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``. And
-    ``whole_names`` are variables that no sum over rows tells, as it would cost too much.
+    which yields `Ask` and is sent `Sums`, or returns a function of a function from `Ask` to `Sums`,
+    and its `local_step` gives ``state, held, sums``. And ``whole_names`` are variables that no sum
+    over rows tells, as it would cost too much.
 
     Where blocks need tables as large as what is shared, those done one after the other may have
     them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
@@ -197,6 +199,14 @@ class StartsInBlocks(Protocol):
 
 
 @runtime_checkable
+class ChecksBlocks(Protocol):
+    """A `BlockModel` that not all of its data can be shared out for."""
+
+    def check_blocks(self, data: Any) -> None:
+        """Raise a ValueError that says why not."""
+
+
+@runtime_checkable
 class _InBlocks(Protocol):
     in_blocks: Any
     local_step: Any
@@ -209,13 +219,14 @@ def as_block_model(model: Any) -> Any:
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
             " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA,"
-            " GroupedLogisticRegression, MultinomialLDS and MixedLogit do)"
+            " AdditiveRegression, GroupedLogisticRegression, MultinomialLDS and MixedLogit do)"
         )
     if not model.in_blocks:
         raise ValueError(
             "model must draw its rows independently, given what they share, and as it is set up it"
             f" does not: {brief(model)} (collapsed words are drawn one after another; take"
-            " words='parallel')"
+            " words='parallel'. Regressions have blocks with effects='sticks', 'categories' or"
+            " 'correlated', sampled)"
         )
     return model
 
@@ -352,11 +363,12 @@ def local_fields(model: Any, state: Any) -> tuple[str, ...]:
 def num_rows(model: Any, state: Any, data: Any) -> int:
     """How many rows a state has."""
     offsets = getattr(data, "row_offsets", None)
-    return _num_cells(model, state) if offsets is None else len(offsets) - 1
+    return _num_cells(model, state, data) if offsets is None else len(offsets) - 1
 
 
-def _num_cells(model: Any, state: Any) -> int:
-    return len(getattr(state, local_fields(model, state)[0]))
+def _num_cells(model: Any, state: Any, data: Any) -> int:
+    names = local_fields(model, state)
+    return len(getattr(state, names[0])) if names else int(data.num_rows)
 
 
 def cells(data: Any, part: slice) -> slice:
@@ -557,7 +569,7 @@ def _each_block(
             if alone:
                 whole = moved
             elif whole is None:
-                whole = empty_rows(model, moved, _num_cells(model, state))
+                whole = empty_rows(model, moved, _num_cells(model, state, data))
         if not alone and (moved is not here or whole is not state):
             put_rows(model, whole, place, moved)
         return sums
@@ -596,15 +608,16 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
 
 
 def finished(found: Any, answers: Callable[[int, Ask], Sums]) -> Any:
-    """The result of a shared step, after every `Ask` that it yields was answered."""
+    """The result of a shared step, after every `Ask` of its was answered."""
+    numbers = count(1)
+    if callable(found):
+        return found(lambda ask: answers(next(numbers), ask))
     if not isinstance(found, Generator):
         return found
-    number = 1
     try:
         ask = next(found)
         while True:
-            ask = found.send(answers(number, ask))
-            number += 1
+            ask = found.send(answers(next(numbers), ask))
     except StopIteration as end:
         return end.value
 
@@ -626,16 +639,14 @@ def step(
     if 2 * size < 3 * model.block_rows:
         return _step_of_one(model, rng, key, state, data, take)
     moved = local_steps(model, key, state, data)
-    count = len(blocks(size, model.block_rows))
+    parts = len(blocks(size, model.block_rows))
 
     def answers(number: int, ask: Ask) -> Sums:
         nonlocal moved
         moved = local_answers(model, key, number, ask, moved, data)
-        return moved.total.result(count)
+        return moved.total.result(parts)
 
-    found = take(rng, moved.state, moved.total.result(count), data)
-    if not isinstance(found, Generator):
-        return found
+    found = take(rng, moved.state, moved.total.result(parts), data)
     return with_rows_of(model, finished(found, answers), moved.state)
 
 
@@ -660,8 +671,6 @@ def _step_of_one(
         return _as_result(sums)
 
     found = take(rng, state, _as_result(given[-1]), data)
-    if not isinstance(found, Generator):
-        return found
     return with_rows_of(model, finished(found, answers), state)
 
 

@@ -36,7 +36,7 @@ from pgmult.core.machine import as_cores
 from pgmult.core.sealed import reading
 from pgmult.core.typing import FindsStarts, Model, Start, absent_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
+from pgmult.sampling.blocks import ChecksBlocks, as_block_model, is_of_rows, takes_all_rows
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
     Callback,
@@ -171,12 +171,12 @@ def sample(
     names = _as_keep(keep, model, cluster)
     settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names)
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
-    _check_model_in_blocks(cluster, model, settings.keep)
     if cluster is not None and store is None:
         raise ValueError(
             "store must be a directory that all workers reach where there is a cluster, got None"
         )
     data = data_of(model, data)
+    _check_blocks(cluster, model, data, settings.keep)
     absent = absent_of(model, data)
     settings = replace(settings, keep=tuple(name for name in settings.keep if name not in absent))
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
@@ -273,7 +273,7 @@ def resume(
                 " its draws may differ from those of an unbroken run",
                 stacklevel=2,
             )
-        _check_model_in_blocks(cluster, model, settings.keep)
+        _check_blocks(cluster, model, data, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
         run = _Chains(_Run(model, data, settings, initvals), callback, cores, progressbar, place)
         for chain in run.chains:
@@ -340,11 +340,13 @@ def _check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
                 raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
 
 
-def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
-    """Check that a cluster can sample the model and keep the variables `keep`."""
+def _check_blocks(cluster: Any, model: Any, data: Any, keep: Sequence[str]) -> None:
+    """Check that a cluster can sample the model of these data and keep the variables `keep`."""
     if cluster is None:
         return
     as_block_model(model)
+    if isinstance(model, ChecksBlocks):
+        model.check_blocks(data)
     if type(model).__module__ == "__main__":
         raise ValueError(
             "model must be of a class that workers can import where there is a cluster, and"

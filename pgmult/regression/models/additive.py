@@ -29,8 +29,9 @@ before it, so interpret probabilities instead.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partialmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.elsewhere import AsWeights, RowsElsewhere, Summed, answer
 from pgmult.latent.moves import Point, carry, interweave, reflect, swing
 from pgmult.latent.predictors import (
     Joint,
@@ -59,6 +61,8 @@ from pgmult.latent.predictors import (
 from pgmult.links import StickBreaking
 from pgmult.priors import LogNormal
 from pgmult.regression.family import REGRESSION
+from pgmult.sampling import blocks
+from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, as_block_rows
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite, LogisticSite
 
@@ -163,6 +167,21 @@ class AdditiveRows:
         """What the predictions are, in words."""
         return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
 
+    def rows(self, part: slice) -> "AdditiveRows":
+        """Neighbouring cells; the same slice returns the same object."""
+        start, stop, _ = part.indices(self.num_rows)
+        if (start, stop) == (0, self.num_rows):
+            return self
+        known = {} if start == stop else _parts(self)
+        if (start, stop) not in known:
+            here = slice(start, stop)
+            cells = replace(
+                self, counts=self.counts[here], design=self.design.take(here), entries=None,
+                times=None if self.times is None else self.times[here],
+            )  # fmt: skip
+            known[start, stop] = cells if start < stop else _NoRows.of(cells, self)
+        return known[start, stop]
+
     def made(
         self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
     ) -> IntArray:
@@ -183,6 +202,23 @@ class AdditiveRows:
         if not math.isinf(size):
             rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
         return rng.poisson(np.minimum(rates, math.exp(_MOST_EVENTS)))
+
+
+@once_a_data_set
+def _parts(data: AdditiveRows) -> dict[tuple[int, int], AdditiveRows]:
+    """Some cells of the data, by the first of them and the one after the last."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NoRows(AdditiveRows):
+    """No cells, and those whose approximation a sweep goes around."""
+
+    whole: AdditiveRows | None = None
+
+    @classmethod
+    def of(cls, none: AdditiveRows, whole: AdditiveRows) -> "_NoRows":
+        return cls(**{f.name: getattr(none, f.name) for f in fields(none)}, whole=whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,6 +260,9 @@ class AdditiveRegression(Checked):
     method : {"sampling", "approximate"}
         Whether to sample the posterior, or to draw independently from its approximation: without
         tuning, and as accurate as the spread in `approximations` says.
+    block_rows : int
+        Cells of a block: see `pgmult.sampling.blocks`. It changes the draws, not their
+        distribution, and only those of data of more than one block, which a cluster can share.
 
     Notes
     -----
@@ -237,13 +276,22 @@ class AdditiveRegression(Checked):
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
     method: Literal["sampling", "approximate"] = "sampling"
+    block_rows: Annotated[int, as_block_rows] = 32 * BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(AdditiveRegressionState) | {
         "sds": ("stick", "sd"),
         "probs": ("row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
+    row_dim: ClassVar[str] = "row"
+    asks: ClassVar[bool] = True
+    summary_names: ClassVar[frozenset[str]] = frozenset()
     family: ClassVar[Family] = REGRESSION
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether a sweep asks cells for sums alone."""
+        return self.effects != "softmax" and self.method == "sampling"
 
     @property
     def draws_anew(self) -> bool:
@@ -308,8 +356,8 @@ class AdditiveRegression(Checked):
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
         latent = _everywhere(data, self)
-        blocks = data.num_sticks if self.effects == "sticks" else 1
-        drawn = [latent.family.sample(rng) for _ in range(blocks)]
+        num = data.num_sticks if self.effects == "sticks" else 1
+        drawn = [latent.family.sample(rng) for _ in range(num)]
         if data.family == "negative_binomial":
             law = self.priors.get("size", _SIZE)
             size = law.median * math.exp(law.sd * rng.standard_normal())
@@ -362,19 +410,88 @@ class AdditiveRegression(Checked):
         """One sweep over all sticks, or a draw from the approximation."""
         if self.method == "approximate":
             return self.init(rng, data)
-        points = []
         with one_blas_thread():
-            pairs = zip(state.hyperparameters, state.weights, _blocks(data, self), strict=True)
-            for x, w, (family, rows, found) in pairs:
-                own = x[: family.num_hyperparameters]
-                point = Point.of(own, w, family, found)
-                if len(own) < len(x):
-                    law = self.priors.get("size", _SIZE)
-                    x = np.append(own, _sized(rng, x[-1:], point.psi, rows, law))
-                    rows = replace(rows, size=math.exp(float(x[-1])))
-                own, w = self._moved(rng, point, family, rows, found)
-                points.append((np.append(own, x[len(own) :]), w))
+            if self._has_blocks(data):
+                return blocks.step(self, rng, state, data)  # type: ignore[no-any-return]
+            return self._swept(rng, state, _blocks(data, self))
+
+    def _swept(
+        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: "Sequence[_Block]"
+    ) -> AdditiveRegressionState:
+        """One sweep, of all sticks in turn."""
+        points = []
+        pairs = zip(state.hyperparameters, state.weights, parts, strict=True)
+        for x, w, (family, rows, found) in pairs:
+            own = x[: family.num_hyperparameters]
+            point = Point.of(own, w, family, found)
+            if len(own) < len(x):
+                law = self.priors.get("size", _SIZE)
+                x = np.append(own, _sized(rng, x[-1:], point.psi, rows, law))
+                rows = replace(rows, size=math.exp(float(x[-1])))
+            own, w = self._moved(rng, point, family, rows, found)
+            points.append((np.append(own, x[len(own) :]), w))
         return _state_of(points)
+
+    def _has_blocks(self, data: AdditiveRows) -> bool:
+        """Whether there are cells for more than one block."""
+        return self.in_blocks and 2 * data.num_rows >= 3 * self.block_rows
+
+    def check_blocks(self, data: AdditiveRows) -> None:
+        """Refuse data that a cluster cannot share.
+
+        Raises
+        ------
+        ValueError
+            If their cells are no more than one block.
+        """
+        if not self._has_blocks(data):
+            raise ValueError(
+                f"data must have at least {-(-3 * self.block_rows // 2):,} cells of equal"
+                f" covariates for a cluster to share them, got {data.num_rows:,} (one process is as"
+                " fast; smaller blocks of cells are block_rows=)"
+            )
+
+    def local_step(
+        self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
+    ) -> tuple[AdditiveRegressionState, None, Sums]:
+        """The log likelihoods of a block where the sweep starts, of each set of weights."""
+        (size,) = self.sizes(state.hyperparameters[None], data)
+        found = [
+            self.totals(None, state, None, data, np.array(k), size, w)[2].rounded[0]
+            for k, w in enumerate(state.weights)
+        ]
+        return state, None, Sums((), (np.array(found),))
+
+    def shared_step(
+        self, rng: np.random.Generator, state: AdditiveRegressionState, sums: Sums,
+        data: AdditiveRows,
+    ) -> Callable[[Callable[[Ask], Sums]], AdditiveRegressionState]:  # fmt: skip
+        """The sweep itself, of weights that blocks tell the likelihood of."""
+        whole = (isinstance(data, _NoRows) and data.whole) or data
+        (size,) = self.sizes(state.hyperparameters[None], data).tolist()
+
+        def swept(ask: Callable[[Ask], Sums]) -> AdditiveRegressionState:
+            parts = []
+            for k, (family, found) in enumerate(_summed(whole, self)):
+                rows = RowsElsewhere(ask, k, size)
+                rows.remember(state.weights[k], sums.rounded[0][k])
+                parts.append(_Block(family, rows, found))
+            return self._swept(rng, state, parts)
+
+        return swept
+
+    def totals(
+        self, rng: None, state: AdditiveRegressionState, held: None, data: AdditiveRows,
+        which: IntArray, size: FloatArray, w: FloatArray, method: str = "totals",
+    ) -> tuple[AdditiveRegressionState, None, Sums]:  # fmt: skip
+        """The log likelihood of a block's cells at weights: see `RowsElsewhere`."""
+        family, rows = _seen(data, self)[int(which)]
+        if not math.isinf(size):
+            rows = replace(rows, size=float(size))
+        return state, None, answer(method, family, rows, w)
+
+    slopes = partialmethod(totals, method="slopes")
+    values = partialmethod(totals, method="values")
 
     def _moved(
         self, rng: np.random.Generator, point: Point, family: Additive, rows: Any,
@@ -398,6 +515,15 @@ class AdditiveRegression(Checked):
 
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
+        if self._has_blocks(data):
+            return blocks.log_likelihood(self, state, data)
+        return float(self.local_summary(state, data).rounded[0])
+
+    def local_summary(self, state: AdditiveRegressionState, data: AdditiveRows) -> Sums:
+        """The log probability of the counts of a block."""
+        return Sums((), (np.array(self._log_likelihood(state, data)),))
+
+    def _log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         psi = self.predictors(state, data)
         if self.effects == "softmax":
             return float(np.sum(data.counts[:, data.order] * log_softmax(psi, axis=1)))
@@ -531,24 +657,41 @@ def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
     with one_blas_thread():
         latent = _everywhere(data, model)
         if data.is_events:
-            return [_events(data, latent.family)]
+            return [_events(data, *_seen(data, model)[0])]
         if model.effects == "softmax":
             return [_softmax(data, latent)]
-        taken = data.counts[:, data.order].astype(np.float64)
-        reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
-        found = []
-        for sticks in np.arange(data.num_sticks).reshape(-1, latent.num_sticks):
-            y, trials = taken[:, sticks].T.ravel(), reaching[:, sticks].T.ravel()
-            rows = np.flatnonzero(trials)
-            family = latent.family.take(rows)
-            site = LogisticSite(y[rows], trials[rows])
-            found.append(_Block(family, site, approximate(family, site)))
-        return found
+        return [
+            _Block(family, site, approximate(family, site)) for family, site in _seen(data, model)
+        ]
 
 
-def _events(data: AdditiveRows, family: Additive) -> _Block:
+@once_a_data_set
+def _seen(data: AdditiveRows, model: AdditiveRegression) -> list[tuple[Additive, Any]]:
+    """Of each stick, or all, the rows that reach it and their likelihood."""
+    latent = _everywhere(data, model)
+    if data.is_events:
+        site = CountSite(data.counts[:, 0].astype(np.float64), weights=data.times)
+        return [(latent.family, site)]
+    taken = data.counts[:, data.order].astype(np.float64)
+    reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
+    found = []
+    for sticks in np.arange(data.num_sticks).reshape(-1, latent.num_sticks):
+        y, trials = taken[:, sticks].T.ravel(), reaching[:, sticks].T.ravel()
+        rows = np.flatnonzero(trials)
+        found.append((latent.family.take(rows), LogisticSite(y[rows], trials[rows])))
+    return found
+
+
+@once_a_data_set
+def _summed(data: AdditiveRows, model: AdditiveRegression) -> list[tuple[AsWeights, Summed]]:
+    """The approximations as quadratics of the weights."""
+    return [
+        (AsWeights(family), Summed.of(family, found)) for family, _, found in _blocks(data, model)
+    ]
+
+
+def _events(data: AdditiveRows, family: Additive, site: CountSite) -> _Block:
     """Rows of events; the size of a negative binomial is roughly that of the best predictors."""
-    site = CountSite(data.counts[:, 0].astype(np.float64), weights=data.times)
     found = approximate(family, site)
     if data.family == "poisson":
         return _Block(family, site, found)
