@@ -13,6 +13,7 @@ from numba.core import config, types
 from numba.extending import intrinsic, models, register_model
 
 from .jit import jit
+from .vectors import EXP_REST, EXP_TOP
 
 WIDTH = 8
 
@@ -252,6 +253,10 @@ def count_up_to(typing_context, x, y):
 
 
 _SHIFT = 1.5 * 2.0**52  # a sum with it ends in an integer's bits
+_ARTANH_TOP, _ARTANH_REST = (
+    2.0 / 29.0,
+    tuple(2.0 / k for k in range(27, 0, -2)),
+)  # twice, in squares
 
 
 @_operation(lambda x, shifted: np.ldexp(x, (shifted - _SHIFT).astype(np.int64)))
@@ -274,19 +279,9 @@ def exp_negative(x):
     n = subtract(shifted, splat(_SHIFT))
     r = subtract_product(x, n, splat(6.93147180369123816490e-01))
     r = subtract_product(r, n, splat(1.90821492927058770002e-10))
-    p = splat(1.0 / 479001600.0)
-    p = add_product(splat(1.0 / 39916800.0), p, r)
-    p = add_product(splat(1.0 / 3628800.0), p, r)
-    p = add_product(splat(1.0 / 362880.0), p, r)
-    p = add_product(splat(1.0 / 40320.0), p, r)
-    p = add_product(splat(1.0 / 5040.0), p, r)
-    p = add_product(splat(1.0 / 720.0), p, r)
-    p = add_product(splat(1.0 / 120.0), p, r)
-    p = add_product(splat(1.0 / 24.0), p, r)
-    p = add_product(splat(1.0 / 6.0), p, r)
-    p = add_product(splat(0.5), p, r)
-    p = add_product(splat(1.0), p, r)
-    p = add_product(splat(1.0), p, r)
+    p = splat(EXP_TOP)
+    for coefficient in EXP_REST:
+        p = add_product(splat(coefficient), p, r)
     return times_power(p, shifted)
 
 
@@ -300,20 +295,8 @@ def softplus_change(x, y):
     a, b = exp_negative(minus_absolute(y)), exp_negative(minus_absolute(x))
     s = divide(subtract(a, b), add(splat(2.0), add(a, b)))
     w = multiply(s, s)
-    p = splat(2.0 / 29.0)
-    p = add_product(splat(2.0 / 27.0), p, w)
-    p = add_product(splat(2.0 / 25.0), p, w)
-    p = add_product(splat(2.0 / 23.0), p, w)
-    p = add_product(splat(2.0 / 21.0), p, w)
-    p = add_product(splat(2.0 / 19.0), p, w)
-    p = add_product(splat(2.0 / 17.0), p, w)
-    p = add_product(splat(2.0 / 15.0), p, w)
-    p = add_product(splat(2.0 / 13.0), p, w)
-    p = add_product(splat(2.0 / 11.0), p, w)
-    p = add_product(splat(2.0 / 9.0), p, w)
-    p = add_product(splat(2.0 / 7.0), p, w)
-    p = add_product(splat(2.0 / 5.0), p, w)
-    p = add_product(splat(2.0 / 3.0), p, w)
-    p = add_product(splat(2.0), p, w)
+    p = splat(_ARTANH_TOP)
+    for coefficient in _ARTANH_REST:
+        p = add_product(splat(coefficient), p, w)
     linear = subtract(where_above(y, zero, y, zero), where_above(x, zero, x, zero))
     return add_product(linear, p, s)

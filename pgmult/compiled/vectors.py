@@ -13,6 +13,9 @@ FACTORS = 512  # each at most 2: their product does not overflow
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
+# of power series by Horner's rule: the coefficient that it starts from, and the others
+EXP_TOP, EXP_REST = 1.0 / 479001600.0, tuple(1.0 / math.factorial(k) for k in range(11, -1, -1))
+_LOG_TOP, _LOG_REST = 1.0 / 31.0, tuple(1.0 / k for k in range(29, 0, -2))
 
 
 @jit
@@ -31,19 +34,9 @@ def exp_minus(a):
     a = min(max(a, -700.0), 700.0)
     n = math.floor(0.5 - a * _LOG2E)
     r = (-a - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = EXP_TOP
+    for coefficient in EXP_REST:
+        p = p * r + coefficient
     return p * np.int64((np.int64(n) + np.int64(1023)) << np.int64(52)).view(np.float64)
 
 
@@ -52,22 +45,9 @@ def log1p(u):
     """log(1 + u) for u in [0, 1], to a few units in the last place, in what vectorises."""
     t = u / (2.0 + u)
     s = t * t
-    p = 1.0 / 31.0
-    p = p * s + 1.0 / 29.0
-    p = p * s + 1.0 / 27.0
-    p = p * s + 1.0 / 25.0
-    p = p * s + 1.0 / 23.0
-    p = p * s + 1.0 / 21.0
-    p = p * s + 1.0 / 19.0
-    p = p * s + 1.0 / 17.0
-    p = p * s + 1.0 / 15.0
-    p = p * s + 1.0 / 13.0
-    p = p * s + 1.0 / 11.0
-    p = p * s + 1.0 / 9.0
-    p = p * s + 1.0 / 7.0
-    p = p * s + 1.0 / 5.0
-    p = p * s + 1.0 / 3.0
-    p = p * s + 1.0
+    p = _LOG_TOP
+    for coefficient in _LOG_REST:
+        p = p * s + coefficient
     return 2.0 * t * p
 
 
