@@ -52,7 +52,7 @@ GROUPED_BOTH = replace(GROUPED, update="both", block_rows=1)
 
 @pytest.mark.parametrize("model", [SLICE, LogisticRegression(), GIBBS, GROUPED_BOTH])
 def test_logistic_regressions(model):
-    check_model(model, DATA, replicates=2000)
+    check_model(model, DATA)
 
 
 @pytest.mark.parametrize("model", [SLICE, GROUPED_BOTH], ids=["fixed prior", "learned prior"])

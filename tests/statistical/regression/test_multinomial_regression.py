@@ -23,7 +23,7 @@ FIXED = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.
 
 @pytest.mark.parametrize("model", [MODEL, SLICE, FIXED, StickBreakingRegression(update="both")])
 def test_stick_breaking_regressions(model):
-    check_model(model, DATA, replicates=2000)
+    check_model(model, DATA)
 
 
 def of_wrong_order(rng, weights, mean, precision, sticks, bases, **options):

@@ -66,7 +66,7 @@ def test_structural_topics(model):
 
 
 def test_structural_topics_reach_the_posterior():
-    check_sbc(MODEL, DATA, IDENTIFIED, tune=50, thin=10, replicates=300)
+    check_sbc(MODEL, DATA, IDENTIFIED, tune=50, thin=10, replicates=150)
 
 
 # ------------------------------------------------------------------ the block of B and Sigma

@@ -56,7 +56,7 @@ SOFTMAX_STATISTICS = {
 )
 def test_logistic_normal_topics(model):
     check_model(
-        model, CORPUS, replicates=2000, statistics={**SOFTMAX_STATISTICS, "theta": model.theta}
+        model, CORPUS, replicates=1000, statistics={**SOFTMAX_STATISTICS, "theta": model.theta}
     )
 
 
@@ -67,7 +67,7 @@ def test_logistic_normal_topics_reach_the_posterior():
         "spread of theta": lambda state, data: (SOFTMAX.theta(state, data) ** 2).sum(axis=1),
         "word_probs": lambda state, data: SOFTMAX.theta(state, data)[:2] @ state.topics,
     }
-    check_sbc(SOFTMAX, CORPUS, identified, tune=50, thin=10, replicates=300)
+    check_sbc(SOFTMAX, CORPUS, identified, tune=50, thin=10, replicates=150)
 
 
 def psi_from(change):
@@ -182,7 +182,7 @@ def dynamic_statistics(model):
     ids=["3 topics that return", "2 topics that walk, blocks", "one time, scale of Sigma"],
 )
 def test_dynamic_topics(model, data):
-    check_model(model, data, replicates=1000, statistics=dynamic_statistics(model))
+    check_model(model, data, replicates=600, statistics=dynamic_statistics(model))
 
 
 def test_dynamic_topics_reach_the_posterior():

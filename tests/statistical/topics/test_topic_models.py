@@ -122,7 +122,7 @@ def test_geweke_refuses_broken_options(kind):
 
 
 def test_correlated_topics_reach_the_posterior():
-    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=300)
+    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=150)
 
 
 # ------------------------------------------------------------------ every block's conditional
