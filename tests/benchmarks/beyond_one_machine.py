@@ -3,8 +3,6 @@
     python tests/benchmarks/beyond_one_machine.py overhead --documents 100000 --topics 100
     python tests/benchmarks/beyond_one_machine.py overhead --where dask --workers 1 --threads 2
     python tests/benchmarks/beyond_one_machine.py overhead --model paths --words 20 --topics 3
-    python tests/benchmarks/beyond_one_machine.py sums --topics 200 --words 100000 --shards 32
-    python tests/benchmarks/beyond_one_machine.py flat --sweeps 500
 
 ``overhead`` samples CorrelatedTopics from the state that a corpus was simulated from, on workers,
 with its kept draws and a cut, and makes the same sweeps here. It tells, in CPU seconds a sweep
@@ -13,14 +11,11 @@ the rows, and for all else (reading, telling, replaying); what the driver needs;
 processes need in the same time when there is nothing to do. Places take turns, and the spread over
 repetitions is told. With ``--model paths`` it is MultinomialLDS: documents are sequences of so many
 steps, words the symbols and topics the dimensions of the state. ``quiet`` is Dask without its
-profiler and with seldom looks at itself. ``sums`` tells what the driver needs for the sums of so
-many shards. ``flat`` tells memory of driver and workers, files of a chain and tasks of the
-scheduler as a long run goes on.
+profiler and with seldom looks at itself.
 """
 
 import argparse
 import os
-import pickle
 import tempfile
 import time
 import warnings
@@ -33,7 +28,6 @@ from simulated import simulated
 
 import pgmult
 from pgmult.core.blas import one_blas_thread
-from pgmult.sampling.blocks import Total
 from pgmult.sampling.cluster.dask import DaskCluster
 from pgmult.sampling.cluster.processes import Processes
 
@@ -239,59 +233,9 @@ def spread(values, form):
     return f"{middle:{form}}" + (f" ({least:{form}}-{most:{form}})" if len(values) > 1 else "")
 
 
-def sums(options):
-    """What the driver does with the sums of all shards, and with those of so many workers."""
-    rng = np.random.default_rng(0)
-    num_topics, num_words = options.topics, options.words
-    share = rng.dirichlet(np.full(num_words, 0.05), num_topics)
-    tokens = options.documents * options.length / num_topics
-    for count in (options.workers, options.shards or 32):
-        here = rng.poisson(share * tokens / count).astype(np.int64)
-        square = np.ones((num_topics - 1, num_topics - 1))
-        for name, way in (("int64", lambda total: total), ("narrowed", Total.narrowed)):
-            total, received, made = Total(), 0, 0.0
-            for b in range(count):
-                part = Total([here], {(0, b): (square,)})
-                began = time.process_time()
-                sent = pickle.dumps(way(part), protocol=pickle.HIGHEST_PROTOCOL)
-                made -= began - time.process_time()
-                began, sent_bytes = time.process_time(), len(sent)
-                total.merge(pickle.loads(sent))
-                received += time.process_time() - began
-            print(
-                f"{count:4} totals of {sent_bytes / 1e6:6.1f} MB ({name}): made in"
-                f" {made:.2f} CPU s, read and added in {received:.2f}",
-                flush=True,
-            )
-
-
-def flat(options):
-    corpus, state, model = problem(options)
-    with (
-        place(options, options.where[0]) as (workers, tasks),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-
-        def look(sweep):
-            if (sweep.index + 1) % (options.sweeps // 10) == 0:
-                files = len(list(Path(folder, "run", "chain-0").glob("[rs][oh]*")))
-                sizes = " ".join(f"{size:7.1f}" for size in workers.memory())
-                print(
-                    f"sweep {sweep.index + 1:5}  driver {resident(os.getpid()):7.1f} MiB  workers"
-                    f" {sizes} MiB  {tasks()} tasks  {files} files of rows and shared states",
-                    flush=True,
-                )
-
-        pgmult.sample(
-            model, corpus, draws=1, tune=options.sweeps - 1, chains=1, initvals=state,
-            store=f"{folder}/run", cluster=workers, cut=options.cut, random_seed=1,
-            progressbar=False, callback=look,
-        )  # fmt: skip
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["overhead", "sums", "flat"])
+    parser.add_argument("what", choices=["overhead"])
     parser.add_argument(
         "--where", choices=["local", "dask", "quiet"], nargs="+", default=["local", "dask", "quiet"]
     )
@@ -313,7 +257,7 @@ def main():
     parser.add_argument("--folder", help="for the run directory")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"overhead": overhead, "sums": sums, "flat": flat}[options.what](options)
+    overhead(options)
 
 
 if __name__ == "__main__":

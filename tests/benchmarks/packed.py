@@ -1,20 +1,16 @@
-"""Corpora on disk: seconds a sweep and peak memory by their size, and what starts from a part cost.
+"""Corpora on disk: seconds a sweep and peak memory by their size.
 
     python -m tests.benchmarks.packed --documents 10000 100000 --folder /tmp/packed
     python -m tests.benchmarks.packed --documents 1000000 --folder /tmp/packed
     python -m tests.benchmarks.packed --fit --documents 250000 --chains 2 --draws 10
     python -m tests.benchmarks.packed --cluster --documents 1000000 --folder /tmp/packed
-    python -m tests.benchmarks.packed --starts --documents 40000 --length 150 --seconds 150
-    python -m tests.benchmarks.packed --texts --documents 20000 --folder /tmp/packed
 
 The first simulate documents of correlated topics in blocks and pack them; every size is packed,
 started and swept in a process of its own. Memory is what the process holds of its own (``RssAnon``,
 its peak sampled), beside pages of the corpus's files, which the system may take back (``RssFile``),
 and the peak of both as the system counts it (``VmHWM``). The third is `pgmult topics fit`, from the
 folder to the page without rivals, as many sweeps of tuning as draws. The fourth has two worker
-processes find the start and make the sweeps, and tells what their driver holds. The fifth compares
-held-out words after starts from a part with and without sweeps over all tokens, for the same
-seconds of a processor. The sixth packs texts.
+processes find the start and make the sweeps, and tells what their driver holds.
 """
 
 import argparse
@@ -34,7 +30,6 @@ import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.sampling.cluster.processes import Processes
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.starts import searches
 
 MODEL_TOPICS = 0.02  # concentration of the words of simulated topics
 
@@ -196,62 +191,6 @@ def cluster(options, folder):
     )
 
 
-def starts(options):
-    """Held-out words after the same CPU seconds, from both starts."""
-    for seed in range(options.seeds):
-        rng = np.random.default_rng(seed)
-        truth = Truth(rng, options.words, options.topics, options.length)
-        corpus = pgmult.topics.as_corpus(truth.block(options.documents[0]))
-        training, held_out = pgmult.topics.split_tokens(corpus, 1000, random_seed=seed)
-        model = pgmult.topics.CorrelatedTopics(options.topics)
-        for name, large in (("part and sweeps", (10**9, 10**12)), ("part alone", (0, 0))):
-            searches._LARGE = large
-            own = np.random.default_rng(100 + seed)
-            began = time.process_time()
-            scores = []
-            with row_threads(options.threads):
-                state = model.init(own, training)
-                started = time.process_time() - began
-                completion = pgmult.topics.scores.DocumentCompletion(held_out, every=1)
-                while time.process_time() < began + options.seconds:
-                    state = model.step(own, state, training)
-                    scores.append((time.process_time() - began, state))
-                    del scores[: -options.average]
-                for index, (_, last) in enumerate(scores):
-                    completion(pgmult.sampling.Sweep(0, index, False, last, model, training))
-            print(
-                f"seed {seed}, {name}: start {started:.0f} CPU s, after {options.seconds:.0f}:"
-                f" {completion.log_predictive:.4f} nats a held-out word",
-                flush=True,
-            )
-
-
-def texts(options, folder):
-    rng = np.random.default_rng(0)
-    words = np.array([f"{a}{b}{c}" for a in "bdfgkl" for b in CORE for c in CORE])
-    shares = 1.0 / np.arange(1, len(words) + 1)
-    shares /= shares.sum()
-    folder.mkdir(parents=True)
-    with (folder / "texts.csv").open("w") as file:
-        file.write("n,text\n")
-        for number in range(options.documents[0]):
-            file.write(f"{number},{' '.join(rng.choice(words, size=options.length, p=shares))}\n")
-    size = (folder / "texts.csv").stat().st_size
-    began = time.process_time()
-    with Peak() as peak:
-        corpus = pgmult.datasets.pack_files(
-            folder / "texts.csv", folder / "packed", column="text", names="n", min_documents=5
-        )
-    spent = time.process_time() - began
-    print(
-        f"{corpus}: {size / 1e6:.0f} MB of texts in {spent:.1f} CPU s"
-        f" ({corpus.num_tokens / spent / 1e6:.2f} million words/s), peak {peak.own:.2f} GB"
-    )
-
-
-CORE = ["an", "er", "il", "ot", "us", "amp", "end", "isk", "ora", "ult", "ey", "ai"]
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000])
@@ -266,18 +205,8 @@ if __name__ == "__main__":
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--starts", action="store_true")
-    parser.add_argument("--seconds", type=float, default=150.0)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--average", type=int, default=5)
-    parser.add_argument("--texts", action="store_true")
     chosen = parser.parse_args()
-    if chosen.starts:
-        starts(chosen)
-    elif chosen.texts:
-        texts(chosen, chosen.folder / "texts")
-        shutil.rmtree(chosen.folder)
-    elif chosen.only == "pack":
+    if chosen.only == "pack":
         pack(chosen, chosen.documents[0], chosen.folder)
     elif chosen.only:
         {"sweep": sweep, "fit": fit, "cluster": cluster}[chosen.only](chosen, chosen.folder)

@@ -3,9 +3,6 @@
     python tests/benchmarks/starts.py searches --corpus docstrings --topics 20 --seeds 4
     python tests/benchmarks/starts.py searches --corpus overlapping --topics 20 --seeds 4
     python tests/benchmarks/starts.py scores --corpus ap --topics 50 --seconds 20 --seeds 3
-    python tests/benchmarks/starts.py models --corpus docstrings --topics 20 --seconds 10
-    python tests/benchmarks/starts.py models --corpus messages --only Dynamic --seconds 40
-    python tests/benchmarks/starts.py scale --topics 50
 
 Corpora: ap and nips (PGMULT_DATA), docstrings (of installed packages), messages (on the State of
 the Union, by decade for `DynamicTopics`), separated and overlapping (simulated, correlated
@@ -25,14 +22,12 @@ from scipy.spatial.distance import cdist
 from topics import Sweep, frequent_words
 
 import pgmult
-from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.topics import as_corpus, split_tokens
-from pgmult.topics.fits import fit_ctm, logistic_normal
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import unsearched
-from pgmult.topics.starts.searches import leaf, search_leaves
+from pgmult.topics.starts.searches import search_leaves
 
 ETA = 0.05
 
@@ -192,74 +187,9 @@ def compare(options, corpus, rows):
         print(f"{name:22s} {mark:5.1f} s {np.mean(values):+.4f} ± {error:.4f}")
 
 
-def frozen(rng, corpus, num_topics, eta, sweeps):
-    """How fits used to start: sweeps with alpha frozen."""
-    return unsearched(rng, corpus, num_topics, eta).swept(rng, corpus, sweeps, held=sweeps)
-
-
-def model_table(options):
-    """Models before and after, each at equal CPU seconds, and the variational fits."""
-    corpus, _ = corpus_of(options)
-    K = options.topics
-    for name, model in {
-        "CorrelatedTopics": pgmult.topics.CorrelatedTopics(K),
-        "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(K),
-        "StructuralTopics": pgmult.topics.StructuralTopics(K),
-        "DynamicTopics": pgmult.topics.DynamicTopics(K),
-    }.items():
-        if options.only not in name or (name == "DynamicTopics") != (options.corpus == "messages"):
-            continue
-        print(name)
-        compare(options, corpus, [("before", model, before), ("search", model, None)])
-    if options.only not in "fit_ctm":
-        return
-    print("fit_ctm: mean held-out score, one E-step's theta")
-    for seed in range(options.seeds):
-        training, held_out = split_tokens(corpus, 112, options.observed, random_seed=seed)
-        line = []
-        for name, start in (("before", frozen), ("search", leaf)):
-            logistic_normal.leaf = start
-            begin = time.process_time()
-            fit = fit_ctm(
-                pgmult.topics.LogisticNormalTopics(K), training, random_seed=seed, cores=1
-            )
-            seconds = time.process_time() - begin
-            theta = fit.infer(training).theta()
-            score = pgmult.topics.scores.completion_score([(theta, fit.topics)], held_out)
-            line.append(f"{name} {seconds:5.1f} s {score.log_predictive:.4f}")
-        print(f"seed {seed} " + "  ".join(line), flush=True)
-
-
-def scale_table(options):
-    """Seconds of a leaf by the number of documents, and of four leaves on two threads."""
-    rng = np.random.default_rng(0)
-    for documents in (10**3, 10**4, 10**5):
-        theta = rng.dirichlet(np.full(options.topics, 0.1), size=documents)
-        topics = rng.dirichlet(np.full(2000, 0.05), size=options.topics)
-        rows = []
-        for first in range(0, documents, 1000):
-            part = rng.multinomial(100, theta[first : first + 1000] @ topics)
-            rows.append(scipy.sparse.csr_array(part))
-        corpus = as_corpus(scipy.sparse.vstack(rows))
-        for search, leaves in (("plain", 1), ("merge", 1), ("consensus", 4)):
-            begin = time.process_time()
-            own = np.random.default_rng(1)
-            part = searches.part_to_search(own, corpus, options.topics)
-            found, _ = search_leaves(own, part, options.topics, ETA, leaves, search=search)
-            searches.settled(own, found, part, corpus, searches.START_SWEEPS)
-            print(f"{corpus} {search:9s} {time.process_time() - begin:7.2f} CPU s", flush=True)
-        if documents == 10**4:
-            for threads in (1, 2):
-                with row_threads(threads):
-                    begin = time.perf_counter()
-                    search_leaves(np.random.default_rng(1), part, options.topics, ETA, 4)
-                    passed = time.perf_counter() - begin
-                    print(f"merge, 4 leaves, {threads} threads: {passed:.2f} s", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["searches", "scores", "models", "scale"])
+    parser.add_argument("what", choices=["searches", "scores"])
     parser.add_argument(
         "--corpus", default="docstrings",
         choices=["ap", "docstrings", "messages", "nips", "separated", "overlapping"],
@@ -270,7 +200,5 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="")
     chosen = parser.parse_args()
-    commands = {
-        "searches": search_table, "scores": score_table, "models": model_table, "scale": scale_table
-    }  # fmt: skip
+    commands = {"searches": search_table, "scores": score_table}
     commands[chosen.what](chosen)

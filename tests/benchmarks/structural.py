@@ -2,8 +2,6 @@
 
     python tests/benchmarks/structural.py sweep            CPU s a sweep beside the plain model
     python tests/benchmarks/structural.py large            10,000 documents and words, K = 50, G = 4
-    python tests/benchmarks/structural.py held-out         gain of content over none, and shuffled
-    python tests/benchmarks/structural.py mixing           of rho, by its true value
     python tests/benchmarks/structural.py directions       effective draws of everything, real data
 
 Corpora are simulated from the model with a known concentration of words by group.
@@ -12,7 +10,6 @@ Corpora are simulated from the model with a known concentration of words by grou
 import argparse
 import resource
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -27,11 +24,9 @@ from pgmult.topics import (
     StructuralTopics,
     as_corpus,
     as_timed_corpus,
-    split_tokens,
     with_covariates,
 )
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.scores import DocumentCompletion, compare_scores
 from pgmult.topics.updates.content import ContentPrior
 
 AUTHORS = 100
@@ -117,56 +112,6 @@ def sweep(options):
         )
 
 
-def held_out(options):
-    warnings.simplefilter("ignore")
-    for concentration in (100.0, 1000.0):
-        rng = np.random.default_rng(0)
-        corpus, table = simulated(rng, 600, 1000, 10, 3, 80, concentration)
-        training, held = split_tokens(corpus, documents=600, observed=0.7)
-        scores, learned = {}, {}
-        for name, content in (("none", None), ("groups", "~ group"), ("shuffled", "~ shuffled")):
-            completion = DocumentCompletion(held, every=2)
-            posterior = pgmult.sample(
-                StructuralTopics(10), with_covariates(training, table, "~ 1", content=content),
-                draws=options.sweeps, tune=options.sweeps, chains=2, random_seed=0,
-                callback=completion, progressbar=False,
-                keep=["topic_shares", "content_concentration"],
-            )  # fmt: skip
-            scores[name] = completion.score()
-            if content:
-                learned[name] = np.median(posterior["content_concentration"])
-        for row in compare_scores(scores, held)[1:]:
-            print(
-                f"c = {concentration:.0f}, {row.model}: gain {row.difference:+.4f} ±"
-                f" {row.difference_error:.4f} nats a token, median c {learned[row.model]:.0f}",
-                flush=True,
-            )
-
-
-def mixing(options):
-    """Effective draws of log rho a hundred sweeps, and what was learned."""
-    warnings.simplefilter("ignore")
-    for truth in (0.0, 0.01, 0.1, 1.0):
-        rng = np.random.default_rng(0)
-        authors = np.repeat(np.arange(40), 10)
-        psi = np.sqrt(truth) * rng.normal(size=(40, 4))[authors] + rng.normal(size=(400, 4))
-        theta = pgmult.StickBreaking().probs(psi - np.array([1.4, 1.1, 0.7, 0.0]))
-        topics = np.kron(np.eye(5), np.full((1, 20), 0.05))
-        counts = rng.multinomial(80, theta @ topics)
-        data = with_covariates(counts, {"a": [f"a{a}" for a in authors]}, "~ (1 | a)")
-        posterior = pgmult.sample(
-            StructuralTopics(5), data, draws=options.sweeps * 5, tune=200, chains=1, random_seed=0,
-            progressbar=False, keep=["effect_variances"],
-        )  # fmt: skip
-        rho = posterior["effect_variances"][..., 0]
-        effective = float(ess_bulk(np.log(rho)))
-        print(
-            f"rho = {truth}: 5, 50, 95 % at {np.quantile(rho, [0.05, 0.5, 0.95]).round(4)},"
-            f" {100 * effective / rho.size:.0f} effective draws of log rho in 100",
-            flush=True,
-        )
-
-
 CELLS = 300  # of topics, and of documents, that are followed
 
 
@@ -248,7 +193,7 @@ def directions(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["sweep", "large", "held-out", "mixing", "directions"])
+    parser.add_argument("what", choices=["sweep", "large", "directions"])
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--words", type=int, default=3000)
     parser.add_argument("--topics", type=int, default=20)
@@ -262,5 +207,4 @@ if __name__ == "__main__":
         chosen.groups, chosen.length, chosen.sweeps, chosen.held = 4, 150, 3, 3
     elif chosen.what == "sweep":
         chosen.sweeps = 10
-    commands = {"sweep": sweep, "large": sweep, "held-out": held_out, "mixing": mixing}
-    (commands | {"directions": directions})[chosen.what](chosen)
+    {"sweep": sweep, "large": sweep, "directions": directions}[chosen.what](chosen)

@@ -1,17 +1,12 @@
-"""Topic models on the Associated Press corpus: held-out curves, starts, peers.
+"""Topic models and their peers by held-out score: the same CPU seconds, four chains.
 
 Needs the corpus (PGMULT_DATA, or a download); tomotopy and gensim run beside where they are
 installed.
 
-    python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
-    python tests/benchmarks/topics.py equal --seconds 20  # all models, the same CPU s, four chains
-    python tests/benchmarks/topics.py agreement --seeds 0  # own and shared starts: what chains say
-    python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
-    python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
+    python tests/benchmarks/topics.py equal --seconds 8
 
-Protocol: the 4,000 most frequent terms; 112 test documents whose first half (`--observed`) of
-shuffled tokens joins training; document completion averaged over posterior draws. `--corpus nips11`
-takes the articles of NIPS instead, `--corpus docstrings` those of numpy and scipy.
+Protocol: the 4,000 most frequent terms; half of the words of some test documents and nine tenths of
+others are held out; document completion averaged over posterior draws, by corpus (`--corpora`).
 """
 
 import argparse
@@ -29,10 +24,8 @@ import scipy.sparse
 
 import pgmult
 from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
-from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import (
     _score,
-    completion_score,
     unigram_log_predictive,
 )
 from pgmult.topics.scores.timed import completion_by_seconds
@@ -100,90 +93,6 @@ def tomotopy_documents(model, corpus):
         model.add_doc([str(w) for w in tokens])
     model.train(1, workers=1)
     return model
-
-
-def run(model, training, held_out, seconds, seed, burn_in=0.3):
-    """Sweeps and held-out score at growing times, each over the draws after its first 30 %."""
-    rng = np.random.default_rng(seed)
-    model.step(rng, model.init(rng, training), training)  # compile
-    clock = time.perf_counter
-    begin = clock()
-    state = model.init(rng, training)
-    marks = [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]
-    windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}
-    sweeps = 0
-    for mark in marks:
-        while clock() - begin < mark:
-            state = model.step(rng, state, training)
-            sweeps += 1
-            passed = clock() - begin
-            for end, completion in windows.items():
-                if burn_in * end < passed <= end:
-                    completion(Sweep(model, training, state, sweeps))
-        yield mark, sweeps, windows[mark]
-
-
-def run_peer(peer, training, held_out, seconds, iterations, burn_in=0.3):
-    """As `run`, for a tomotopy model: its clock counts training only."""
-    present = np.flatnonzero(training.totals)  # it drops empty documents
-    tomotopy_documents(peer, training)
-    columns = [int(word) for word in peer.used_vocabs]
-    draws, passed, count = [], 0.0, 0
-    for mark in [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]:
-        while passed < mark:
-            begin = time.perf_counter()
-            peer.train(iterations, workers=1)
-            passed += time.perf_counter() - begin
-            count += iterations
-            theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
-            theta[present] = [document.get_topic_dist() for document in peer.docs]
-            topics = np.zeros((peer.k, training.num_words))
-            topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
-            draws.append((passed, theta, topics))
-        window = [(theta, topics) for at, theta, topics in draws if burn_in * mark < at <= passed]
-        yield mark, count, completion_score(window, held_out)
-
-
-def curve(options):
-    training, held_out = ap_split(options.observed)
-    print(f"unigram {unigram_log_predictive(training, held_out)}")
-    for name, model in (
-        ("SB-CTM", pgmult.topics.CorrelatedTopics(options.topics)),
-        ("LN-CTM", pgmult.topics.LogisticNormalTopics(options.topics)),
-        ("LDA, alpha learned", pgmult.topics.LDA(options.topics)),
-        ("LDA, both learned", pgmult.topics.LDA(options.topics, word_concentration=None)),
-        ("LDA, uncollapsed", pgmult.topics.models.UncollapsedLDA(options.topics)),
-    ):
-        for seed in options.seeds:
-            for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
-                if completion.num_draws:
-                    score = completion.score()
-                    print(f"{name:20s} seed {seed} {mark:6.1f} s {sweeps:5d} sweeps {score}")
-    if find_spec("tomotopy"):
-        import tomotopy
-
-        settings = {"k": options.topics, "eta": 0.05}
-        for seed in options.seeds:
-            for name, peer, iterations in (
-                ("tomotopy LDA", tomotopy.LDAModel(**settings, seed=seed + 1), 10),
-                ("tomotopy CT", tomotopy.CTModel(**settings, seed=seed + 1), 1),
-            ):
-                peer_run = run_peer(peer, training, held_out, options.seconds, iterations)
-                for mark, count, score in peer_run:
-                    print(f"{name:20s} seed {seed} {mark:6.1f} s {count:5d} sweeps {score}")
-
-
-def starts(options):
-    training, held_out = ap_split(options.observed)
-    for start_sweeps in (0, 5, 30, 100):
-        model = pgmult.topics.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
-        for seed in options.seeds:
-            line = [  # the first mark may pass during the start
-                f"{mark:.0f} s {completion.log_predictive:.3f}"
-                for mark, _, completion in run(model, training, held_out, options.seconds, seed)
-                if completion.num_draws
-            ]
-            print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
 
 
 def equal_models(num_topics, structured):
@@ -337,83 +246,18 @@ def tell(corpus, options, found, name, parts):
         )
 
 
-def agreement(options):
-    """What several chains say, from own and from shared starts."""
-    for seed in options.seeds:
-        training, held_out = split_of(options.corpus, options.observed, seed)
-        for starts in ("own", "shared"):
-            model = pgmult.topics.CorrelatedTopics(options.topics)
-            completion = pgmult.topics.scores.DocumentCompletion(held_out, every=2)
-            begin = time.process_time()
-            posterior = pgmult.sample(
-                model, training, starts=starts, draws=options.draws, tune=options.draws, chains=4,
-                random_seed=seed, callback=completion, progressbar=False,
-            )  # fmt: skip
-            seconds = time.process_time() - begin
-            score = completion.score()
-            found = pgmult.topics.topic_stability(posterior)
-            values = posterior.sample_stats["log_likelihood"]
-            within = [values[c : c + 1] for c in range(len(values))]
-            print(
-                f"{options.corpus} K={options.topics} split {seed} {starts}: {found.headline}"
-                f" ({found.breakdown}), mean TV {found.mean_distance.mean():.2f};"
-                f" log likelihood R-hat {r_hat(values):.2f}, ESS {ess_bulk(values):.0f}; within"
-                f" chains R-hat at most {max(r_hat(v) for v in within):.2f}, ESS at least"
-                f" {min(ess_bulk(v) for v in within):.0f} of {values.shape[1]}; pooled {score},"
-                f" chains {np.round(score.chains, 3).tolist()}; {seconds:.0f} CPU s",
-                flush=True,
-            )
-
-
-def variational(options):
-    training, held_out = ap_split(options.observed)
-    model = pgmult.topics.CorrelatedTopics(options.topics)
-    fits = {
-        "fit_cavi": lambda seed: pgmult.topics.fits.fit_cavi(
-            model, training, random_seed=seed, cores=cores
-        ),
-        "fit_svi": lambda seed: pgmult.topics.fits.fit_svi(
-            model, training, random_seed=seed, cores=cores
-        ),
-    }
-    cores = options.threads
-    for name, fit in fits.items():
-        fit(0)  # compile
-        for seed in options.seeds:
-            begin = time.perf_counter()
-            q = fit(seed)
-            seconds = time.perf_counter() - begin
-            documents = q.infer(training)
-            score = completion_score([(documents.theta(), q.topics)], held_out)
-            bound = q.bound(documents).total
-            print(
-                f"{name:9s} seed {seed} {seconds:6.1f} s {q.num_updates:4d} updates"
-                f" bound {bound:.0f} {score}",
-                flush=True,
-            )
-
-
-COMMANDS = {
-    "curve": curve, "starts": starts, "equal": equal, "agreement": agreement,
-    "variational": variational,
-}  # fmt: skip
 MODELS = ["LDA", "SB-CTM", "LN-CTM", "STM", *PEERS]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=COMMANDS)
-    parser.add_argument("--corpus", choices=CORPORA, default="ap")
+    parser.add_argument("what", choices=["equal"])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument(
         "--corpora", choices=CORPORA, nargs="+", default=["ap", "messages", "docstrings"]
     )
     parser.add_argument("--chains", type=int, default=4)
-    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--topics", type=int, default=50)
-    parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    COMMANDS[chosen.what](chosen)
+    equal(chosen)

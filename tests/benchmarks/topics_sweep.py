@@ -4,9 +4,6 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
 
     python tests/benchmarks/topics_sweep.py parts --topics 20 50 100 200
     python tests/benchmarks/topics_sweep.py psi --topics 50 --sweeps 200    # paths of documents
-    python tests/benchmarks/topics_sweep.py ess --topics 50 --sweeps 600    # of mu and Sigma
-    python tests/benchmarks/topics_sweep.py small                           # fixed costs a sweep
-    python tests/benchmarks/topics_sweep.py blocks --documents 20000        # beside a single block
 
 Times are CPU milliseconds on one thread, each the least of rounds that go over all parts in turn,
 so that other work on the machine meets all of them alike. With ``--start FILE`` the chains start
@@ -23,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from simulated import simulated
 from topics import ap_split, tomotopy_documents
 
 import pgmult
@@ -146,94 +142,15 @@ def paths(options):
             )
 
 
-def effective(options):
-    """Effective draws of mu and of Sigma, per sweep and per CPU second, all coordinates."""
-    data, _ = ap_split(options.observed)
-    for num_topics in options.topics:
-        for seed in range(options.seed, options.seed + options.seeds):
-            rng = np.random.default_rng(seed)
-            model = pgmult.topics.CorrelatedTopics(num_topics)
-            state = settled(model, data, rng, options.start)
-            draws = {"mu": [], "log sd": [], "correlations": []}
-            seconds = time.process_time()
-            for _ in range(options.sweeps):
-                state = model.step(rng, state, data)
-                sd = np.sqrt(np.diag(state.Sigma))
-                draws["mu"].append(state.mu)
-                draws["log sd"].append(np.log(sd))
-                correlations = state.Sigma / np.outer(sd, sd)
-                draws["correlations"].append(correlations[np.tril_indices(len(sd), -1)])
-            seconds = time.process_time() - seconds
-            print(f"K = {num_topics}, seed {seed}, {1e3 * seconds / options.sweeps:.1f} ms a sweep")
-            for name, values in draws.items():
-                found = np.atleast_1d(ess_mean(np.array(values)[None]))
-                low, middle = np.quantile(found, [0.1, 0.5])
-                print(
-                    f"    {name:12s} ESS a second: mean {found.mean() / seconds:.2f}, median"
-                    f" {middle / seconds:.2f}, tenth {low / seconds:.2f};"
-                    f" a sweep: mean {found.mean() / options.sweeps:.3f}",
-                    flush=True,
-                )
-
-
-def small(options):
-    """Milliseconds a sweep where there is next to nothing to do."""
-    rng = np.random.default_rng(0)
-    data = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
-    blocks = {}
-    for name, model in {
-        "CorrelatedTopics": pgmult.topics.CorrelatedTopics(5),
-        "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(5),
-        "LDA": pgmult.topics.LDA(5),
-        "UncollapsedLDA": pgmult.topics.models.UncollapsedLDA(5),
-    }.items():
-        state = model.init(rng, data)
-        blocks[name] = lambda model=model, state=state: [
-            model.step(rng, state, data) for _ in range(10)
-        ]
-    for name, value in least(blocks, options.rounds).items():
-        print(f"{name:20s} {value / 10:.3f} ms a sweep")
-
-
-def blocks(options):
-    """Sweeps in blocks of the usual size beside sweeps in one, many words or few."""
-    rng = np.random.default_rng(options.seed)
-    small = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
-    problems = {"20 documents, K = 5": (5, small, None, 50)}
-    if options.documents:
-        for num_words in (5000, 100_000):
-            data, state = simulated(rng, options.documents, num_words, 100, 100)
-            problems[f"{options.documents} documents of {num_words} words, K = 100"] = (
-                100, data, state, 1,
-            )  # fmt: skip
-    else:
-        problems["AP, K = 50"] = (50, ap_split(options.observed)[0], None, 1)
-    for name, (num_topics, data, state, sweeps) in problems.items():
-        calls = {}
-        for rows in (pgmult.sampling.blocks.BLOCK_ROWS, data.num_documents):
-            model = pgmult.topics.CorrelatedTopics(num_topics, block_rows=rows)
-            if state is None:
-                state = settled(model, data, rng, None, 20)
-            calls[rows] = lambda model=model, data=data, state=state, n=sweeps: [
-                model.step(rng, state, data) for _ in range(n)
-            ]
-        found = least(calls, options.rounds)
-        line = ", ".join(f"in blocks of {rows} {ms / sweeps:.3f}" for rows, ms in found.items())
-        print(f"{name}, ms a sweep: {line}", flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "psi", "ess", "small", "blocks"])
+    parser.add_argument("what", choices=["parts", "psi"])
     parser.add_argument("--topics", type=int, nargs="+", default=[50])
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--sweeps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--start", help="where settled states are kept, without the ending")
-    parser.add_argument("--documents", type=int, default=0, help="simulated, instead of AP")
     parser.add_argument("--alone", action="store_true", help="no peers")
     chosen = parser.parse_args()
-    commands = {"parts": parts, "psi": paths, "ess": effective, "small": small, "blocks": blocks}
-    commands[chosen.what](chosen)
+    {"parts": parts, "psi": paths}[chosen.what](chosen)
