@@ -22,7 +22,6 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
 from pgmult.core.scores import Gain
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import own_data, predict
 from pgmult.fields.rivals import compare_with_rivals
@@ -151,9 +150,7 @@ def compare(
     if held_out is None:
         better = "Which one is better cannot be said: fit both with the same --hold-out and --seed."
         return Report(" and ".join(called), [apart, better])
-    hidden = as_counts(held_out, "held_out")
-    if hidden.shape != data.counts.shape:
-        raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
+    hidden = data.held_out(held_out)
     those = hidden.sum(axis=1) > 0
     scores = [
         f.rows(those).log_predictive_density(hidden[those], coefficients=False) for f in (one, two)

@@ -99,6 +99,13 @@ class CountField:
         np.add.at(total, self.row_sites, self.counts)
         return total
 
+    def held_out(self, counts: ArrayLike) -> IntArray:
+        """Counts at the same inputs that were not in a fit, checked."""
+        table = as_counts(counts, "held_out")
+        if table.shape != self.counts.shape:
+            raise ValueError(f"held_out must have shape {self.counts.shape}, got {table.shape}")
+        return table
+
     def with_counts(self, counts: IntArray) -> "CountField":
         """The same inputs, labels and order of sticks with other counts."""
         return replace(self, counts=counts)

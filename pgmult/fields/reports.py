@@ -19,7 +19,7 @@ from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_positive_int, as_simplex
+from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField
@@ -101,9 +101,7 @@ def report(
         grid.leaders(),
         grid.ahead(),
     ]
-    hidden = None if held_out is None else as_counts(held_out, "held_out")
-    if hidden is not None and hidden.shape != data.counts.shape:
-        raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
+    hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
         comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)

@@ -22,7 +22,7 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Score, leave_one_out
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.core.validate import as_positive_int
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import own_data, row_labels
 from pgmult.sampling.posterior import Posterior
@@ -58,9 +58,7 @@ def compare_with_rivals(
         Draws to use at most.
     """
     data = own_data(run, data)
-    told = data.counts if held_out is None else as_counts(held_out, "held_out")
-    if told.shape != data.counts.shape:
-        raise ValueError(f"held_out must have shape {data.counts.shape}, got {told.shape}")
+    told = data.counts if held_out is None else data.held_out(held_out)
     if not told.any():
         raise ValueError("there must be counts to be told, all rows are empty")
     row, category = np.nonzero(told)

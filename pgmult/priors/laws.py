@@ -4,9 +4,15 @@
 HalfT(3, 0.5) Normal(0, 2.5) LKJ(2) LogNormal(10, 0.5)
 """
 
+import math
 from dataclasses import astuple, dataclass
 
+import numpy as np
+
 from pgmult.core.parameters import Checked, Positive
+from pgmult.core.typing import FloatArray
+
+_LOG_2PI = math.log(2.0 * math.pi)
 
 
 class _Law(Checked):
@@ -58,7 +64,9 @@ class LKJ(_Law):
 
 @dataclass(frozen=True, slots=True)
 class LogNormal(_Law):
-    """Of length scales.
+    """log x is normal around log(median): x is within a factor exp(2 sd) in 95 of 100.
+
+    Of length scales, and of other positive parameters.
 
     Attributes
     ----------
@@ -69,3 +77,12 @@ class LogNormal(_Law):
 
     median: Positive = 1.0
     sd: Positive = 1.0
+
+    def log_density(self, log_x: FloatArray) -> FloatArray:
+        """Normalised log density of log x (not of x), elementwise."""
+        z = (log_x - math.log(self.median)) / self.sd
+        return np.asarray(-0.5 * (z * z + _LOG_2PI) - math.log(self.sd))
+
+    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        """Draws of log x."""
+        return math.log(self.median) + self.sd * rng.standard_normal(shape)

@@ -48,8 +48,9 @@ from pgmult.fields.covariances.families import (
     SquaredExponential,
     White,
 )
-from pgmult.fields.covariances.hyperpriors import HalfNormal, LogNormal
+from pgmult.fields.covariances.hyperpriors import HalfNormal
 from pgmult.fields.covariances.sphere import Chordal, GreatCircle
+from pgmult.priors.laws import LogNormal
 
 __all__ = [
     "Chordal",

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
 from typing import Annotated, Any, ClassVar, Self
 
@@ -12,8 +13,9 @@ from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
 from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
-from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
+from pgmult.fields.covariances.hyperpriors import Hyperprior
 from pgmult.fields.inputs import as_inputs
+from pgmult.priors.laws import LogNormal
 
 
 class Covariance(Checked, ABC):
@@ -259,6 +261,7 @@ class _Combination(Covariance):
     """Of two covariances or more."""
 
     parts: tuple[Covariance, ...]
+    _joined: ClassVar[np.ufunc]
 
     def _complete(self) -> None:
         parts = tuple(self.parts)
@@ -280,6 +283,12 @@ class _Combination(Covariance):
                 return None
             columns.update(part.active)
         return tuple(sorted(columns)) or None
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.asarray(reduce(self._joined, (part._cov(X, Y) for part in self.parts)))
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.asarray(reduce(self._joined, (part._diagonal(X) for part in self.parts)))
 
     def leaves(self) -> list[Covariance]:
         """What it combines that is no combination itself, from left to right."""
@@ -329,27 +338,13 @@ class _Combination(Covariance):
 class Sum(_Combination):
     """The covariance of a sum of independent functions: ``a + b``."""
 
-    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        total = self.parts[0]._cov(X, Y)
-        for part in self.parts[1:]:
-            total = total + part._cov(X, Y)
-        return total
-
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.asarray(np.sum([part._diagonal(X) for part in self.parts], axis=0))
+    _joined = np.add
 
 
 class Product(_Combination):
     """The product of covariances: ``a * b``; a number is a variance."""
 
-    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        total = self.parts[0]._cov(X, Y)
-        for part in self.parts[1:]:
-            total = total * part._cov(X, Y)
-        return total
-
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.asarray(np.prod([part._diagonal(X) for part in self.parts], axis=0))
+    _joined = np.multiply
 
 
 @dataclass(frozen=True, eq=False)

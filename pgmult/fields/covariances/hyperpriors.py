@@ -24,31 +24,6 @@ class Hyperprior(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal(Checked):
-    """log x is normal around log(median): x is within a factor exp(2 log_scale) in 95 of 100.
-
-    Parameters
-    ----------
-    median : float
-        Positive.
-    log_scale : float
-        Standard deviation of log x, positive.
-    """
-
-    median: Positive
-    log_scale: Positive = 1.0
-
-    def log_density(self, log_x: FloatArray) -> FloatArray:
-        """Normalised log density of log x, elementwise."""
-        z = (log_x - math.log(self.median)) / self.log_scale
-        return np.asarray(-0.5 * (z * z + _LOG_2PI) - math.log(self.log_scale))
-
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-        """Draws of log x."""
-        return math.log(self.median) + self.log_scale * rng.standard_normal(shape)
-
-
-@dataclass(frozen=True, slots=True)
 class HalfNormal(Checked):
     """x is the absolute value of a N(0, scale**2) variable: it may be as small as it likes.
 

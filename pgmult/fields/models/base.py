@@ -1,23 +1,30 @@
 """What the models of fields share: their data, and how psi at the sites becomes counts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, Link, ObservedRows
 from pgmult.core.validate import as_finite
-from pgmult.fields.data import CountField
+from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.family import FIELDS
 
+START_COUNT = 0.5  # added to every count whose logarithms are taken
 _MOST_LOG_ODDS = 1e4  # beyond, what the counts say is lost to rounding
 
 
-def check_mean(mean: Any, each: str) -> None:
-    """Refuse a mean of psi that is neither a number nor one of each stick or category."""
+def check_mean(mean: Any, each: str, *words: str) -> None:
+    """Refuse a mean of psi that is no such word, no number and none of each stick or category."""
+    if isinstance(mean, str):
+        if mean not in words:
+            known = ", ".join(f'"{word}"' for word in words)
+            raise ValueError(f"mean must be {known} or numbers, got {mean!r}")
+        return
     level = as_finite(mean, "mean")
     if level.ndim > 1:
         raise ValueError(f"mean must be one number or one a {each}, got shape {level.shape}")
@@ -26,6 +33,16 @@ def check_mean(mean: Any, each: str) -> None:
             f"mean must lie within -{_MOST_LOG_ODDS:g} and {_MOST_LOG_ODDS:g}, got one of size"
             f" {size:g} (it is in log odds: at 10 a probability is .99995)"
         )
+
+
+def level_of(mean: Any, size: int, each: str, link: Link, data: CountField) -> FloatArray:
+    """A mean of psi that is not learned, ``(size,)``; "empirical" takes that of all counts."""
+    if isinstance(mean, str):
+        return link.inverse(smoothed_shares(data.counts.sum(axis=0), START_COUNT))
+    level = as_finite(mean, "mean")
+    if level.ndim and len(level) != size:
+        raise ValueError(f"mean must have one entry for each of {size} {each}, got {len(level)}")
+    return np.broadcast_to(level, size)
 
 
 class _State(Protocol):
@@ -46,6 +63,16 @@ class FieldModel(Checked, ABC):
     @abstractmethod
     def _check(self, data: CountField) -> None:
         """Refuse data that do not go with the model."""
+
+    @abstractmethod
+    def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of the axes that models differ in."""
+
+    def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of the axes, where there are any."""
+        known = {"category": data.categories, "row": data.names, "new_row": data.new_names}
+        labels = {axis: value for axis, value in known.items() if value is not None}
+        return labels | self._labels(data)
 
     def as_data(self, data: Any) -> CountField:
         """A field of counts as it is; anything else lacks the inputs."""

@@ -49,19 +49,18 @@ from numpy.typing import NDArray
 from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import axes_of
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
-from pgmult.core.validate import as_finite, new_key
+from pgmult.core.validate import new_key
 from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel, check_mean
+from pgmult.fields.models.base import START_COUNT, FieldModel, check_mean, level_of
 from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
 
 _NUGGET = 1e-8  # of the largest variance; smooth covariances are singular to rounding without
 _START_NOISE_VAR = 1.0  # of the logarithms of shares that a chain starts from
-_START_COUNT = 0.5  # added to every count there
 _SLICE_WIDTH = 0.5  # of log hyperparameters
 
 
@@ -123,21 +122,10 @@ class LogisticNormalGP(FieldModel):
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters", "pi_new")
 
     def _complete(self) -> None:
-        if isinstance(self.mean, str):
-            if self.mean != "empirical":
-                raise ValueError(f'mean must be numbers or "empirical", got {self.mean!r}')
-        else:
-            check_mean(self.mean, "category")
+        check_mean(self.mean, "category", "empirical")
 
-    def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels of categories, rows, new rows and hyperparameters."""
-        labels = {
-            "category": data.categories,
-            "row": data.names,
-            "new_row": data.new_names,
-            "hyperparameter": list(self.covariance.param_names),
-        }
-        return {axis: value for axis, value in labels.items() if value is not None}
+    def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
+        return {"hyperparameter": list(self.covariance.param_names)}
 
     def link(self, data: CountField) -> LogisticNormal:
         """The link from psi to probabilities."""
@@ -165,7 +153,7 @@ class LogisticNormalGP(FieldModel):
             noisy = self.covariance.cov(data.sites[rows])
             noisy[np.diag_indices_from(noisy)] += _START_NOISE_VAR
             level = self.link(data).inverse(
-                smoothed_shares(seen.by_category[:, rows].T, _START_COUNT)
+                smoothed_shares(seen.by_category[:, rows].T, START_COUNT)
             ) - self._mean(data)
             level -= level.mean(axis=1, keepdims=True)
             start = np.empty((data.num_categories, data.num_sites))
@@ -209,15 +197,7 @@ class LogisticNormalGP(FieldModel):
 
     def _mean(self, data: CountField) -> FloatArray:
         """Of each function, ``(num_categories,)``."""
-        if isinstance(self.mean, str):
-            return self.link(data).inverse(smoothed_shares(data.counts.sum(axis=0), _START_COUNT))
-        mean = as_finite(self.mean, "mean")
-        if mean.ndim and len(mean) != data.num_categories:
-            raise ValueError(
-                f"mean must have one entry for each of {data.num_categories} categories,"
-                f" got {len(mean)}"
-            )
-        return np.broadcast_to(mean, data.num_categories)
+        return level_of(self.mean, data.num_categories, "categories", self.link(data), data)
 
     def _sample_hyperparameters(
         self, rng: np.random.Generator, state: LogisticNormalGPState, data: CountField

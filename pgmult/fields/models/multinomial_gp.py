@@ -140,23 +140,18 @@ class MultinomialGP(StickFields):
     }
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "beta", "hyperparameters", "pi_new")
 
-    def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels of categories, sticks, rows, new rows, features and hyperparameters."""
+    def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories
         inputs = [f"input {i}" for i in range(data.inputs.shape[1])]
         if data.input_names is not None:
             inputs = data.input_names.tolist()
         sticks = names[data.order[:-1]]
-        labels = {
-            "category": data.categories,
+        return {
             "stick": sticks,
-            "row": data.names,
-            "new_row": data.new_names,
             "feature": ["constant", *inputs][: len(self.trend(data).centre)],
             "covariance": ["shared"] if self.shared else sticks,
             "hyperparameter": list(self.law.param_names),
         }
-        return {axis: value for axis, value in labels.items() if value is not None}
 
     def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """Hyperparameters, coefficients and sticks from the prior."""

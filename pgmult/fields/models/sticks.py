@@ -15,11 +15,10 @@ import numpy as np
 from pgmult.core.parameters import Positive, real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
-from pgmult.core.validate import as_finite
 from pgmult.fields.covariances import Covariance, White
 from pgmult.fields.covariances.base import as_covariance
-from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel, check_mean
+from pgmult.fields.data import CountField
+from pgmult.fields.models.base import FieldModel, check_mean, level_of
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
 from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.links import StickBreaking
@@ -51,13 +50,7 @@ class StickFields(FieldModel):
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
 
     def _complete(self) -> None:
-        if isinstance(self.mean, str):
-            if self.mean not in ("constant", "linear", "empirical"):
-                raise ValueError(
-                    f'mean must be "constant", "linear", "empirical" or numbers, got {self.mean!r}'
-                )
-        else:
-            check_mean(self.mean, "stick")
+        check_mean(self.mean, "stick", "constant", "linear", "empirical")
 
     @property
     def kernel_set(self) -> str:
@@ -107,17 +100,10 @@ class StickFields(FieldModel):
     def _level(self, data: CountField) -> FloatArray:
         """The part of the mean that is not learned."""
         sticks = data.num_categories - 1
-        if not isinstance(self.mean, str):
-            level = as_finite(self.mean, "mean")
-            if level.ndim and len(level) != sticks:
-                raise ValueError(
-                    f"mean must have one entry for each of {sticks} sticks, got {len(level)}"
-                )
-        elif self.mean == "empirical":
-            level = self.link(data).inverse(smoothed_shares(data.counts.sum(axis=0), 0.5))
-        else:
-            level = np.zeros(sticks)
-        return np.tile(np.broadcast_to(level, sticks), (data.num_sites, 1))
+        learned = isinstance(self.mean, str) and self.mean != "empirical"
+        known = 0.0 if learned else self.mean
+        level = level_of(known, sticks, "sticks", self.link(data), data)
+        return np.tile(level, (data.num_sites, 1))
 
     def columns(self, data: CountField) -> list[slice]:
         """The sticks that share hyperparameters: all, or each for itself."""

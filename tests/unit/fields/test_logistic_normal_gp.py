@@ -172,7 +172,7 @@ class TestModel:
             LogisticNormalGP(1.0)
         with pytest.raises(ValueError, match="hyperparameters must be one of fixed, sampled"):
             LogisticNormalGP(COVARIANCE, hyperparameters="guessed")
-        with pytest.raises(ValueError, match='mean must be numbers or "empirical"'):
+        with pytest.raises(ValueError, match='mean must be "empirical" or numbers'):
             LogisticNormalGP(COVARIANCE, mean="zero")
         with pytest.raises(ValueError, match="mean must be one number or one a category"):
             LogisticNormalGP(COVARIANCE, mean=np.zeros((2, 2)))
