@@ -206,7 +206,7 @@ MODELS = {
     "LogisticNormalGP": lambda: (fields.LogisticNormalGP(0.5 * Matern(1.5, 5.0)), series()),
     "MultinomialLDS": lambda: (sequences.MultinomialLDS(state_dim=2), symbols()),
     "MultinomialLDS slices": lambda: (
-        sequences.MultinomialLDS(2, update="both", initial="stationary"),
+        sequences.MultinomialLDS(2, initial="stationary"),
         steps(),
     ),
     "MultinomialLDS inputs": lambda: (

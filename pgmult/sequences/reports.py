@@ -20,6 +20,7 @@ from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.active_sticks import slow_symbol
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
@@ -37,7 +38,6 @@ from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
-from pgmult.sequences.updates.state_slice import slow_symbol
 
 _MOST_PANELS, _MOST_ROWS = 3, 60
 _MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change

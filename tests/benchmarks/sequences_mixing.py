@@ -20,7 +20,7 @@ same model follows, moods summed out, and the gaps of its
 means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
 charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
 observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
-`level`, without and with slices of the states. `dna` is the first
+`level`, without and with moves around sites. `dna` is the first
 682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each. `fits` prints the log
 likelihood of hidden Markov models of three fourths of a sequence of three symbols, and the log
 probability of a symbol of the last fourth given all before it: of draws, and of the best of some
@@ -494,7 +494,7 @@ def main():
             arguments.state_dim, arguments.symbols, arguments.steps, arguments.total,
             arguments.level,
         )  # fmt: skip
-        for update in ("gibbs", "both"):
+        for update in ("gibbs", "auto"):
             print(update)
             ours(MultinomialLDS(arguments.state_dim, update=update), data, arguments.draws, True)
     else:

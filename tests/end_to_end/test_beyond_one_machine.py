@@ -86,7 +86,7 @@ def problem(name):
     if name == "sequences":
         lengths = 1 + np.arange(30) % 12
         inputs = rng.normal(size=(lengths.sum(), 1))
-        return MultinomialLDS(2, update="both", block_rows=4), as_sequences(
+        return MultinomialLDS(2, block_rows=4), as_sequences(
             [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
         )
     groups = np.sort(rng.integers(0, 30, 90))

@@ -26,8 +26,9 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 
 0. all but Q, m, V, v       moves around Gaussian sites, without omega, where steps have many
                             observations: see `pgmult.sequences.updates.carried`
-   x | A, B, Q, C, E, b     slices around a Gaussian, without omega, where a symbol is rare and
-                            steps have few: see `pgmult.sequences.updates.state_slice`
+   A, B, C, E, b, x         a Hamiltonian path by the likelihood itself, in the place of that in
+                            2, where there are few steps and those have few observations: see
+                            `pgmult.sequences.updates.white_paths`
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
 2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
                             free: see `pgmult.sequences.updates.collapsed`
@@ -67,12 +68,15 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sequences.active_sticks import ActiveSticks, Pairs
+from pgmult.sequences.active_sticks import ActiveSticks, Pairs, slow_symbol, stick_rates
 from pgmult.sequences.compiled.dynamics import ScaleLaw
+from pgmult.sequences.compiled.white_paths import Held as HeldByPath
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import START_SWEEPS
 from pgmult.sequences.models._stick_breaking_lds import (
@@ -99,19 +103,13 @@ from pgmult.sequences.updates.dynamics import (
     transition_sums,
 )
 from pgmult.sequences.updates.loadings import sample_rows
-from pgmult.sequences.updates.state_slice import (
-    Around,
-    paths_are_slow,
-    slice_states,
-    slow_symbol,
-    stick_rates,
-)
 from pgmult.sequences.updates.unseen_moves import (
     level_potential,
     sample_level,
     sample_scales,
     scale_law,
 )
+from pgmult.sequences.updates.white_paths import few_steps, seen_by, walk_white
 
 Held = Augmented | Sited
 _KAPPA = np.empty(0)
@@ -158,10 +156,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     noise_scale : float
         Scale of the half-t prior, with three degrees of freedom, of the noise's standard
         deviations.
-    update : {"auto", "gibbs", "both"}
-        Whether slices of the states come on top of the Pólya-gamma sweep: "auto" has them where a
-        stick's `augmentation_rates` is below 0.4, and moves around sites where steps have twenty
-        observations on average. Noise always uses the latter.
+    update : {"auto", "gibbs"}
+        Whether moves without Pólya-gamma variables come on top of the sweep given these: "auto" has
+        moves around sites where steps have twenty observations on average, and Hamiltonian paths by
+        the likelihood itself where there are few steps. Noise always uses the former.
     block_rows : int
         Sequences per block: see `pgmult.sampling.blocks`. It changes the draws, not their
         distribution.
@@ -175,7 +173,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
 
-    update: Literal["auto", "gibbs", "both"] = "auto"
+    update: Literal["auto", "gibbs"] = "auto"
     block_rows: Annotated[int, as_block_rows] = 256
 
     row_dim: ClassVar[str] = "sequence"
@@ -218,15 +216,15 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     def local_step(
         self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
     ) -> tuple[StickBreakingState, Held, Sums]:
-        """Sites or omega of a block, and a path's first evaluation."""
+        """Sites or omega of a block, and a path's first evaluation; or all of a path."""
+        if self._is_small(data):
+            moved, states = self._walked_white(rng, state, data)
+            state = replace(state, states=states)
+            return state, self._with_omega(rng, state, data, moved[1]), Sums((), moved)
         always = self._path_share(data) == 1.0
         if self._has_sites(data):
             held: Held = self._sited(rng, state, data)
         else:
-            slow = self.update == "both" or (self.update == "auto" and paths_are_slow(data))
-            if slow:
-                around = self._around(state, data)
-                state = replace(state, states=slice_states(rng, around, state.states))
             held = self._with_omega(rng, state, data, self._weights(state))
         if not always:
             return state, held, Sums((), (np.zeros(()),))
@@ -393,7 +391,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """All that sequences share; their level and scales."""
         dynamics, weights = self._coefficients(state, data), self._weights(state)
         noise_sd = state.noise_sd
-        if self._has_sites(data):
+        if self._is_small(data):
+            dynamics, weights = sums.rounded
+        elif self._has_sites(data):
             dynamics, weights, noise_sd, sums = yield from self._carried(rng, state, sums, data)
         dynamics, weights = yield from self._walked(rng, state, sums, data, dynamics, weights)
         sums = yield Ask("local_states", (dynamics, weights), moves=True, draws=False)
@@ -510,18 +510,36 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """How much of a stick's psi a Pólya-gamma sweep renews at a step, ``(num_symbols - 1,)``.
 
         See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it is the number of
-        effective draws per sweep of ``update="gibbs"``. Slices do not depend on it.
+        effective draws per sweep of ``update="gibbs"``.
         """
         return stick_rates(data)
 
-    def _around(self, state: StickBreakingState, data: Sequences) -> Around:
-        """A Gaussian near the law of the states given all else, omega left out."""
-        design = self._design(state.states, data)
-        return Around(
-            ActiveSticks.of(data), data.offsets, design[:, self.state_dim :], self._driving(data),
-            self._coefficients(state, data), state.noise_cov,
-            (state.initial_mean, state.initial_cov), self._weights(state),
+    def _is_small(self, data: Sequences) -> bool:
+        """Whether paths are by the likelihood itself, omega left out."""
+        return (
+            self.update == "auto"
+            and self.initial == "free"
+            and few_steps(data.whole.num_steps)
+            and data.whole.num_sequences <= self.block_rows  # one block
+            and not self._has_sites(data)
+        )
+
+    def _walked_white(
+        self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
+    ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+        """Dynamics and weights, and the states of the only block, after a path."""
+        weights, x = self._weights(state), state.hyperparameters
+        mean, var = self._weight_moments(weights.shape, state.loading_var, x, data)
+        prior, Q = self._dynamics(data, x), state.noise_cov
+        held = HeldByPath(
+            lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
+            invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
         )  # fmt: skip
+        known = self._design(state.states, data)[:, self.state_dim :]
+        seen = seen_by(data, self._driving(data), known)
+        here = self._coefficients(state, data), weights, state.states
+        dynamics, weights, states = walk_white(rng, seen, held, here)
+        return (dynamics, weights), states
 
     def _has_sites(self, data: Sequences) -> bool:
         """Whether sweeps have moves around sites: noise has no others."""
@@ -571,7 +589,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
 
     def _path_share(self, data: Sequences) -> float:
         """Which share of the sweeps has a path."""
-        return path_share(data.whole.num_steps, self.state_dim) if self.initial == "free" else 0.0
+        if self.initial != "free" or self._is_small(data):
+            return 0.0
+        return path_share(data.whole.num_steps, self.state_dim)
 
     def _sample_weights(
         self,

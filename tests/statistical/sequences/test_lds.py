@@ -15,7 +15,7 @@ from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import carried, collapsed, pooled, state_slice
+from pgmult.sequences.updates import carried, collapsed, pooled, white_paths
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -37,12 +37,13 @@ LARGE = as_sequences(
     [np.array([[10, 2, 1], [30, 5, 0], [0, 0, 0], [7, 7, 30]]), np.array([[40, 1, 1]])]
 )
 HUGE = as_sequences([np.array([[300, 60, 20], [100, 300, 40], [50, 400, 90]])])
-MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
+MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0, update="gibbs")
 FIRM = replace(
     MODEL, dynamics=MatrixNormalInverseWishart(0.5 * np.eye(2), 8.0 * np.eye(2), 4.0, np.eye(2))
 )
-QUIET = replace(MODEL, overdispersion=False)
-NOISY = replace(MODEL, overdispersion=True, noise_scale=0.5)
+WHITE = replace(MODEL, update="auto")
+QUIET = replace(WHITE, overdispersion=False)
+NOISY = replace(WHITE, overdispersion=True, noise_scale=0.5)
 REPLICATES = 300
 
 
@@ -53,7 +54,7 @@ REPLICATES = 300
         (replace(MODEL, initial="stationary"), SYMBOLS),
         (MODEL, COUNTS),
         (replace(MODEL, initial="stationary", inputs="dynamics"), COUNTS),
-        (MultinomialLDS(1, inputs="emissions"), COUNTS),
+        (MultinomialLDS(1, inputs="emissions", update="gibbs"), COUNTS),
         (MODEL, as_sequences([[0], [1], [0, 1]], order=[1, 0])),
     ],
     ids=["symbols", "stationary", "counts", "driven, stationary", "emissions", "two symbols"],
@@ -66,10 +67,10 @@ def test_linear_dynamical_systems(model, data):
     ("model", "data", "share"),
     [
         (MODEL, THREE, 1.0),
-        (replace(MODEL, update="both"), COUNTS, 0.5),
+        (MODEL, COUNTS, 0.5),
         (replace(MODEL, initial="stationary"), THREE, 0.0),
     ],
-    ids=["paths", "slices, some paths", "stationary"],
+    ids=["paths", "some paths", "stationary"],
 )
 def test_several_blocks(model, data, share, monkeypatch):
     monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
@@ -99,13 +100,10 @@ def test_sweeps_without_a_path(share, monkeypatch):
 
 @pytest.mark.parametrize(
     ("model", "data"),
-    [
-        (replace(MODEL, update="both"), COUNTS),
-        (replace(MODEL, update="both", initial="stationary", inputs="dynamics"), COUNTS),
-    ],
-    ids=["counts", "driven, stationary"],
+    [(WHITE, SYMBOLS), (MultinomialLDS(1, inputs="emissions"), COUNTS)],
+    ids=["symbols", "emissions"],
 )
-def test_slices_of_the_states(model, data):
+def test_paths_by_the_likelihood_itself(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
 
 
@@ -119,7 +117,7 @@ WITHOUT_BASIS = {
 
 
 @pytest.mark.parametrize(
-    ("model", "data"), [(MODEL, SYMBOLS), (NOISY, LARGE)], ids=["symbols", "noise"]
+    ("model", "data"), [(WHITE, SYMBOLS), (NOISY, LARGE)], ids=["symbols", "noise"]
 )
 def test_the_posterior_is_reached(model, data):
     check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=5, replicates=60)
@@ -232,19 +230,6 @@ def no_path(*sizes):
     return 0.0
 
 
-def drawn_from_base(rng, base, states):
-    return base.sample(rng)
-
-
-def following(rng, base, states):
-    """Around a Gaussian whose sites are those at the states."""
-    h = np.einsum("tij,tj->ti", base.base.J, states)
-    base.base = base.base._replace(centre=states.copy(), h=h)
-    return right_slice(rng, base, states)
-
-
-right_slice = state_slice.slice_states
-
 STICKS = {
     "kappa with the wrong sign": (WrongSign, MANY),
     "stale omega": (StaleOmega, MANY),
@@ -308,26 +293,51 @@ def test_broken_updates(name, monkeypatch):
     rejects(check, FIRM, data)
 
 
-def slices_alone(self, rng, state, data):
-    """All but the states stays where it is; the base is no more than a guess."""
-    base = lds.Around(
-        ActiveSticks.of(data), data.offsets, np.ones((data.num_steps, 1)), None, state.transition,
-        state.noise_cov, (state.initial_mean, state.initial_cov), self._weights(state), rounds=0,
-    )  # fmt: skip
-    states = state.states
-    for _ in range(3):
-        states = lds.slice_states(rng, base, states)
-    return replace(state, states=states)
+def white_paths_alone(self, rng, state, data):
+    """Nothing moves but along paths by the likelihood itself."""
+    for _ in range(5):
+        (dynamics, weights), states = self._walked_white(rng, state, data)
+        transition, input_weights = self._split(dynamics, data)
+        state = replace(
+            state, states=states, transition=transition, input_weights=input_weights,
+            loadings=weights[:, : self.state_dim].copy(), offset=weights[:, -1].copy(),
+        )  # fmt: skip
+    return state
 
 
-def test_slices_alone():
-    check(mutant(QUIET, step=slices_alone), FEW_OF_MANY)
+def taken_at_once(*arguments):
+    """However long its steps."""
+    right_walk(*arguments[:-2], 0.8, 3)
+    return 0.0
 
 
-@pytest.mark.parametrize("broken", [drawn_from_base, following])
-def test_broken_slices(broken, monkeypatch):
-    monkeypatch.setattr(lds, "slice_states", broken)
-    rejects(check, mutant(QUIET, step=slices_alone), FEW_OF_MANY)
+def seen_of_the_step_before(data, inputs, known):
+    seen = right_seen(data, inputs, known)
+    return seen._replace(step=np.maximum(seen.step - 1, 0))
+
+
+def of_twice_the_noise(seen, held, place, slopes, flat, x, size, count):
+    held = held._replace(root=2.0 * held.root)
+    return right_walk(seen, held, place, slopes, flat, x, size, count)
+
+
+right_walk, right_seen = white_paths.white_paths.walk, white_paths.seen_by
+WHITE_PATHS = {
+    "paths always accepted": (white_paths.white_paths, "walk", taken_at_once),
+    "observations of another step": (lds, "seen_by", seen_of_the_step_before),
+    "twice the noise": (white_paths.white_paths, "walk", of_twice_the_noise),
+}
+
+
+def test_white_paths_alone():
+    check(mutant(WHITE, step=white_paths_alone), TWICE_MANY)
+
+
+@pytest.mark.parametrize("name", WHITE_PATHS)
+def test_broken_white_paths(name, monkeypatch):
+    place, attribute, broken = WHITE_PATHS[name]
+    monkeypatch.setattr(place, attribute, broken)
+    rejects(check, mutant(WHITE, step=white_paths_alone), TWICE_MANY)
 
 
 @pytest.mark.parametrize(

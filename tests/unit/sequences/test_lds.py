@@ -9,7 +9,6 @@ import scipy.stats
 from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 
 import pgmult
-from pgmult.core.potentials import DensePotential
 from pgmult.latent.terms import log_sd
 from pgmult.links import StickBreaking
 from pgmult.priors import (
@@ -107,30 +106,6 @@ def test_states_given_omega(case):
     seen = active.potential(omega, design, silent, model.state_dim)
     broken = model._law(state, data).condition(seen)
     rejects(conditional_ratio, joint, lambda x: broken.log_density(x).sum(), points)
-
-
-@pytest.mark.slow
-def test_states_without_omega(case):
-    """What the slice takes for the log density of the states, up to what its ellipse stands for."""
-    model, data, state = case
-    base = model._around(state, data).base
-    law = model._law(state, data, DensePotential(base.J, base.h))
-    np.testing.assert_allclose(base.centre, law.smooth()[0], atol=1e-8)
-    active, weights = ActiveSticks.of(data), model._weights(state)
-
-    def density(x, J):
-        fit = active.log_likelihood(model._design(x, data), weights).sum()
-        correction = fit - (base.h * x).sum() + 0.5 * np.einsum("tij,ti,tj", J, x, x)
-        return law.log_density(x).sum() + correction
-
-    rng = np.random.default_rng(5)
-    points = [state.states + rng.standard_normal(state.states.shape) for _ in range(5)]
-
-    def joint(x):
-        return log_joint(model, data, replace(state, states=x))
-
-    conditional_ratio(joint, lambda x: density(x, base.J), points)
-    rejects(conditional_ratio, joint, lambda x: density(x, 0.9 * base.J), points)
 
 
 def test_weights_given_omega(case, monkeypatch):
@@ -287,9 +262,9 @@ SHORT = as_sequences(
 
 @pytest.mark.parametrize(
     "options",
-    [{}, pytest.param({"update": "both"}, marks=pytest.mark.slow),
-     {"initial": "stationary", "inputs": "dynamics"}, {"inputs": "emissions"}],
-    ids=["free", "slices", "stationary", "emissions"],
+    [{}, {"initial": "stationary", "inputs": "dynamics"},
+     {"inputs": "emissions"}],
+    ids=["free", "stationary", "emissions"],
 )  # fmt: skip
 def test_shards_do_not_matter(options):
     check_shards_do_not_matter(MultinomialLDS(2, block_rows=2, **options), SHORT)
@@ -377,7 +352,7 @@ def test_spectral_states_find_what_drives_the_symbols():
         ({"state_dim": 0}, "state_dim must be at least 1"),
         ({"initial": "fixed"}, "initial must be one of free, stationary, got 'fixed'"),
         ({"inputs": "none"}, "inputs must be one of"),
-        ({"update": "slice"}, "update must be one of auto, gibbs, both, got 'slice'"),
+        ({"update": "slice"}, "update must be one of auto, gibbs, got 'slice'"),
         ({"loading_scale": 0.0}, "loading_scale must be positive"),
         ({"loading_shape": np.nan}, "loading_shape must be finite"),
         ({"emission_var": -1.0}, "emission_var must be positive"),

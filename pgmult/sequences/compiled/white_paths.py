@@ -1,0 +1,210 @@
+r"""Hamiltonian paths of dynamics, weights and the white noise of states, without omega.
+
+With white noise z_t ~ N(0, I) in the place of states,
+
+    x_first = m + V^1/2 z,      x_t = A x_t-1 + B u_t + Q^1/2 z_t,      psi_t = W (x_t, e_t, 1),
+
+everything below Q, m, V and the loadings' variances has a Gaussian prior and the likelihood is that
+of the observations themselves. The gradient takes one pass along the steps and one back:
+O(num_steps D (D + U) + P q) for P pairs of step and stick.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.jit import jit
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+class Seen(NamedTuple):
+    """Observations: `Pairs` without their sites, sequences, and what is known of psi."""
+
+    step: _Ints
+    stick: _Ints
+    taken: _Floats
+    reaching: _Floats
+    offsets: _Ints
+    known: _Floats
+    inputs: _Floats
+
+
+class Held(NamedTuple):
+    """What a path holds fixed: roots of Q and V, m, and the priors of (A, B)' and W."""
+
+    root: _Floats
+    start: _Floats
+    start_root: _Floats
+    precision: _Floats
+    mean: _Floats
+    row_precision: _Floats
+    weight_mean: _Floats
+    weight_precision: _Floats
+
+
+class Place(NamedTuple):
+    """(A, B), W and z, or slopes by these."""
+
+    dynamics: _Floats
+    weights: _Floats
+    white: _Floats
+
+
+@jit
+def _ahead(seen, held, dynamics, x, t, first, out):
+    """What x_t is without its noise."""
+    for i in range(x.shape[1]):
+        out[i] = held.start[i] if first else 0.0
+        if not first:
+            for j in range(x.shape[1]):
+                out[i] += dynamics[i, j] * x[t - 1, j]
+            for j in range(seen.inputs.shape[1]):
+                out[i] += dynamics[i, x.shape[1] + j] * seen.inputs[t, j]
+
+
+@jit
+def states_of(seen, held, place, x):
+    """Write the states that white noise stands for to x."""
+    ahead = np.empty(x.shape[1])
+    for s in range(seen.offsets.size - 1):
+        for t in range(seen.offsets[s], seen.offsets[s + 1]):
+            first = t == seen.offsets[s]
+            root = held.start_root if first else held.root
+            _ahead(seen, held, place.dynamics, x, t, first, ahead)
+            for i in range(x.shape[1]):
+                x[t, i] = ahead[i]
+                for j in range(i + 1):
+                    x[t, i] += root[i, j] * place.white[t, j]
+
+
+@jit
+def whiten(seen, held, dynamics, x, white):
+    """Write the white noise that stands for states x."""
+    ahead = np.empty(x.shape[1])
+    for s in range(seen.offsets.size - 1):
+        for t in range(seen.offsets[s], seen.offsets[s + 1]):
+            first = t == seen.offsets[s]
+            root = held.start_root if first else held.root
+            _ahead(seen, held, dynamics, x, t, first, ahead)
+            for i in range(x.shape[1]):
+                away = x[t, i] - ahead[i]
+                for j in range(i):
+                    away -= root[i, j] * white[t, j]
+                white[t, i] = away / root[i, i]
+
+
+@jit
+def _fit(seen, weights, x, by_weights, by_x):
+    """The log likelihood; its slopes are added."""
+    D, total = x.shape[1], 0.0
+    for p in range(seen.step.size):
+        t, k, n = seen.step[p], seen.stick[p], seen.reaching[p]
+        psi = 0.0
+        for j in range(D):
+            psi += weights[k, j] * x[t, j]
+        for j in range(seen.known.shape[1]):
+            psi += weights[k, D + j] * seen.known[t, j]
+        tail = math.exp(-abs(psi))
+        share = (1.0 if psi > 0.0 else tail) / (1.0 + tail)
+        total += seen.taken[p] * psi - n * (max(psi, 0.0) + math.log1p(tail))
+        slope = seen.taken[p] - n * share
+        for j in range(D):
+            by_x[t, j] += slope * weights[k, j]
+            by_weights[k, j] += slope * x[t, j]
+        for j in range(seen.known.shape[1]):
+            by_weights[k, D + j] += slope * seen.known[t, j]
+    return total
+
+
+@jit
+def _back(seen, held, place, x, by_x, slopes):
+    """Carry slopes by states, `by_x`, back to dynamics and noise; the log prior of noise."""
+    D, total = x.shape[1], 0.0
+    for s in range(seen.offsets.size - 1):
+        for t in range(seen.offsets[s + 1] - 1, seen.offsets[s] - 1, -1):
+            first = t == seen.offsets[s]
+            root = held.start_root if first else held.root
+            for j in range(D):
+                z = place.white[t, j]
+                total -= 0.5 * z * z
+                slopes.white[t, j] = -z
+                for i in range(j, D):
+                    slopes.white[t, j] += root[i, j] * by_x[t, i]
+            if first:
+                continue
+            for i in range(D):
+                for j in range(D):
+                    by_x[t - 1, j] += place.dynamics[i, j] * by_x[t, i]
+                    slopes.dynamics[i, j] += by_x[t, i] * x[t - 1, j]
+                for j in range(seen.inputs.shape[1]):
+                    slopes.dynamics[i, D + j] += by_x[t, i] * seen.inputs[t, j]
+    return total
+
+
+@jit
+def _prior(held, place, slopes):
+    """The log prior of dynamics and weights; its slopes are added."""
+    total, (n, q), (D, R) = 0.0, place.weights.shape, place.dynamics.shape
+    for k in range(n):
+        for j in range(q):
+            away = place.weights[k, j] - held.weight_mean[k, j]
+            slopes.weights[k, j] -= held.weight_precision[k, j] * away
+            total -= 0.5 * held.weight_precision[k, j] * away * away
+    for i in range(D):
+        for j in range(R):
+            pull = 0.0
+            for k in range(D):
+                for r in range(R):
+                    away = place.dynamics[k, r] - held.mean[r, k]
+                    pull += held.precision[i, k] * away * held.row_precision[r, j]
+            slopes.dynamics[i, j] -= pull
+            total -= 0.5 * pull * (place.dynamics[i, j] - held.mean[j, i])
+    return total
+
+
+@jit
+def log_density(seen, held, place, x, by_x, slopes):
+    """Of (A, B), W and z up to a constant; fills states, and slopes by all of them."""
+    states_of(seen, held, place, x)
+    for part in (slopes.dynamics, slopes.weights, by_x):
+        for i in range(part.shape[0]):
+            for j in range(part.shape[1]):
+                part[i, j] = 0.0
+    total = _fit(seen, place.weights, x, slopes.weights, by_x)
+    total += _back(seen, held, place, x, by_x, slopes)
+    return total + _prior(held, place, slopes)
+
+
+@jit
+def walk(seen, held, place, slopes, flat, x, size, count):
+    """One path of `count` leapfrogs from states x; the logarithm of the chance of its end.
+
+    `flat` are `place` and `slopes` as vectors, momenta, and the standard deviations that measure
+    steps. Place and x are changed.
+    """
+    at, by, momenta, scale = flat
+    by_x, start, end = np.empty_like(x), 0.0, 0.0
+    whiten(seen, held, place.dynamics, x, place.white)
+    for i in range(count + 1):
+        end = log_density(seen, held, place, x, by_x, slopes)
+        if not math.isfinite(end):
+            return -math.inf
+        step = size if 0 < i < count else 0.5 * size
+        kinetic = 0.0
+        for j in range(at.size):
+            if i == 0:
+                kinetic += 0.5 * momenta[j] * momenta[j]
+            momenta[j] += step * scale[j] * by[j]
+            if i < count:
+                at[j] += size * scale[j] * momenta[j]
+            else:
+                kinetic += 0.5 * momenta[j] * momenta[j]
+        if i == 0:
+            start = end - kinetic
+        elif i == count:
+            end -= kinetic
+    return end - start
