@@ -1,18 +1,14 @@
-"""Collapsed variational Bayes beside BayesPy's, and the Gibbs sampler of transcript expression.
+"""Collapsed variational Bayes beside BayesPy's.
 
 Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data sets::
 
-    python -m tests.benchmarks.collapsed evaluations
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.collapsed bayespy
-    python -m tests.benchmarks.collapsed gibbs
 
-`evaluations` times the bound with its gradient, one thread and two, in turns. `bayespy` runs
-variational EM and Riemannian conjugate gradients of BayesPy and ours on a mixture of Gaussians, on
-the reads of BitSeq (in BayesPy a dense mixture of coins that all fall heads), and on topics of 60
-articles and the 300 most frequent words (in BayesPy a dense table of tokens, topics and words):
-milliseconds an iteration, iterations until the bound is within 0.01 nats of the best, and that
-bound. `gibbs` has effective draws a second of shares with and without the collapsed sweeps over
-reads.
+Runs variational EM and Riemannian conjugate gradients of BayesPy and ours on a mixture of
+Gaussians, on the reads of BitSeq (in BayesPy a dense mixture of coins that all fall heads), and on
+topics of 60 articles and the 300 most frequent words (in BayesPy a dense table of tokens, topics
+and words): milliseconds an iteration, iterations until the bound is within 0.01 nats of the best,
+and that bound.
 """
 
 import argparse
@@ -23,17 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 from scipy.special import softmax
 
 import pgmult
-from pgmult.compiled.rows import row_threads
 from pgmult.datasets import associated_press, read_alignments
-from pgmult.mixtures import models as expression
 from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
-from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics.fits.collapsed import TopicProblem
-from pgmult.variational.collapsed import _Search, natural_cg, random_start
+from pgmult.variational.collapsed import natural_cg, random_start
 
 _COMPONENTS = 10
 
@@ -48,12 +40,6 @@ def _mixture():
     return np.repeat(corners, 100, axis=0) + rng.standard_normal((500, 2))
 
 
-def _topics():
-    with np.load(_folder("nips11") / "nips11_v2000.npz") as file:
-        table = scipy.sparse.csr_array((file["count"], (file["doc"], file["word"])))
-    return pgmult.topics.as_corpus(table[:60])
-
-
 def _articles():
     table = associated_press().to_csr()[:60]
     frequent = np.argsort(-table.sum(axis=0), kind="stable")[:300]
@@ -62,25 +48,6 @@ def _articles():
 
 def _reads():
     return read_alignments(_folder("bitseq") / "bitseq_c0b0.npz")
-
-
-def evaluations():
-    """Best times of the bound and its gradient."""
-    problems = {
-        "mixture, 500 x 10": GaussianMixtureProblem(_mixture(), _COMPONENTS),
-        "topics, 30,068 x 20": TopicProblem(_topics(), 20),
-        "expression, 25,910": ExpressionProblem(_reads()),
-    }
-    for name, problem in problems.items():
-        search, start, best = _Search(problem), random_start(problem, 0), {1: np.inf, 2: np.inf}
-        for _ in range(30):
-            for threads in best:
-                with row_threads(threads):
-                    logits = start.copy()
-                    begin = time.perf_counter()
-                    search.at(logits)
-                    best[threads] = min(best[threads], time.perf_counter() - begin)
-        print(f"{name}: {1e3 * best[1]:.3f} ms, two threads {1e3 * best[2]:.3f} ms")
 
 
 def _print_run(name, bounds, seconds, offset=0.0):
@@ -198,34 +165,8 @@ def bayespy():
     _print_bayespy(tokens, 300)
 
 
-def gibbs():
-    """Effective draws of the logarithms of shares, smallest and median over transcripts."""
-    data, model, sweeps = (
-        _reads(),
-        pgmult.mixtures.TranscriptExpression(),
-        expression.collapsed_sweeps,
-    )
-    for name, block in (("with", sweeps), ("without", lambda *arguments: None)):
-        expression.collapsed_sweeps = block
-        rng = np.random.default_rng(0)
-        state, draws = model.init(rng, data), []
-        for _ in range(200):
-            state = model.step(rng, state, data)
-        begin = time.process_time()
-        for _ in range(5000):
-            state = model.step(rng, state, data)
-            draws.append(state.shares)
-        seconds = time.process_time() - begin
-        effective = ess_bulk(np.log(draws)[None])
-        print(
-            f"{name} collapsed sweeps: {1e6 * seconds / 5000:.0f} us a step, effective draws a"
-            f" second {effective.min() / seconds:.0f} to {np.median(effective) / seconds:.0f}"
-        )
-    expression.collapsed_sweeps = sweeps
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = {"evaluations": evaluations, "bayespy": bayespy, "gibbs": gibbs}
-    parser.add_argument("command", choices=commands)
-    commands[parser.parse_args().command]()
+    parser.add_argument("command", choices=["bayespy"])
+    parser.parse_args()
+    bayespy()
