@@ -5,7 +5,7 @@ coefficients, and probabilities of the alternatives in any table, for people in 
 people.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
+from pgmult.choice.pilot import Frame
 from pgmult.core.arguments import (
     as_choice,
     as_flag,
@@ -152,42 +153,28 @@ def _attribute(data: ChoiceRows, name: Any, argument: str) -> int:
 
 
 def _drawn_probs(
-    run: Posterior, data: ChoiceRows, codes: IntArray, max_draws: int, rng: np.random.Generator
-) -> FloatArray:
-    """Probabilities of rows, ``(num_draws, num_rows)``; code -1 is a person who is not known.
+    run: Posterior, data: ChoiceRows, codes: IntArray, max_draws: int, seed: int = 0
+) -> Iterator[FloatArray]:
+    """Probabilities of rows, a draw after the other; code -1 is a person who is not known.
 
     Someone who is not known is anybody: probabilities are averaged over people of the population.
     """
     of_row = codes[data.person_of_row]
     mean, cov, fixed = _draws(run, max_draws, "mean", "cov", "coefficients")
-    known = _draws(run, max_draws, "tastes")[0] if (codes >= 0).any() else None
-    out = np.empty((len(mean), data.num_rows))
-    new = of_row < 0
-    noise = rng.standard_normal((_NEW_PEOPLE if new.any() and mean.shape[1] else 1, mean.shape[1]))
+    new, own = of_row < 0, np.empty((data.num_rows, mean.shape[1]))
+    known = None if new.all() else _draws(run, max_draws, "tastes")[0]
+    many = new.any() and mean.shape[1]
+    noise = np.random.default_rng(seed).standard_normal(
+        (_NEW_PEOPLE if many else 1, *mean[0].shape)
+    )
     for s in range(len(mean)):
-        own = np.broadcast_to(mean[s], (data.num_rows, mean.shape[1])).copy()
         if known is not None:
             own[~new] = known[s][of_row[~new]]
-        if not new.any():
-            out[s] = data.probs(own, fixed[s])
-            continue
-        root = np.linalg.cholesky(cov[s]) if mean.shape[1] else cov[s]
-        total = np.zeros(data.num_rows)
+        root, total = Frame.root(cov[s]), np.zeros(data.num_rows)
         for z in noise:
             own[new] = mean[s] + root @ z
             total += data.probs(own, fixed[s])
-        out[s] = total / len(noise)
-    return out
-
-
-def _asked(
-    run: Posterior, new: Any, occasion: Any, new_people: bool
-) -> tuple[ChoiceRows, IntArray]:
-    """Rows to tell the probabilities of, and the person of each of their people, -1 if new."""
-    data = data_of_run(run)
-    if new is None:
-        return data, np.arange(data.num_people)
-    return rows_like(data, new, occasion, as_flag(new_people, "new_people"))
+        yield total / len(noise)
 
 
 def predict(
@@ -227,13 +214,15 @@ def predict(
     Estimand
         Along ``row``, in the order of the table; or along the labels of `by`.
     """
-    rng, used = np.random.default_rng(as_seed(random_seed)), as_positive_int(max_draws, "max_draws")
-    data, codes = _asked(run, new, occasion, new_people)
-    probs = _drawn_probs(run, data, codes, used, rng)
+    seed, used = as_seed(random_seed), as_positive_int(max_draws, "max_draws")
+    data, codes = data_of_run(run), np.arange(data_of_run(run).num_people)
+    if new is not None:
+        data, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
+    probs = np.stack(list(_drawn_probs(run, data, codes, used, seed)))
     if by is not None:
         known, of_row = data.labels(by)
         return Estimand(
-            _shares(data, probs, known, of_row), (by,), {by: known.names},
+            np.stack([_shares(data, p, known, of_row) for p in probs]), (by,), {by: known.names},
             caption=f"Shares over {data.num_occasions:,} occasions.", probability=probability,
         )  # fmt: skip
     out = np.empty_like(probs)
@@ -245,9 +234,8 @@ def predict(
 
 
 def _shares(data: ChoiceRows, probs: FloatArray, known: Levels, of_row: IntArray) -> FloatArray:
-    """Of labels, over all occasions, ``(num_draws, num_levels)``."""
-    sums = [probs[:, of_row == j].sum(axis=1) for j in range(len(known))]
-    return np.stack(sums, axis=1) / data.num_occasions
+    """Of labels, over all occasions, ``(num_levels,)``."""
+    return np.bincount(of_row, probs, minlength=len(known)) / data.num_occasions
 
 
 def effects(
@@ -313,8 +301,8 @@ def effects(
                 given | {column: np.where(held, value, own)}, num_rows=data.num_rows
             )
         there = replace(data, design=design, x=design.matrix[:, design.names != "Intercept"])
-        probs = _drawn_probs(run, there, people, used, np.random.default_rng(as_seed(random_seed)))
-        draws.append(_shares(data, probs, known, of_row))
+        probs = _drawn_probs(run, there, people, used, as_seed(random_seed))
+        draws.append(np.stack([_shares(data, p, known, of_row) for p in probs]))
     return Estimand(
         np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
         caption=f"Shares over all occasions, if {column} were so.", probability=probability,
@@ -358,21 +346,18 @@ def elasticities(
     place, (known, of_row) = _attribute(data, attribute, "attribute"), data.labels(by)
     used = as_positive_int(max_draws, "max_draws")
     fixed, own = _draws(run, used, "coefficients", "tastes")
-    where, of_occasion = np.searchsorted(data.random, place), data.occasion_of_row
-    varies = place in data.random
+    of_person = (
+        data.coefficients_of(own)[:, :, np.searchsorted(data.random, place)]
+        if place in data.random
+        else fixed[:, [np.searchsorted(data.fixed, place)] * data.num_people]
+    )
     out, number = np.empty((len(own), len(known), len(known))), len(known)
-    for s in range(len(own)):
-        tastes_of_row = own[s][data.person_of_row]
-        p = data.probs(tastes_of_row, fixed[s])
-        c = (
-            data.coefficients_of(tastes_of_row)[:, where]
-            if varies
-            else fixed[s][np.searchsorted(data.fixed, place)]
-        )
+    for s, p in enumerate(_drawn_probs(run, data, np.arange(data.num_people), used)):
+        c = of_person[s, data.person_of_row]
         pull = c * data.x[:, place] * p
         shares, pulls = np.zeros((2, data.num_occasions, number))
-        np.add.at(shares, (of_occasion, of_row), p)
-        np.add.at(pulls, (of_occasion, of_row), pull)
+        np.add.at(shares, (data.occasion_of_row, of_row), p)
+        np.add.at(pulls, (data.occasion_of_row, of_row), pull)
         total = np.maximum(shares.sum(axis=0), 1e-300)
         direct = np.diag(np.bincount(of_row, pull, minlength=number))
         out[s] = (direct - shares.T @ pulls) / total[:, None]
@@ -387,15 +372,13 @@ def elasticities(
 
 def log_scores(run: Posterior, max_draws: int = _DRAWS) -> FloatArray:
     """Log probabilities of what was taken, ``(num_chains, num_draws, num_occasions)``."""
-    data, out = data_of_run(run), []
-    thinned = [run.thinned(name, max_draws) for name in ("tastes", "coefficients")]
-    for own, fixed in zip(*thinned, strict=True):
-        of_draw = [
-            data.taken * np.log(np.maximum(data.probs(t[data.person_of_row], b), 1e-300))
-            for t, b in zip(own, fixed, strict=True)
-        ]
-        out.append(np.add.reduceat(np.stack(of_draw), data.occasions[:-1], axis=1))
-    return np.stack(out)
+    data = data_of_run(run)
+    probs = _drawn_probs(run, data, np.arange(data.num_people), max_draws)
+    scores = [
+        np.add.reduceat(data.taken * np.log(np.maximum(p, 1e-300)), data.occasions[:-1])
+        for p in probs
+    ]
+    return np.reshape(scores, (run.num_chains, -1, data.num_occasions))
 
 
 def compare(
@@ -461,25 +444,21 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         return np.concatenate([taken @ away / taken.sum(), by_person.std(axis=0)])
 
     used = as_positive_int(max_draws, "max_draws")
-    own, fixed = _draws(run, used, "tastes", "coefficients")
-    made = [statistics(data.drawn(rng, data.probs(t[of_person], b)))
-            for t, b in zip(own, fixed, strict=True)]  # fmt: skip
-    names = [f"{what} of {name}" for what in ("taken", "spread over people") for name in data.names]
-    advice = {}
+    drawn = _drawn_probs(run, data, np.arange(data.num_people), used)
+    made = np.array([statistics(data.drawn(rng, probs)) for probs in drawn])
+    advice, again = {}, "let people differ in it, or bend it: log(x), s(x)"
     for name in data.names.tolist():
-        again = "let people differ in it, or bend it: log(x), s(x)"
         advice[f"taken of {name}"] = (
             f"More {name} was taken than the model takes: {again}.",
             f"Less {name} was taken than the model takes: {again}.",
         )
+    for name in data.names.tolist():
+        spread = f"in what they take of {name} than the model has it"
         advice[f"spread over people of {name}"] = (
-            f"People differ more in what they take of {name} than the model has it: put it into the"
-            " grouping.",
-            f"People differ less in what they take of {name} than the model has it.",
+            f"People differ more {spread}: put it into the grouping.",
+            f"People differ less {spread}.",
         )
-    seen = statistics(data.taken)
+    seen = np.tile(statistics(data.taken), (len(made), 1))
     return PredictiveChecks.of(
-        {name: [seen[j]] * len(made) for j, name in enumerate(names)},
-        {name: [each[j] for each in made] for j, name in enumerate(names)},
-        advice,
+        dict(zip(advice, seen.T, strict=True)), dict(zip(advice, made.T, strict=True)), advice
     )

@@ -414,29 +414,21 @@ def _taken(
     if (taken < 0.0).any():
         raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
 
-    def where(occasion: int) -> str:
-        row = int(order[occasions[occasion]])
-        return ", ".join(
-            f"{key} {labels_of(cells[[row]], key)[0]}" for key, cells in labels.items()
-        )
-
     sums = np.add.reduceat(taken, occasions[:-1])
-    if (np.diff(occasions) < 2).any():
-        raise ValueError(
-            "occasions must have two alternatives or more, got one in"
-            f" {where(int(np.argmin(np.diff(occasions))))}"
-        )
-    if not (sums > 0.0).all():
-        raise ValueError(
-            "one alternative of each occasion must be taken, got none in"
-            f" {where(int(np.argmin(sums)))} (leave the occasion out, or give it an alternative"
-            " that is none of the others)"
-        )
-    if np.isin(taken, (0.0, 1.0)).all() and (sums > 1.0).any():
-        raise ValueError(
-            f"one alternative of an occasion must be taken, got {sums.max():g} in"
-            f" {where(int(np.argmax(sums)))}"
-        )
+    once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
+    for bad, said in (
+        (np.diff(occasions) < 2, "occasions must have two alternatives or more, got one"),
+        (
+            ~(sums > 0.0),
+            "one alternative of each occasion must be taken (leave the occasion out, or give it an"
+            " alternative that is none of the others), got none",
+        ),
+        (once, f"one alternative of an occasion must be taken, got {sums[np.argmax(once)]:g}"),
+    ):
+        if bad.any():
+            row = order[occasions[[np.argmax(bad)]]]
+            who = [f"{key} {labels_of(cells[row], key)[0]}" for key, cells in labels.items()]
+            raise ValueError(f"{said} in {', '.join(who)}")
     return np.asarray(taken)
 
 
@@ -565,47 +557,42 @@ def lengthen(
         alternative was taken that was not available.
     """
     columns = exact_columns(table, "table")
-    num = len(next(iter(columns.values())).values)
     attributes, there = as_mapping(attributes, "attributes"), as_mapping(available, "available")
-    named = [dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()]
+    named = {
+        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()
+    }
     if not named:
         raise ValueError("attributes must have one or more, got none")
-    alternatives = list(named[0])
-    for name, of in zip(attributes, named, strict=True):
+    alternatives = list(next(iter(named.values())))
+    for name, of in named.items():
         if set(of) != set(alternatives):
             raise ValueError(
                 f"attributes must have the same alternatives, got {brief(list(of))} of {name} and"
                 f" {brief(list(alternatives))}"
             )
+    labels = labels_of(alternatives, "attributes")
+    chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
 
-    def column(name: Any, what: str = "attributes") -> NDArray[Any]:
-        return table_column(columns, name, what)
+    def numbers(of: Mapping[Any, str | None], what: str, otherwise: float) -> FloatArray:
+        """Of all occasions and alternatives, ``(num_occasions, num_alternatives)``."""
+        out = np.full((len(chosen), len(alternatives)), otherwise)
+        for place, name in enumerate(map(of.get, alternatives)):
+            if name is not None:
+                cells = table_column(columns, name, what)
+                cells = cells.astype(np.int64) if cells.dtype == bool else cells
+                out[:, place] = numbers_of(cells, str(name))
+        return out
 
-    chosen = find_labels(labels_of(alternatives, "attributes"), column(choice, "choice"), choice)
-    is_there = np.ones((num, len(alternatives)), dtype=np.bool_)
-    for place, alternative in enumerate(alternatives):
-        if alternative in there:
-            found = column(there[alternative], "available")
-            found = found.astype(np.int64) if found.dtype == bool else found
-            is_there[:, place] = numbers_of(found, str(there[alternative])) != 0.0
-    if not is_there[np.arange(num), chosen].all():
-        row = int(np.argmin(is_there[np.arange(num), chosen]))
+    is_there = numbers(there, "available", 1.0) != 0.0
+    left = ~is_there[np.arange(len(chosen)), chosen]
+    if left.any():
+        row = int(np.argmax(left))
         raise ValueError(
             "alternatives must be available where they are taken, got"
             f" {alternatives[chosen[row]]!r} at row {row}"
         )
     rows, which = np.nonzero(is_there)
-    out: dict[str, NDArray[Any]] = {
-        "occasion": rows,
-        "alternative": labels_of(alternatives, "attributes")[which],
-        "taken": (which == chosen[rows]).astype(np.int64),
-    }
-    for name, of in zip(attributes, named, strict=True):
-        values = [np.zeros(num) if of[a] is None else numbers_of(column(of[a]), str(of[a]))
-                  for a in alternatives]  # fmt: skip
-        out[name] = np.stack(values, axis=1)[is_there]
-    used = {choice, *(each for of in named for each in of.values())}
-    for name, cells in columns.items():
-        if name not in used and name not in out:
-            out[name] = cells.values[rows]
-    return out
+    out = {"occasion": rows, "alternative": labels[which], "taken": 1 * (which == chosen[rows])}
+    out |= {name: numbers(of, "attributes", 0.0)[is_there] for name, of in named.items()}
+    used = {choice, *(each for of in named.values() for each in of.values()), *out}
+    return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}

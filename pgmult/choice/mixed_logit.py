@@ -71,7 +71,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, SweepsInBlocks, as_blo
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 _DOF = 2.0  # of half-t laws; correlations are uniform then
-_PARTS = 5  # of a path of the population
+_PARTS = 4  # of a path of the population
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
 _SHORT = 0.1  # of people's paths: half as long, for tastes where their site is far too narrow
 
@@ -119,8 +119,8 @@ class MixedLogit(Checked, SweepsInBlocks):
 
     Notes
     -----
-    A sweep reads all rows eight times, with O(num_attributes) operations a row, and factors a
-    matrix of num_attributes squared five times a person. Memory is twice that of the data, and for
+    A sweep reads all rows nine times, with O(num_attributes) operations a row, and factors a
+    matrix of num_attributes squared seven times a person. Memory is twice that of the data, and for
     each person another such matrix.
     """
 
@@ -166,7 +166,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
         law = Population(mean, b, frame.root(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ law.root.T
-        return self.state(law, tastes, frame, base, metric_of(data, self, base, 0.0 * tastes))
+        return self.state(law, tastes.T, frame, base, metric_of(data, self, base))
 
     def simulate(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -176,11 +176,16 @@ class MixedLogit(Checked, SweepsInBlocks):
 
     def init(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
         """A start near the posterior mean, found by short chains on some people, and the sites."""
+        return self.near(rng, data, *piloted(data, self))
+
+    def near(
+        self, rng: np.random.Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray
+    ) -> MixedLogitState:
+        """A population and tastes drawn from approximations of their law."""
         frame = Frame.of(data)
-        base, metric = piloted(data, self)
         q = base + metric @ rng.standard_normal(len(base))
         white = rng.standard_normal((len(data.random), data.num_people))
-        state = self.state(frame.law(q), white.T, frame, base, metric)
+        state = self.state(frame.law(q), white, frame, base, metric)
         return self.placed(None, state, white, data, q)[0]
 
     def state(
@@ -194,7 +199,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         """A state in the attributes' own units, from one of scaled attributes."""
         shared = frame.shared_outside(law)
         return MixedLogitState(
-            tastes=frame.tastes_outside(tastes.T), base=base, metric=metric, **shared
+            tastes=frame.tastes_outside(tastes), base=base, metric=metric, **shared
         )
 
     def local_step(
@@ -205,9 +210,8 @@ class MixedLogit(Checked, SweepsInBlocks):
         law, tastes = frame.inside(state), frame.tastes_inside(state)
         white = np.zeros((d, num))
         if d:
-            length = _TURN / self.kicks * np.asarray(rng.uniform(0.8, 1.2, size=num))
-            length[rng.uniform(size=num) < _SHORT] *= 0.5
-            noise = rng.standard_normal((d, num)), length, rng.standard_exponential(num)
+            lengths = self.lengths(rng, state)
+            noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
             over_rows(
                 swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,
                 noise, self.kicks, tastes, white, grain=GRAIN,
@@ -215,6 +219,12 @@ class MixedLogit(Checked, SweepsInBlocks):
         moved = replace(state, tastes=frame.tastes_outside(tastes))
         q = frame.pack(law)
         return moved, white, self.carried(None, moved, white, data, q)[2]
+
+    def lengths(self, rng: np.random.Generator, state: MixedLogitState) -> FloatArray:
+        """Of the steps of people's paths, which must not depend on their tastes."""
+        length = _TURN / self.kicks * np.asarray(rng.uniform(0.8, 1.2, size=len(state.tastes)))
+        length[rng.uniform(size=len(length)) < _SHORT] *= 0.5
+        return length
 
     def carried(
         self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
@@ -252,20 +262,22 @@ class MixedLogit(Checked, SweepsInBlocks):
         self, rng: np.random.Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows
     ) -> Generator[Ask, Sums, MixedLogitState]:
         """A Hamiltonian path of the population, with tastes carried along."""
-        frame, metric = Frame.of(data), state.metric
-        q = frame.pack(frame.inside(state))
+        frame, base, metric = Frame.of(data), state.base, state.metric
+        z = np.linalg.solve(metric, frame.pack(frame.inside(state)) - base)
         step = _TURN / _PARTS * rng.uniform(0.8, 1.2)
-        momentum = rng.standard_normal(len(q))
-        value, slope = self.log_density(frame, q, sums)
+        cos, sin = math.cos(step), math.sin(step)
+        momentum = rng.standard_normal(len(z))
+        value, slope = self.log_density(frame, base + metric @ z, sums)
         gain = 0.5 * float(momentum @ momentum) - value
         for _ in range(_PARTS):
-            momentum = momentum + 0.5 * step * (slope @ metric)
-            q = q + step * (metric @ momentum)
+            momentum = momentum + 0.5 * step * (slope @ metric + z)
+            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+            q = base + metric @ z
             sums = yield Ask("carried", (q,), moves=False, draws=False)
             value, slope = self.log_density(frame, q, sums)
             if not np.isfinite(value):
                 return state
-            momentum = momentum + 0.5 * step * (slope @ metric)
+            momentum = momentum + 0.5 * step * (slope @ metric + z)
         gain += value - 0.5 * float(momentum @ momentum)
         if not gain > -rng.standard_exponential():
             return state
@@ -295,10 +307,10 @@ class MixedLogit(Checked, SweepsInBlocks):
         """The log probability of a block's choices."""
         frame = Frame.of(data)
         tastes = np.ascontiguousarray(frame.tastes_inside(state).T)
-        values, slopes = np.empty(len(tastes)), np.empty(tastes.shape)
+        out = np.empty(len(tastes)), np.empty(tastes.shape), np.empty((0, 0, 0))
         choices = laid_out(data).given(frame.inside(state).b)
-        over_rows(slopes_rows, len(tastes), choices, tastes, values, slopes, grain=GRAIN)
-        return Sums((), (np.asarray(values.sum()),))
+        over_rows(slopes_rows, len(tastes), choices, tastes, *out, grain=GRAIN)
+        return Sums((), (np.asarray(out[0].sum()),))
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:
         """Probabilities of the alternatives of all occasions, ``(num_rows,)``."""

@@ -5,19 +5,18 @@ that each follows from the base and the person's own choices. The base is the me
 of at most some thousand people, which start at the modes that a few rounds of Laplace's EM find.
 """
 
+import math
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 
 from pgmult.choice.compiled.people import (
     LANES,
     Choices,
     Population,
     Sites,
-    climb_rows,
-    curvatures_rows,
     slopes_rows,
 )
 from pgmult.choice.data import ChoiceRows
@@ -27,17 +26,12 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 
 GRAIN = LANES  # people
-_ROUNDS = 15  # of the search for the population
-_STEPS = 25  # of all coefficients, at most
-_CLIMBS = 8  # steps to modes
-_ROUNDS_OF_SITES = 6
-_KEPT = 0.5  # of the last round: without, narrow and wide sites alternate at a wall
-_HALVES = 10
-_PILOTS = (20, 0.5), (20, 0.5), (40, 1.0)  # sweeps, and of which part of the metric
+_ROUNDS, _STEPS = 6, 20  # of the search for the population
+_SHARES = 1.0, *[0.5] * 8  # of rounds: alone, narrow and wide sites alternate at a wall
+_PILOTS = 20, 20, 40  # sweeps
 _FIRST_SD = 0.5
-_NEAR = 1e-7  # a mode
-_MOST = 2000  # people of short chains
 _TINY = 1e-300
+_MOST = 2000  # people of short chains
 
 
 class Frame(NamedTuple):
@@ -53,11 +47,12 @@ class Frame(NamedTuple):
     diagonal: bool
     where: tuple[IntArray, IntArray]  # entries of the root that move
 
-    @classmethod
-    def of(cls, data: ChoiceRows) -> "Frame":
+    @staticmethod
+    @once_a_data_set
+    def of(data: ChoiceRows) -> "Frame":
         """Of some data, or of any part of them."""
         d, scale, known = len(data.random), data.scale[data.random], data.signs != 0.0
-        return cls(
+        return Frame(
             np.where(known, 1.0, scale), np.where(known, np.log(scale), 0.0),
             data.scale[data.fixed], data.diagonal,
             (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d),
@@ -147,40 +142,31 @@ def laid_out(data: ChoiceRows) -> Choices:
 @once_a_data_set
 def sites_of(data: ChoiceRows, base: FloatArray) -> Sites:
     """People's sites, near a population."""
-    choices, law = laid_out(data), Frame.of(data).law(base)
-    num, d = data.num_people, len(law.mean)
-    tastes = np.tile(law.mean, (num, 1))
-    if d:
-        normal = law.mean, np.linalg.inv(law.root @ law.root.T)
-        over_rows(
-            climb_rows, num, choices.given(law.b), normal, _CLIMBS, tastes, grain=GRAIN
-        )  # fmt: skip
-    at, slopes, J = _curvatures(choices, law.b, tastes)
-    h = slopes + np.einsum("nij,nj->ni", J, at)
-    for _ in range(_ROUNDS_OF_SITES if d else 0):
-        inverse = np.linalg.inv(np.linalg.cholesky(normal[1] + J[:, :d, :d]))
-        pull = h[:, :d] - J[:, :d, d:] @ law.b + normal[1] @ law.mean
-        centre = np.einsum("nji,njk,nk->ni", inverse, inverse, pull)
-        J, h = _KEPT * J, _KEPT * h
-        for k in range(2 * d):  # of degree three
-            away = (-1) ** k * np.sqrt(d) * inverse[:, k // 2]
-            at, slopes, one = _curvatures(choices, law.b, centre + away)
-            at[:, :d] = centre
-            share = (1.0 - _KEPT) / (2 * d)
-            J += share * one
-            h += share * (slopes + np.einsum("nij,nj->ni", one, at))
+    (J, h), d = _quadratic(data, base), len(data.random)
     parts = J[:, :d, :d], h[:, :d], J[:, :d, d:]
     return Sites(*(np.ascontiguousarray(np.moveaxis(part, 0, -1)) for part in parts))
 
 
-def _curvatures(
-    choices: Choices, b: FloatArray, tastes: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tastes and b of each person, slopes of their log likelihoods in them, and curvatures."""
-    at = np.hstack([tastes, np.tile(b, (len(tastes), 1))])
-    slopes, J = np.empty_like(at), np.empty((*at.shape, at.shape[1]))
-    over_rows(curvatures_rows, len(at), choices, at, slopes, J, grain=GRAIN)
-    return at, slopes, J
+def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Precision and linear term of people's likelihoods, by cubature of degree three."""
+    choices, (mean, b, root) = laid_out(data), Frame.of(data).law(base)
+    num, d, precision = data.num_people, len(mean), np.linalg.inv(root @ root.T)
+    at = np.tile(np.append(mean, b), (num, 1))
+    h, J = np.zeros_like(at), np.zeros((*at.shape, at.shape[1]))
+    values, slopes, K = np.empty(num), np.empty_like(h), np.empty_like(J)
+    points = math.sqrt(d) * np.vstack([np.eye(d), -np.eye(d)]) if d else np.empty((1, 0))
+    for share in _SHARES:
+        inverse = np.linalg.inv(np.linalg.cholesky(precision + J[:, :d, :d]))
+        pull = h[:, :d] - J[:, :d, d:] @ b + precision @ mean
+        centre = np.einsum("nji,njk,nk->ni", inverse, inverse, pull)
+        J, h = (1.0 - share) * J, (1.0 - share) * h
+        for point in points:
+            at[:, :d] = centre + point @ inverse
+            over_rows(slopes_rows, num, choices, at, values, slopes, K, grain=GRAIN)
+            at[:, :d] = centre
+            J += share / len(points) * K
+            h += share / len(points) * (slopes + np.einsum("nij,nj->ni", K, at))
+    return J, h
 
 
 @once_a_data_set
@@ -191,100 +177,62 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray]:
     do not.
     """
     times = max(1, data.num_people // _MOST)
-    some = data.rows(slice(None, None, times))
+    some, rng = data.rows(slice(None, None, times)), np.random.default_rng(0)
     with one_blas_thread():
-        base, tastes = _climbed(some, model)
-        frame, rng = Frame.of(data), np.random.default_rng(0)
-        law = frame.law(base)
-        for length, size in _PILOTS if len(data.random) else ():
-            metric = size * metric_of(some, model, base, tastes)
-            state = model.state(law, tastes, frame, base, metric)
-            sums = {name: np.zeros_like(each) for name, each in frame.shared_outside(law).items()}
+        frame, base = Frame.of(data), _climbed(some, model)
+        for length in _PILOTS if len(data.random) else ():
+            state = model.near(rng, some, base, metric_of(some, model, base))
+            sums = dict.fromkeys(("mean", "cov", "coefficients"), 0.0)
             for t in range(length):
                 state = model.step(rng, state, some)
-                for name, total in sums.items():
-                    total += (2 * t >= length) * getattr(state, name) / (length - length // 2)
-            law, tastes = frame.inside(state), frame.tastes_inside(state).T
+                for name in sums:
+                    sums[name] += (2 * t >= length) * getattr(state, name) / (length - length // 2)
             base = frame.pack(frame.inside(replace(state, **sums)))
-        return base, metric_of(some, model, base, tastes, times)
+        return base, metric_of(some, model, base, times)
 
 
-def _climbed(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray]:
-    """Coordinates of the population where the density by Laplace is largest, about, and modes.
-
-    Steps are those of Fisher's scoring, halved while they do not climb.
-    """
-    frame, num, d = Frame.of(data), data.num_people, len(data.random)
-    both = np.zeros((num, len(data.names)))
-    _climb_alike(laid_out(data), both, model.mean_scale)
-    law = Population(both[0, :d], both[0, d:], _FIRST_SD * np.eye(d))
-    base, white = frame.pack(law), np.zeros((d, num))
-    tastes = both[:, :d]
-    for _ in range(_ROUNDS if d else 0):
-        metric = metric_of(data, model, base, tastes)
-        state = model.state(law, tastes, frame, base, metric)
-        density = partial(_density, model, frame, state, white, data)
-        here, slope = density(base)
-        step = metric @ (slope @ metric)
-        for _ in range(_HALVES):
-            if density(base + step)[0] >= here:
-                break
-            step *= 0.5
-        base = base + step
-        law = frame.law(base)
-        tastes = frame.tastes_inside(model.placed(None, state, white, data, base)[0]).T
-    return base, tastes
+def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
+    """Coordinates of the population where the density by Laplace is largest, about."""
+    d, f = len(data.random), len(data.fixed)
+    law = Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d))
+    base = Frame.of(data).pack(law)
+    for _ in range(_ROUNDS):
+        density = density_near(data, model, base)
+        base = minimize(
+            lambda q, density=density: tuple(-each for each in density(q)), base, jac=True,
+            method="L-BFGS-B", options={"maxiter": _STEPS},
+        ).x  # fmt: skip
+    return base
 
 
-def _density(
-    model: Any, frame: Frame, state: Any, white: FloatArray, data: ChoiceRows, q: FloatArray
-) -> tuple[float, FloatArray]:
-    """Of the population with white noise held fixed, and its slope."""
-    found: tuple[float, FloatArray] = model.log_density(
-        frame, q, model.carried(None, state, white, data, q)[2]
-    )
-    return found
+def density_near(data: ChoiceRows, model: Any, base: FloatArray) -> Any:
+    """The density of the population, and its slope, with people's tastes in the middle."""
+    frame, white = Frame.of(data), np.zeros((len(data.random), data.num_people))
+    state = model.state(frame.law(base), white, frame, base, base)
+
+    def density(q: FloatArray) -> tuple[float, FloatArray]:
+        found: tuple[float, FloatArray] = model.log_density(
+            frame, q, model.carried(None, state, white, data, q)[2]
+        )
+        return found
+
+    return density
 
 
-def _climb_alike(choices: Choices, both: FloatArray, mean_scale: float) -> None:
-    """Newton steps of coefficients that all people share."""
-    num, size = both.shape
-
-    def value(at: FloatArray) -> float:
-        values, slopes = np.empty(num), np.empty_like(at)
-        over_rows(slopes_rows, num, choices, at, values, slopes, grain=GRAIN)
-        return float(values.sum() - 0.5 * np.sum((at[0] / mean_scale) ** 2))
-
-    for _ in range(_STEPS):
-        _, slopes, J = _curvatures(choices, np.empty(0), both)
-        slope = slopes.sum(axis=0) - both[0] / mean_scale**2
-        step = np.linalg.solve(J.sum(axis=0) + np.eye(size) / mean_scale**2, slope)
-        here = value(both)
-        while np.abs(step).max() > _NEAR:
-            if value(both + step) >= here:
-                both += step
-                break
-            step *= 0.5
-        else:
-            return
-
-
-def metric_of(
-    data: ChoiceRows, model: Any, base: FloatArray, tastes: FloatArray, times: int = 1
-) -> FloatArray:
+def metric_of(data: ChoiceRows, model: Any, base: FloatArray, times: int = 1) -> FloatArray:
     """The upper root of the covariance of the population's coordinates, about.
 
-    With tastes integrated out, given people's curvatures K at `tastes`, the information of mean and
-    b is the sum of W, which is K less its columns of tastes times root A^-1 root' times its rows of
-    tastes, with A = 1 + root' J root; that of two entries (a, b) and (c, e) of the root the sum of
-    (root' W)_bc (root' W)_ea + (root' W root)_be W_ac: that of a Gaussian's covariance, expected.
-    Each person stands for so many `times`. A standard deviation s near 0 has information s^2 times
-    the sum of squared curvatures, 2 of these halves: it is taken where it is about the posterior's.
+    With tastes integrated out, given people's curvatures K near the base, the information of mean
+    and b is the sum of W, which is K less its columns of tastes times root A^-1 root' times its
+    rows of tastes, with A = 1 + root' J root; that of two entries (a, b) and (c, e) of the root the
+    sum of (root' W)_bc (root' W)_ea + (root' W root)_be W_ac: that of a Gaussian's covariance,
+    expected. Each person stands for so many `times`. A standard deviation s near 0 has information
+    s^2 times the sum of squared curvatures, 2 of these halves: it is taken where it is about the
+    posterior's.
     """
     frame, d, D = Frame.of(data), len(data.random), len(data.names)
     rows, columns = frame.where
-    law = frame.law(base)
-    K = _curvatures(laid_out(data), law.b, tastes)[2]
+    K = _quadratic(data, base)[0]
     squares = times * np.einsum("nkk,nkk->k", K, K)[:d]
     sds = np.flatnonzero(rows == columns)
     least, base = (2.0 / np.maximum(squares, _TINY)) ** 0.25, base.copy()

@@ -1,6 +1,7 @@
 """Report on a run of a choice model, for a terminal and a page."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 
 import numpy as np
@@ -13,7 +14,7 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Interval, Report, Section
-from pgmult.core.tabled import Column
+from pgmult.core.tabled import Column, Table, number
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -62,23 +63,7 @@ def report(
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
-        shares = predict(run, by=data.alternatives.columns[0])
-        observed = np.bincount(data.alternative, data.taken) / data.taken.sum()
-        ends = zip(shares.mean, shares.lower, shares.upper, strict=True)
-        sections.append(
-            Section(
-                "Shares of alternatives",
-                "In the occasions of the data [90 % interval].",
-                head=("alternative", "model", "taken"),
-                rows=[
-                    (label, Interval(*end, ".3f"), f"{seen:.3f}")
-                    for label, end, seen in zip(
-                        data.alternatives.names.tolist(), ends, observed, strict=True
-                    )
-                ][:_MOST_ROWS],
-                shown=10,
-            )
-        )
+        sections.append(_shares(run, data.alternatives.columns[0]))
     if comparison is not False:
         sections.append(comparison.section())
     parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
@@ -129,11 +114,20 @@ def _worth(run: Posterior, price: str) -> list[Section]:
         found = worth(run, price)
     except ValueError:
         return []
-    ends = zip(found.mean, found.lower, found.upper, strict=True)
-    names = found.labels["attribute"]
-    rows = [(name, Interval(*end, ".3g")) for name, end in zip(names, ends, strict=True)]
-    note = f"How much {price} one unit of an attribute makes up for: ratios of mean coefficients"
-    return [Section("Worth", f"{note} [90 % interval].", head=("attribute", price), rows=rows)]
+    note = f"How much {price} one unit of an attribute makes up for: ratios of mean coefficients."
+    return [Section("Worth", note, table=found.table())]
+
+
+def _shares(run: Posterior, name: str) -> Section:
+    """Shares of alternatives by the model, and those taken."""
+    data = data_of_run(run)
+    found = predict(run, by=name).table()
+    taken = np.bincount(data.alternative, data.taken) / data.taken.sum()
+    columns = [*found.parts, Column("taken", taken.tolist(), "taken", number(3))]
+    return Section(
+        "Shares of alternatives", "In the occasions of the data.",
+        table=Table(found.caption, columns), shown=10,
+    )  # fmt: skip
 
 
 def _strongest(data: ChoiceRows, found: Estimand) -> str:
@@ -159,26 +153,17 @@ def _together(run: Posterior) -> Section:
     found = correlations(run)
     names = list(found.labels["attribute"])
     first, second = np.triu_indices(len(names), 1)
-    order = np.argsort(-np.abs(found.mean[first, second]), kind="stable")
-    pairs = list(zip(first[order].tolist(), second[order].tolist(), strict=True))[:_MOST_ROWS]
-    at = tuple(np.array(pairs).T)
-    labels = [f"{names[a]} and {names[b]}" for a, b in pairs]
-    told = [
-        Interval(*each)
-        for each in zip(found.mean[at], found.lower[at], found.upper[at], strict=True)
-    ]
-    above = [f"{share:.2f}" for share in np.mean(found.draws[:, *at] > 0.0, axis=0)]
-    head = ("correlation", "P(> 0)")
-    figure = Forest(
-        labels=labels, mean=found.mean[at][None], lower=found.lower[at][None],
-        upper=found.upper[at][None], line=0.0, span=(-1.0, 1.0), name="tastes for",
-        cells=[Column("", list(map(str, told)), head[0]), Column("", above, head[1])],
-        told=[f"{each}, above 0 with probability {p}" for each, p in zip(told, above, strict=True)],
+    order = np.argsort(-np.abs(found.mean[first, second]), kind="stable")[:_MOST_ROWS]
+    first, second = first[order], second[order]
+    pairs = Estimand(
+        found.draws[:, first, second], ("tastes for",),
+        {"tastes for": [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]},
+        caption=found.caption, probability=found.probability, is_difference=True,
     )  # fmt: skip
     return Section(
         "Tastes that go together",
-        "Correlations over people [90 % interval]; who wants more of the one also wants more of the"
-        " other where it is above 0.",
-        head=("tastes for", *head), rows=list(zip(labels, told, above, strict=True)),
-        figures=[figure], is_drawn=True, shown=8,
-    )  # fmt: skip
+        "Who wants more of the one also wants more of the other where it is above 0.",
+        table=pairs.table(),
+        figures=[replace(pairs.points(), span=(-1.0, 1.0))],
+        shown=8,
+    )

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky, solve_with_root
 from pgmult.compiled.vectors import copy, exp_minus
 
 LANES = 32  # people side by side in small matrices
@@ -201,71 +200,16 @@ def _buffers(choices, num_attributes):
 
 
 @jit
-def slopes_rows(worker, start, stop, choices, tastes, values, slopes):
-    """Log likelihoods of people, and their slopes in tastes."""
-    p, sums = _buffers(choices, 1)
-    work, coef = (p, sums[0]), np.empty(tastes.shape[1])
-    for i in range(start, stop):
-        _coefficients(tastes[i], choices.signs, coef)
-        values[i] = _value_and_slope(choices, i, coef, work, slopes[i])
-        _in_betas(coef, choices.signs, slopes[i])
-
-
-@jit
-def curvatures_rows(worker, start, stop, choices, tastes, slopes, J):
-    """Slopes of people's log likelihoods in tastes, and their negative curvatures."""
+def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
+    """Log likelihoods of people, their slopes in tastes, and curvatures where J has room."""
     p, sums = _buffers(choices, tastes.shape[1])
     coef = np.empty(tastes.shape[1])
     for i in range(start, stop):
         _coefficients(tastes[i], choices.signs, coef)
-        _value_and_slope(choices, i, coef, (p, sums[0]), slopes[i])
+        values[i] = _value_and_slope(choices, i, coef, (p, sums[0]), slopes[i])
         _in_betas(coef, choices.signs, slopes[i])
-        _curvature(choices, i, coef, (p, sums), J[i])
-
-
-@jit
-def climb_rows(worker, start, stop, choices, law, steps, tastes):
-    """Newton steps to people's posterior modes from `tastes`, which they replace.
-
-    A step is halved while it does not climb. `law` is (mean, precision) of the population.
-    """
-    mean, precision = law
-    d = tastes.shape[1]
-    p, sums = _buffers(choices, d)
-    work, coef = (p, sums[0]), np.empty(d)
-    slope, step, there, root = np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
-    for i in range(start, stop):
-        beta = tastes[i]
-        for _ in range(steps):
-            _coefficients(beta, choices.signs, coef)
-            here = _value_and_slope(choices, i, coef, work, slope)
-            _in_betas(coef, choices.signs, slope)
-            _curvature(choices, i, coef, (p, sums), root)
-            for k in range(d):
-                pull = 0.0
-                for j in range(d):
-                    pull += precision[k, j] * (beta[j] - mean[j])
-                    root[k, j] += precision[k, j]
-                slope[k] -= pull
-                here -= 0.5 * (beta[k] - mean[k]) * pull
-            if cholesky(root) != 0:
-                break
-            copy(slope, step)
-            solve_with_root(root, step)
-            for _ in range(20):
-                for k in range(d):
-                    there[k] = beta[k] + step[k]
-                _coefficients(there, choices.signs, coef)
-                value = _value_and_slope(choices, i, coef, work, slope)
-                for k in range(d):
-                    pull = 0.0
-                    for j in range(d):
-                        pull += precision[k, j] * (there[j] - mean[j])
-                    value -= 0.5 * (there[k] - mean[k]) * pull
-                if value >= here:
-                    copy(there, beta)
-                    break
-                step *= 0.5
+        if J.size:
+            _curvature(choices, i, coef, (p, sums), J[i])
 
 
 @jit(inline=True)
@@ -415,18 +359,25 @@ def _work(choices, size):
 
 
 @jit
-def _correction(choices, first, law, given, x, beta, work, value, slope):
-    """Log likelihoods less those of sites, up to a constant, and their slopes in tastes."""
-    JR, _, _, pull = given
-    change = np.empty(value.size)
-    _likelihoods(choices, first, beta, law.b[:0], work, value, slope)
+def _density(choices, first, law, given, work, z, lanes, value, slope):
+    """Log densities of people's x, z standard deviations from its mean, and slopes.
+
+    Up to a constant, they are the likelihood's times exp(-x'x / 2). `lanes` become x, tastes, the
+    slope in z, and L'^-1 times it; `slope` is that of the likelihood in tastes and in b.
+    """
+    _, inverse, m, _ = given
+    x, beta, q, y = lanes
+    b, buffers = work
+    _place(law, inverse, m, z, x, beta)
+    _likelihoods(choices, first, beta, b, buffers, value, slope)
     for k in range(x.shape[0]):
-        copy(pull[k], change)
-        for j in range(x.shape[0]):
-            _add_product(change, -0.5, JR[k, j], x[j])
-        for p in range(change.size):
-            value[p] -= (beta[k, p] - law.mean[k]) * change[p]
-            slope[k, p] -= 2.0 * change[p] - pull[k, p]
+        _fill(q[k], 0.0)
+        _fill(y[k], 0.0)
+        _add(q[k], -1.0, x[k])
+        for n in range(k, x.shape[0]):
+            _add(q[k], law.root[n, k], slope[n])
+        _add_product(value, -0.5, x[k], x[k])
+    _solve(inverse, q, y)
 
 
 @jit
@@ -440,13 +391,15 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
     """
     normal, length, exponential = noise
     d = law.mean.size
-    room, work, lanes = _room(d), _work(choices, d), np.empty((7, d, LANES))
+    room, work, vectors = _room(d), (law.b[:0], _work(choices, d)), np.empty((8, d, LANES))
     numbers = np.empty((2, LANES))
     for first in range(start, stop, LANES):
         last = min(stop, first + LANES)
         given = _given_site(sites, first, last, law, room)
         _, inverse, m, _ = given
-        x, z, v, beta, slope, away, turned = lanes[:, :, : last - first]
+        lanes = vectors[:4, :, : last - first]
+        x, beta, q, _ = lanes
+        z, v, slope, away = vectors[4:, :, : last - first]
         gain, value = numbers[:, : last - first]
         s = length[first:last]
         for k in range(d):  # standardised, then less their mean
@@ -465,41 +418,29 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
             for j in range(k):
                 _add_product(away[j], -1.0, inverse[k, j], z[k])
             copy(z[k], white[k, first:last])
-        _correction(choices, first, law, given, x, beta, work, value, slope)
-        _fill(gain, 0.0)
-        _add(gain, -1.0, value)
-        _add_energy(gain, 0.5, z, v)
+        _density(choices, first, law, given, work, z, lanes, value, slope)
+        for p in range(s.size):
+            gain[p] = -value[p]
+        for k in range(d):
+            _add_product(gain, 0.5, v[k], v[k])
         for step in range(kicks + 1):
             share = 0.5 if step == 0 or step == kicks else 1.0
             for k in range(d):
-                _fill(turned[k], 0.0)
-                for n in range(k, d):
-                    _add(turned[k], share * law.root[n, k], slope[n])
-            for k in range(d):
-                for j in range(k + 1):
-                    for p in range(s.size):
-                        v[k, p] += s[p] * inverse[k, j, p] * turned[j, p]
+                for p in range(s.size):
+                    v[k, p] += share * s[p] * (q[k, p] + z[k, p])
             if step == kicks:
                 break
             for p in range(s.size):
                 cos, sin = math.cos(s[p]), math.sin(s[p])
                 for k in range(d):
                     z[k, p], v[k, p] = z[k, p] * cos + v[k, p] * sin, v[k, p] * cos - z[k, p] * sin
-            _place(law, inverse, m, z, x, beta)
-            _correction(choices, first, law, given, x, beta, work, value, slope)
-        _add(gain, 1.0, value)
-        _add_energy(gain, -0.5, z, v)
+            _density(choices, first, law, given, work, z, lanes, value, slope)
+        for k in range(d):
+            _add_product(gain, -0.5, v[k], v[k])
         for p in range(s.size):
-            if gain[p] > -exponential[first + p]:
+            if gain[p] + value[p] > -exponential[first + p]:
                 copy(beta[:, p], tastes[:, first + p])
                 copy(z[:, p], white[:, first + p])
-
-
-@jit
-def _add_energy(out, c, z, v):
-    for k in range(z.shape[0]):
-        _add_product(out, c, z[k], z[k])
-        _add_product(out, c, v[k], v[k])
 
 
 @jit
@@ -521,27 +462,21 @@ def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, 
         In the lower triangle of the root.
     """
     d, f = law.mean.size, law.b.size
-    room, work, lanes = _room(d), _work(choices, d + f), np.empty((5, d, LANES))
+    room, work, vectors = _room(d), (law.b, _work(choices, d + f)), np.empty((5, d, LANES))
     matrices = np.empty((2, d, d, LANES))
     for first in range(start, stop, LANES):
         last = min(stop, first + LANES)
-        JR, inverse, m, pull = _given_site(sites, first, last, law, room)
-        x, beta, q, y, turned = lanes[:, :, : last - first]
+        given = _given_site(sites, first, last, law, room)
+        JR, inverse, m, pull = given
+        lanes, turned = vectors[:4, :, : last - first], vectors[4, :, : last - first]
+        x, _, q, y = lanes
         P, S = matrices[:, :, :, : last - first]
         z, value, slope = white[:, first:last], values[first:last], slopes[:, first:last]
-        _place(law, inverse, m, z, x, beta)
-        _likelihoods(choices, first, beta, law.b, work, value, slope)
-        for k in range(d):  # q becomes L^-1, and y A^-1 times the slope in x
-            _fill(q[k], 0.0)
-            _fill(y[k], 0.0)
-            _add(q[k], -1.0, x[k])
-            for n in range(k, d):
-                _add(q[k], law.root[n, k], slope[n])
-            _add_product(value, -0.5, x[k], x[k])
+        _density(choices, first, law, given, work, z, lanes, value, slope)
+        for k in range(d):
             own = inverse[k, k]
             for p in range(value.size):
                 value[p] += math.log(own[p])
-        _solve(inverse, q, y)
         _slope_of_factor(inverse, z, q, P, S)
         for k in range(d):
             for j in range(k + 1):

@@ -66,6 +66,12 @@ def left_behind(self, rng, state, white, rows, q):
     return state, white, Sums((), ())
 
 
+def short_where_liked(self, rng, state):
+    """Short paths for those whose tastes lie above the mean, not for a tenth by chance."""
+    lengths = 0.2 * np.pi * rng.uniform(0.8, 1.2, size=len(state.tastes))
+    return np.where(state.tastes[:, 0] > state.mean[0], 0.05 * lengths, lengths)
+
+
 def of_other_coordinates(root, sd_scale, diagonal):
     """The density of the root's own entries: without the Jacobian."""
     value, slope = LOG_PRIOR(root, sd_scale, diagonal)
@@ -78,9 +84,12 @@ LOG_PRIOR = module._log_prior_root
 
 @pytest.mark.parametrize(
     "change",
-    [{"local_step": around_sites}, {"carried": without_volume}, {"placed": left_behind}],
-    ids=["always accepted", "without volume", "left behind"],
-)
+    [
+        {"local_step": around_sites}, {"carried": without_volume}, {"placed": left_behind},
+        {"lengths": short_where_liked},
+    ],
+    ids=["always accepted", "without volume", "left behind", "short by tastes"],
+)  # fmt: skip
 def test_broken_moves_are_refused(change):
     rejects(check_geweke, mutant(MODEL, **change), data(), replicates=400, sweeps=3)
 

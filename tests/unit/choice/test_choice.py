@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 import pgmult
 from pgmult import cli
 from pgmult.choice import MixedLogit, choices_of, lengthen
-from pgmult.choice.compiled.people import Choices, curvatures_rows, slopes_rows
+from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
 from pgmult.choice.pilot import Frame, sites_of
 
@@ -134,7 +134,7 @@ def test_slopes_and_curvatures_are_derivatives():
 
     def value(base, tastes):
         out = np.empty(2), np.empty((2, 3))
-        slopes_rows(0, 0, 2, choices._replace(base=base), tastes, *out)
+        slopes_rows(0, 0, 2, choices._replace(base=base), tastes, *out, np.empty((0, 0, 0)))
         return out
 
     values, slopes = value(base[rows], tastes)
@@ -151,7 +151,7 @@ def test_slopes_and_curvatures_are_derivatives():
         np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
     same, J = np.empty((2, 3)), np.empty((2, 3, 3))
     choices = choices._replace(signs=np.zeros(3))
-    curvatures_rows(0, 0, 2, choices, tastes, same, J)
+    slopes_rows(0, 0, 2, choices, tastes, np.empty(2), same, J)
     here = value(base[rows], tastes)[1]
     for k in range(3):
         ahead = tastes.copy()
