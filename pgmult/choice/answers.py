@@ -445,7 +445,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
 
     used = as_positive_int(max_draws, "max_draws")
     drawn = _drawn_probs(run, data, np.arange(data.num_people), used)
-    made = np.array([statistics(data.drawn(rng, probs)) for probs in drawn])
+    made = (statistics(data.drawn(rng, probs)) for probs in drawn)
     advice, again = {}, "let people differ in it, or bend it: log(x), s(x)"
     for name in data.names.tolist():
         advice[f"taken of {name}"] = (
@@ -458,7 +458,6 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
             f"People differ more {spread}: put it into the grouping.",
             f"People differ less {spread}.",
         )
-    seen = np.tile(statistics(data.taken), (len(made), 1))
-    return PredictiveChecks.of(
-        dict(zip(advice, seen.T, strict=True)), dict(zip(advice, made.T, strict=True)), advice
-    )
+    seen = dict(zip(advice, statistics(data.taken), strict=True))
+    pairs = ((seen, dict(zip(advice, each, strict=True))) for each in made)
+    return PredictiveChecks.of(pairs, advice)

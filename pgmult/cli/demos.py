@@ -389,7 +389,8 @@ def _regression(options: Options, say: Say) -> Made:
 
     def report(run: Posterior, **told: Any) -> Report:
         shares = run.poststratify(census, by="state", weight="people")
-        found, (verdict, section) = run.report(**told), _beside_the_truth(shares, survey, truth)
+        found: Report = run.report(**told)
+        verdict, section = _beside_the_truth(shares, survey, truth)
         return replace(
             found, verdict=[verdict, *found.verdict], sections=[section, *found.sections]
         )

@@ -6,14 +6,15 @@
 ([np.int64(1990), np.int64(2000)], [0.30000000000000004, 0.9])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, under_name
-from pgmult.core.labels import find_labels, labels_of
+from pgmult.core.estimands import Estimand
+from pgmult.core.labels import find_labels, labels_of, which_of
 from pgmult.core.typing import FloatArray, IntArray
 
 
@@ -66,14 +67,15 @@ class Averages(NamedTuple):
         for name, held in fixed.items():
             as_choice(name, "at", list(table))
             given = list(held) if isinstance(held, list | tuple | np.ndarray) else [held]
-            chosen &= _which(table[name], given, name, "at") >= 0
+            with under_name("at", of=f"column {name!r}"):
+                chosen &= which_of(table[name], given, name) >= 0
         if not chosen.any():
             raise ValueError(f"at must leave a row of the data, {dict(fixed)!r} leaves none")
         axes = {column: _values(table[column], chosen, values, column)}
         if by is not None:
             by = as_choice(by, "by", [name for name in table if name != column])
             axes[by] = _values(table[by], chosen, None, by)
-        places = [_which(table[name], known, name, "values") for name, known in axes.items()]
+        places = [which_of(table[name], known, name) for name, known in axes.items()]
         rows = np.flatnonzero(chosen & np.logical_and.reduce([place >= 0 for place in places]))
         sizes = tuple(map(len, axes.values()))
         cell = np.ravel_multi_index([place[rows] for place in places], sizes)
@@ -94,6 +96,16 @@ class Averages(NamedTuple):
         sums = [np.bincount(self.cell, column, len(number)) for column in values[self.rows].T]
         return np.asarray((np.array(sums) / number).T.reshape(*sizes, -1))
 
+    def estimand(
+        self, draws: Iterable[FloatArray], of: Mapping[str, Any], what: str, probability: float
+    ) -> Estimand:
+        """Means of what each row has, draw by draw; `of` names its last axis, with its labels."""
+        return Estimand(
+            np.array([self.means(draw) for draw in draws]), (*self.axes, *of), {**self.axes, **of},
+            caption=f"Mean probabilities of the {what} by {' and '.join(self.axes)}.",
+            probability=probability,
+        )  # fmt: skip
+
 
 def _values(
     cells: Any, chosen: NDArray[np.bool_], given: Sequence[Any] | None, name: str
@@ -107,13 +119,3 @@ def _values(
         raise ValueError("values must hold a value of the column, got none")
     with under_name("values", of=f"column {name!r}"):
         return [known[place] for place in find_labels(labels_of(known, name), asked, name)]
-
-
-def _which(cells: Any, values: Sequence[Any], name: str, argument: str) -> IntArray:
-    """Which of the values each cell is; -1 for none."""
-    texts = labels_of(cells, name)
-    known = np.array(list(dict.fromkeys(texts.tolist())), dtype=np.str_)
-    with under_name(argument, of=f"column {name!r}"):
-        asked = known[find_labels(known, list(values), name)].tolist()
-    place = {text: i for i, text in enumerate(asked)}
-    return np.array([place.get(text, -1) for text in texts.tolist()], dtype=np.int64)

@@ -7,7 +7,7 @@ a test, and means more (Gelman, Meng and Stern 1996, "Posterior predictive asses
 fitness via realized discrepancies").
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,22 +41,24 @@ class PredictiveChecks(Tabled):
     @classmethod
     def of(
         cls,
-        observed: Mapping[str, Sequence[float]],
-        replicated: Mapping[str, Sequence[float]],
+        draws: Iterable[tuple[Mapping[str, float], Mapping[str, float]]],
         advice: Mapping[str, tuple[str, str]],
     ) -> "PredictiveChecks":
-        """The check of some statistics, each a number a draw.
+        """The check of some statistics.
 
         Parameters
         ----------
-        observed, replicated : mappings from a statistic's name to its values, one per draw
-        advice : mapping from a statistic's name to two sentences
-            What it means, and what to try, where the data have more of it than the model, and
-            where they have less.
+        draws : iterable of pairs of mappings
+            Of each draw, the statistics of the data and of what the model makes.
+        advice : mapping
+            What to say where the data have more of a statistic, and where they have less.
         """
-        names = tuple(observed)
-        seen = np.array([observed[name] for name in names], dtype=np.float64).T
-        made = np.array([replicated[name] for name in names], dtype=np.float64).T
+        of_data, of_made = zip(*draws, strict=True)
+        names = tuple(of_data[0])
+        seen, made = (
+            np.array([[each[name] for name in names] for each in of], dtype=np.float64)
+            for of in (of_data, of_made)
+        )
         above, equal = (made > seen).mean(axis=0), (made == seen).mean(axis=0)
         p = above + 0.5 * equal
         odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]

@@ -39,11 +39,11 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_probability, brief
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
-from pgmult.core.labels import find_labels, labels_of, value_texts
+from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
 from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, Tabled, number, probability_text, with_interval
 from pgmult.core.tables import as_years
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray
 
 if TYPE_CHECKING:
     import xarray
@@ -189,7 +189,7 @@ class Estimand(Checked, Tabled):
     def _where(self, column: str, label: Any) -> "Estimand":
         place, axis = self._axis_of(column)
         known = self.columns_of(axis)
-        rows = _rows_with(known[column], label, column)
+        rows = np.flatnonzero(which_of(known[column], [label], column) == 0)
         draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
         labels = {other: self.labels[other] for other in self.axes if other in self.labels}
         axes, said = self.axes, f"{column} {value_texts([label])[0]}"
@@ -416,13 +416,6 @@ def _places(values: Any) -> FloatArray:
     """Numbers as they are, and dates as years."""
     array = np.asarray(values)
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
-
-
-def _rows_with(values: Sequence[Any] | NDArray[Any], label: Any, column: str) -> IntArray:
-    """Where a label stands in a column, which may have it several times."""
-    found = labels_of(values, column)
-    known = np.array(list(dict.fromkeys(found.tolist())), dtype=np.str_)
-    return np.flatnonzero(found == known[find_labels(known, [label], column)[0]])
 
 
 def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:

@@ -207,6 +207,14 @@ def find_labels(
     return np.array([place[text] for text in texts.tolist()], dtype=np.int64)[codes]
 
 
+def which_of(cells: Iterable[Any], values: Sequence[Any], name: str) -> IntArray:
+    """Which of some values of a column each of its cells is, -1 for none: see `find_labels`."""
+    texts = labels_of(cells, name).tolist()
+    known = list(dict.fromkeys(texts))
+    place = {known[at]: i for i, at in enumerate(find_labels(known, list(values), name))}
+    return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+
+
 def plain_label(text: str) -> str:
     """One text for all ways to write a number without an exponent: 1.50 and 1.5, -0 and 0.
 

@@ -48,7 +48,7 @@ from pgmult.datasets.readers import (
     texts_in,
     texts_of,
 )
-from pgmult.datasets.text import TextOptions, WordChoices, as_choices
+from pgmult.datasets.text import TextOptions, WordChoices
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
@@ -133,7 +133,7 @@ def pack_files(
             blocks = ldac_blocks if source.kind == "LDA-C" else _npz_blocks
             _pack_blocks(blocks(source.path, words, meter), words, writer, progress)
         else:
-            choices = as_choices(**text_options)
+            choices = WordChoices(**text_options)
             if source.kind == "table":
                 cells = _Cells(source.path, column, names, delimiter, encoding, meter)
                 _pack_texts(cells.texts(), choices, writer, progress, source.path, cells.label)

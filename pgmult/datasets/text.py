@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import islice
-from typing import Any, TypedDict, Unpack
+from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_path, as_real, as_strings, brief
-from pgmult.core.validate import as_positive_int
+from pgmult.core.arguments import as_kind, as_path, as_strings, brief
+from pgmult.core.parameters import Checked, real, whole
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
 
@@ -146,7 +146,7 @@ def count_words(
     **text_options: Unpack[TextOptions],
 ) -> tuple[Corpus, Losses]:
     """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
-    choices = as_choices(**text_options)
+    choices = WordChoices(**text_options)
     documents = [choices.words_of(text) for text in texts]
     counts: Counter[str] = Counter()
     for words in documents:
@@ -186,16 +186,16 @@ def count_words(
 
 
 @dataclass(frozen=True)
-class WordChoices:
-    """What counts as a word, and which words stay: `as_choices` makes it."""
+class WordChoices(Checked):
+    """What counts as a word, and which words stay: the arguments of `corpus_from_texts`."""
 
-    tokenizer: Callable[[str], Iterable[str]]
-    stop_words: frozenset[str]
-    ngrams: int
-    min_count: int
-    min_documents: int
-    max_document_share: float
-    max_words: int | None
+    tokenizer: Callable[[str], Iterable[str]] = tokenize
+    stop_words: Annotated[Any, lambda value, _: _as_stop_words(value)] = "english"
+    ngrams: Annotated[int, whole(1, _LONGEST_RUN)] = 1
+    min_count: Annotated[int, whole()] = 1
+    min_documents: Annotated[int, whole()] = 1
+    max_document_share: Annotated[float, real(above=0.0, maximum=1.0)] = 1.0
+    max_words: Annotated[int, whole(2)] | None = None
 
     def words_of(self, text: str) -> Counter[str]:
         """How often each word stands in a text."""
@@ -253,30 +253,6 @@ class WordChoices:
                 " max_document_share leave nothing?)"
             )
         return kept, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
-
-
-def as_choices(
-    *,
-    tokenizer: Any = tokenize,
-    stop_words: Any = "english",
-    ngrams: Any = 1,
-    min_count: Any = 1,
-    min_documents: Any = 1,
-    max_document_share: Any = 1.0,
-    max_words: Any = None,
-) -> WordChoices:
-    """Check the choices of words."""
-    return WordChoices(
-        min_count=as_positive_int(min_count, "min_count"),
-        min_documents=as_positive_int(min_documents, "min_documents"),
-        ngrams=as_positive_int(ngrams, "ngrams", maximum=_LONGEST_RUN),
-        max_words=None if max_words is None else as_positive_int(max_words, "max_words", minimum=2),
-        max_document_share=as_real(
-            max_document_share, "max_document_share", above=0.0, maximum=1.0
-        ),
-        stop_words=_as_stop_words(stop_words),
-        tokenizer=tokenizer,
-    )
 
 
 def _as_texts(texts: Any) -> list[str]:

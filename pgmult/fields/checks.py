@@ -75,14 +75,14 @@ def check(
         raise ValueError("data must have counts to be compared, all rows are empty")
     counts, totals = data.counts[full], data.totals[full]
     rng = np.random.default_rng(as_seed(random_seed))
-    observed: dict[str, list[float]] = {name: [] for name in _ADVICE}
-    replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
-    for pi in found.draws[:, full]:
-        shares = pi / pi.sum(axis=1, keepdims=True)
-        for into, table in ((observed, counts), (replicated, rng.multinomial(totals, shares))):
-            for name, value in _statistics(table, totals, shares).items():
-                into[name].append(value)
-    return PredictiveChecks.of(observed, replicated, _ADVICE)
+    shares = (pi / pi.sum(axis=1, keepdims=True) for pi in found.draws[:, full])
+    return PredictiveChecks.of(
+        (
+            (_statistics(counts, totals, p), _statistics(rng.multinomial(totals, p), totals, p))
+            for p in shares
+        ),
+        _ADVICE,
+    )
 
 
 def _statistics(counts: IntArray, totals: IntArray, shares: FloatArray) -> dict[str, float]:

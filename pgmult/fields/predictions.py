@@ -340,14 +340,7 @@ def effects(
     """
     found = predict(run, inputs="seen", max_draws=max_draws)
     cells = Averages.of(found.columns_of("row"), column, values, at=at, by=by)
-    labels: dict[str, Labels] = dict(cells.axes)
-    if "category" in found.labels:
-        labels["category"] = found.labels["category"]
-    return Estimand(
-        np.array([cells.means(draw) for draw in found.draws]), (*cells.axes, "category"), labels,
-        caption=f"Mean probabilities of the categories by {' and '.join(cells.axes)}.",
-        probability=probability,
-    )  # fmt: skip
+    return cells.estimand(found.draws, found.columns_of("category"), "categories", probability)
 
 
 def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:

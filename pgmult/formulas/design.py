@@ -382,9 +382,7 @@ def make_design(
         _check_design(labels, matrix)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
     if standardize:
-        plain = ((matrix == 0.0) | (matrix == 1.0)).all(axis=0)
-        centre[~plain] = matrix[:, ~plain].mean(axis=0)
-        scale[~plain] = matrix[:, ~plain].std(axis=0)
+        centre, scale = _units(matrix)
     terms: list[Term] = []
     for part in plan.random:
         if isinstance(part, _Grouping):
@@ -400,6 +398,14 @@ def make_design(
     )  # fmt: skip
     _check_alone(design, num_rows)
     return design
+
+
+def _units(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations of columns, 0 and 1 of those that hold zeros and ones alone."""
+    varies = ~((matrix == 0.0) | (matrix == 1.0)).all(axis=0)
+    centre, scale = np.zeros(len(varies)), np.ones(len(varies))
+    centre[varies], scale[varies] = matrix[:, varies].mean(axis=0), matrix[:, varies].std(axis=0)
+    return centre, scale
 
 
 def table_of(design: Design) -> dict[str, NDArray[Any]]:
@@ -683,12 +689,8 @@ def _group(
         return GroupTerm(part.name, known, codes)
     effects = parse(part.effects)
     labels, values = coder.matrix(effects.terms, columns, effects.intercept)
-    centre, scale = np.zeros(len(labels)), np.ones(len(labels))
-    plain = ((values == 0.0) | (values == 1.0)).all(axis=0)
-    if not plain.all():
-        scale[~plain] = values[:, ~plain].std(axis=0)
-        if effects.intercept:
-            centre[~plain] = values[:, ~plain].mean(axis=0)
+    centre, scale = _units(values)
+    centre = centre if effects.intercept else np.zeros(len(labels))
     if not (scale > 0.0).all():
         raise ValueError(f"({part.name}): {labels[int(np.argmin(scale))]} must vary")
     slopes = Slopes(

@@ -25,7 +25,7 @@ True
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,54 @@ def times_of(labels: Sequence[str], name: str) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProcessTerm:
+class BasisTerm:
+    """A term whose rows are functions of columns, which are known everywhere.
+
+    Attributes
+    ----------
+    name : str
+    variables : tuple of str
+        The columns that it runs over.
+    levels : array of strings, ``(size,)``
+        Its effects.
+    basis : array, ``(num_rows, size)``
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    levels: NDArray[np.str_]
+    basis: FloatArray
+
+    @property
+    def title(self) -> str:
+        """The term as a formula writes it."""
+        return self.name
+
+    @property
+    def size(self) -> int:
+        """How many effects it has."""
+        return len(self.levels)
+
+    @property
+    def design(self) -> FloatArray:
+        """Its rows, ``(num_rows, size)``."""
+        return self.basis
+
+    def unseen(self) -> FloatArray:
+        """Zeros: it is known everywhere."""
+        return np.zeros(len(self.basis))
+
+    def take(self, rows: IntArray | slice) -> Self:
+        """The term of some rows."""
+        return replace(self, basis=np.ascontiguousarray(self.basis[rows]))
+
+    def mean(self, effects: FloatArray) -> FloatArray:
+        """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
+        return np.asarray(np.einsum("da,an->dn", self.basis, effects))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessTerm(BasisTerm):
     """A Gaussian process over one input or several, by sine functions on a box.
 
     Coordinates are scaled by one number, half the longest range, so that distance means the same
@@ -212,52 +259,17 @@ class ProcessTerm:
         Half waves of each function.
     """
 
-    name: str
-    variables: tuple[str, ...]
-    levels: NDArray[np.str_]
-    basis: FloatArray
     expressions: tuple[str, ...]
     centre: FloatArray
     unit: float
     reach: FloatArray
     waves: IntArray
-
-    @property
-    def kind(self) -> str:
-        """What sort of term it is."""
-        return "process"
-
-    @property
-    def title(self) -> str:
-        """The term as a formula writes it."""
-        return self.name
-
-    @property
-    def size(self) -> int:
-        """How many effects it has."""
-        return len(self.waves)
-
-    @property
-    def design(self) -> FloatArray:
-        """Its rows, ``(num_rows, size)``."""
-        return self.basis
+    kind: ClassVar[str] = "process"
 
     @property
     def frequencies(self) -> FloatArray:
         """Of each function, in radians per `unit`, ``(size,)``."""
         return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
-
-    def unseen(self) -> FloatArray:
-        """Zeros: it is known everywhere."""
-        return np.zeros(len(self.basis))
-
-    def take(self, rows: IntArray | slice) -> "ProcessTerm":
-        """The term of some rows."""
-        return replace(self, basis=np.ascontiguousarray(self.basis[rows]))
-
-    def mean(self, effects: FloatArray) -> FloatArray:
-        """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
-        return np.asarray(self.basis @ effects)
 
     def rows(self, inputs: FloatArray) -> FloatArray:
         """The functions at inputs, ``(num_rows, num_inputs)``.
@@ -322,7 +334,7 @@ def process_term(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplineTerm:
+class SplineTerm(BasisTerm):
     """The bends of a smooth curve, or of one for each of several groups.
 
     Attributes
@@ -344,47 +356,12 @@ class SplineTerm:
         Level and slope of the straight line that is taken out of each of them.
     """
 
-    name: str
-    variables: tuple[str, ...]
-    levels: NDArray[np.str_]
-    basis: FloatArray
     expression: str
     factors: tuple[str, ...]
     knots: FloatArray
     bends: FloatArray
     line: FloatArray
-
-    @property
-    def kind(self) -> str:
-        """What sort of term it is."""
-        return "spline"
-
-    @property
-    def title(self) -> str:
-        """The term as a formula writes it."""
-        return self.name
-
-    @property
-    def size(self) -> int:
-        """How many effects it has."""
-        return len(self.levels)
-
-    @property
-    def design(self) -> FloatArray:
-        """Its rows, ``(num_documents, size)``."""
-        return self.basis
-
-    def unseen(self) -> FloatArray:
-        """Zeros: a curve is known everywhere."""
-        return np.zeros(len(self.basis))
-
-    def take(self, rows: IntArray | slice) -> "SplineTerm":
-        """The term of some documents."""
-        return replace(self, basis=np.ascontiguousarray(self.basis[rows]))
-
-    def mean(self, effects: FloatArray) -> FloatArray:
-        """What its effects ``(size, n)`` add to each document, ``(num_documents, n)``."""
-        return np.asarray(np.einsum("da,an->dn", self.basis, effects))
+    kind: ClassVar[str] = "spline"
 
     def rows(self, x: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Rows at values x, times each column of `multipliers`, ``(num_rows, num_multipliers)``.

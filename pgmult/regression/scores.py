@@ -407,16 +407,14 @@ def check(
     elif held_out is not None:
         splits += _of_predictions(data.categories, means.mean()[rows])
     rng = np.random.default_rng(seed)
-    found = []
+    names, pairs = [split.name for split in splits], []
     for probs, size in zip(means.each({}), _sizes(means), strict=True):
         made = data.made(rng, probs[rows], totals, size)
         expected = totals[:, None] * probs[rows]
-        found.append([split.of(counts, made, expected) for split in splits])
-    names, advice = [split.name for split in splits], [split.advice for split in splits]
-    seen, drawn = np.array(found).transpose(2, 1, 0)
-    return PredictiveChecks.of(
-        *(dict(zip(names, each, strict=True)) for each in (seen, drawn, advice))
-    )
+        told = zip(*(split.of(counts, made, expected) for split in splits), strict=True)
+        seen, drawn = (dict(zip(names, each, strict=True)) for each in told)
+        pairs.append((seen, drawn))
+    return PredictiveChecks.of(pairs, {split.name: split.advice for split in splits})
 
 
 class _Split(NamedTuple):

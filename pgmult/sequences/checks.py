@@ -11,6 +11,7 @@
 ('repeats', 'longest run', 'dispersion')
 """
 
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -86,43 +87,24 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     seen = np.flatnonzero(data.totals > 0)
     follows = _follows(data)
     counts, totals = data.to_csr()[seen].toarray(), data.totals[seen]
-    if isinstance(posterior.model, Foretells):
-        return _check_runs(rng, posterior, data, counts, follows, max_draws)
+    model: Any = posterior.model
+    if isinstance(posterior.model, Foretells):  # repeats and runs, of sequences that are made anew
+        each = draws_of(posterior, model.predictive_variables, max_draws)
+        made = (model.replicate(rng, draw, data)[seen] for draw in each)
+        runs = _runs(counts, follows)
+        return PredictiveChecks.of(((runs, _runs(new, follows)) for new in made), _ADVICE_ON_RUNS)
     inputs = None if data.inputs is None else data.inputs[seen]
-    observed: dict[str, list[float]] = {name: [] for name in _ADVICE}
-    replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
-    points = zip(
-        state_space_draws(posterior, max_draws),
-        states_of(posterior, max_draws),
-        strict=True,
-    )
-    for point, states in points:
+
+    def of_draw(point: Any, states: FloatArray) -> tuple[dict[str, float], dict[str, float]]:
         probs = point.link.probs(point.psi(states[seen], inputs))
         probs = probs / probs.sum(axis=1, keepdims=True)
-        for into, table in ((observed, counts), (replicated, rng.multinomial(totals, probs))):
-            for name, value in _statistics(table, totals, probs, follows).items():
-                into[name].append(value)
-    return PredictiveChecks.of(observed, replicated, _ADVICE)
+        made = rng.multinomial(totals, probs)
+        return (
+            _statistics(counts, totals, probs, follows), _statistics(made, totals, probs, follows)
+        )  # fmt: skip
 
-
-def _check_runs(
-    rng: np.random.Generator,
-    posterior: Posterior,
-    data: Sequences,
-    counts: IntArray,
-    follows: IntArray,
-    max_draws: int,
-) -> PredictiveChecks:
-    """Repeats and runs, of sequences that are made anew."""
-    model, seen = posterior.model, data.totals > 0
-    observed: dict[str, list[float]] = {"repeats": [], "longest run": []}
-    replicated: dict[str, list[float]] = {"repeats": [], "longest run": []}
-    for draw in draws_of(posterior, model.predictive_variables, max_draws):
-        made = model.replicate(rng, draw, data)[seen]
-        for into, table in ((observed, counts), (replicated, made)):
-            for name, value in _runs(table, follows).items():
-                into[name].append(value)
-    return PredictiveChecks.of(observed, replicated, _ADVICE_ON_RUNS)
+    points = state_space_draws(posterior, max_draws), states_of(posterior, max_draws)
+    return PredictiveChecks.of(starmap(of_draw, zip(*points, strict=True)), _ADVICE)
 
 
 def _follows(data: Sequences) -> IntArray:

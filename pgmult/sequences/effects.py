@@ -103,12 +103,8 @@ def effects(
         rows["time"] = when
     cells = Averages.of(rows, column, values, at=at, by=by)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    return Estimand(
-        np.array([cells.means(probs) for probs in _each(posterior, data, max_draws)]),
-        (*cells.axes, "symbol"), {**cells.axes, "symbol": symbols},
-        caption=f"Mean probabilities of the symbols by {' and '.join(cells.axes)}.",
-        probability=probability,
-    )  # fmt: skip
+    each = _each(posterior, data, max_draws)
+    return cells.estimand(each, {"symbol": symbols}, "symbols", probability)
 
 
 def _each(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:

@@ -185,13 +185,12 @@ def test_both_renderers_draw_the_same():
 
 def test_checks_advise_on_what_is_odd():
     rng = np.random.default_rng(0)
-    made = {"spread": rng.normal(size=400), "zeros": rng.normal(size=400)}
+    made = [{"spread": x, "zeros": y} for x, y in rng.normal(size=(400, 2))]
     advice = {"spread": ("too much", "too little"), "zeros": ("more zeros", "fewer zeros")}
-    usual = {"spread": np.zeros(400), "zeros": np.zeros(400)}
-    assert "look like the data" in PredictiveChecks.of(usual, made, advice).verdict
-    odd = PredictiveChecks.of(
-        {"spread": np.full(400, 9.0), "zeros": np.full(400, -9.0)}, made, advice
-    )
+    usual, strange = {"spread": 0.0, "zeros": 0.0}, {"spread": 9.0, "zeros": -9.0}
+    found = PredictiveChecks.of(((usual, each) for each in made), advice)
+    assert "look like the data" in found.verdict
+    odd = PredictiveChecks.of(((strange, each) for each in made), advice)
     assert odd.verdict == "too much fewer zeros"
     assert odd.p_values.tolist() == [0.0, 1.0]
     assert odd.to_dataframe()["p"].tolist() == [0.0, 1.0]
