@@ -75,10 +75,6 @@ MODELS = {
         topics.CorrelatedTopics(5, scales=HalfTScales()),
         topics.as_corpus(WORDS),
     ),
-    "CorrelatedTopics collapsed": lambda: (
-        topics.CorrelatedTopics(3, words="collapsed"),
-        topics.as_corpus(WORDS),
-    ),
     "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
     "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
     "UncollapsedLDA": lambda: (topics.models.UncollapsedLDA(4), topics.as_corpus(WORDS)),

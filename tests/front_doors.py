@@ -607,9 +607,6 @@ ARGUMENTS = {
     "topics.DocumentCompletion": lambda: dict(held_out=corpus()),
     "topics.unigram_log_predictive": lambda: dict(training=corpus(), held_out=corpus()),
     "topics.topic_draws": lambda: dict(posterior=topic_draws(), max_draws=2),
-    "topics.left_to_right": lambda: dict(
-        draws=topics.scores.topic_draws(topic_draws(), max_draws=1), corpus=corpus(), particles=2
-    ),
     "topics.annealed": lambda: dict(
         draws=topics.scores.topic_draws(topic_draws(), max_draws=1),
         corpus=corpus(),

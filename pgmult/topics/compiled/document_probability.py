@@ -1,8 +1,8 @@
-"""Unbiased estimates of p(words of a document | topics, prior of theta), document by document.
+"""Unbiased estimates of p(words of a document | topics, prior of theta), by annealing.
 
 Words come relative to a background distribution m: ``relative[w, k] = topics[k, w] / m[w]``, and so
 do the results: log (p(words) / prod m). Two priors of theta: Gaussian sticks, whose Gibbs steps run
-for eight particles at a time, and the Dirichlet.
+for eight runs at a time, and the Dirichlet.
 """
 
 import math
@@ -42,7 +42,7 @@ class Sticks(NamedTuple):
 
 @jit
 def _draw_sticks(topic_counts, prior, psi, state):
-    """Pólya-gamma variables and then the sticks of particles, `WIDTH` of them at a time.
+    """Pólya-gamma variables and then the sticks of runs, `WIDTH` of them at a time.
 
     One Gibbs step on `psi`, given the counts of topics and the prior. Returns the stream's state; a
     psi that is not finite means that the precision is not positive definite.
@@ -107,9 +107,6 @@ def _draw_theta(alpha, topic_counts, theta, state):
     for k in range(alpha.shape[0]):
         theta[k] /= total
     return state
-
-
-# ------------------------------------------------------------------------------------- annealing
 
 
 @jit
@@ -206,132 +203,4 @@ def anneal_dirichlet(worker, start, stop, key, entries, relative, alpha, shares,
                 state = _allocate_share(
                     entries, relative, d, theta, dots, shares[s], topic_counts, state
                 )
-    return 0
-
-
-# --------------------------------------------------------------------------------- left to right
-
-
-@jit
-def _shuffled_tokens(entries, d, state):
-    """The document's tokens in random order, and the stream's state."""
-    indptr, words, counts = entries
-    tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
-    length = 0
-    for entry in range(indptr[d], indptr[d + 1]):
-        for _ in range(counts[entry]):
-            u, state = uniform(state)
-            place = np.int64(u * (length + 1))
-            tokens[length] = tokens[place]
-            tokens[place] = words[entry]
-            length += 1
-    return tokens, state
-
-
-@jit
-def _resample(weights, parents, state):
-    """Systematic resampling: parents of as many particles, in proportion to their weights."""
-    count = weights.shape[0]
-    scale = count / weights.sum()
-    u, state = uniform(state)
-    parent, running = 0, weights[0] * scale
-    for r in range(count):
-        while running < r + u and parent < count - 1:
-            parent += 1
-            running += weights[parent] * scale
-        parents[r] = parent
-    return state
-
-
-@jit
-def _allocate_tokens(tokens, relative, theta, topic_counts, state):
-    """Draw the topics of these tokens: their counts."""
-    topic_counts[:] = 0
-    for token in tokens:
-        there = relative[token]
-        u, state = uniform(state)
-        topic_counts[_pick_topic(theta, there, u * dot(theta, there))] += 1
-    return state
-
-
-@jit
-def _weigh_particles(weights):
-    """Log of the mean weight of particles; -inf where all are zero."""
-    return math.log(weights.mean()) if weights.max() > 0.0 else -math.inf
-
-
-@jit
-def filter_sticks(worker, start, stop, key, entries, relative, prior, particles, out):
-    """Particle filters over the tokens of documents under Gaussian sticks.
-
-    A particle is psi. After each token: the mean over particles of the token's probability, then
-    resampling by it, then one Gibbs step on each particle given all tokens so far.
-
-    `out`, (num_documents, runs), gets log products of those means, one an independent filter.
-    Returns 0, or 1 + a document whose sticks are not finite.
-    """
-    n = prior.centre.shape[0]
-    order = np.arange(n + 1)
-    psi, theta = np.empty((particles, n)), np.empty((particles, n + 1))
-    weights = np.empty(particles)
-    parents = np.empty(particles, dtype=np.int64)
-    topic_counts = np.zeros((particles, n + 1), dtype=np.int64)
-    for d in range(start, stop):
-        state = open_stream(key, d)
-        for run in range(out.shape[1]):
-            tokens, state = _shuffled_tokens(entries, d, state)
-            state = _sticks_of_prior(prior, psi, state)
-            out[d, run] = 0.0
-            for i in range(tokens.size):
-                probs_rows(worker, 0, particles, psi, order, theta)
-                for r in range(particles):
-                    weights[r] = dot(theta[r], relative[tokens[i]])
-                out[d, run] += _weigh_particles(weights)
-                if i == tokens.size - 1 or out[d, run] == -math.inf:
-                    break
-                state = _resample(weights, parents, state)
-                psi = psi[parents]
-                for r in range(particles):
-                    state = _allocate_tokens(
-                        tokens[: i + 1], relative, theta[parents[r]], topic_counts[r], state
-                    )
-                state = _draw_sticks(topic_counts, prior, psi, state)
-                if not np.isfinite(psi).all():
-                    return 1 + d
-    return 0
-
-
-@jit
-def filter_dirichlet(worker, start, stop, key, entries, relative, alpha, particles, out):
-    """As `filter_sticks`, under theta ~ Dirichlet(alpha), which is integrated out.
-
-    A particle is the tokens' topics, of which their counts are all that matters.
-    """
-    num_topics = alpha.shape[0]
-    theta = np.empty(num_topics)
-    weights = np.empty(particles)
-    parents = np.empty(particles, dtype=np.int64)
-    for d in range(start, stop):
-        state = open_stream(key, d)
-        for run in range(out.shape[1]):
-            tokens, state = _shuffled_tokens(entries, d, state)
-            topic_counts = np.zeros((particles, num_topics), dtype=np.int64)
-            out[d, run] = 0.0
-            for i in range(tokens.size):
-                there = relative[tokens[i]]
-                for r in range(particles):
-                    weights[r] = dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
-                out[d, run] += _weigh_particles(weights)
-                if i == tokens.size - 1 or out[d, run] == -math.inf:
-                    break
-                state = _resample(weights, parents, state)
-                topic_counts = topic_counts[parents]
-                for r in range(particles):
-                    expected = alpha + topic_counts[r]
-                    u, state = uniform(state)
-                    topic_counts[r, _pick_topic(expected, there, u * dot(expected, there))] += 1
-                    state = _draw_theta(alpha, topic_counts[r], theta, state)
-                    state = _allocate_tokens(
-                        tokens[: i + 1], relative, theta, topic_counts[r], state
-                    )
     return 0

@@ -4,12 +4,11 @@ Documents sit in the lanes of one batch of Gaussian systems (see pgmult.compiled
 document is done takes the next one; what a document ends with depends on itself alone, not on its
 neighbours in the batch and not on the split among threads.
 
-With N tokens, prior N(centre, precision^-1) and shares rho on the simplex, every method climbs with
+With N tokens, prior N(centre, precision^-1) and rho = softmax(m), every method climbs with
 
     H = precision + N (diag rho - rho rho'),
 
-positive definite whatever rho is: rho is softmax(m) but for the bound, where it is
-softmax(m + v / 2). See `pgmult.topics.fits.logistic_normal` for what is climbed.
+which is positive definite. See `pgmult.topics.fits.logistic_normal` for what is climbed.
 """
 
 import math
@@ -24,27 +23,24 @@ from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtrac
 from pgmult.compiled.vectors import dot
 
 from .tokens import Entries
-from .variational_topics import add_crossproducts, invert_lanes, squares_lanes
+from .variational_topics import add_covariances, invert_lanes, squares_lanes, write_sum
 
 FloatArray, IntArray, BoolArray = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
-
-LAPLACE, DELTA, DIAGONAL_DELTA, BOUND = 0, 1, 2, 3
 
 _MOST_HALVINGS = 40
 _SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
 _SLACK = 1e-12  # of a value: what rounding may take from a rise
-_LARGEST = 700.0  # exponent
 
 
 @jit
-def _log_sum(x, var):
-    """Logarithm of the sum of exp(x + var / 2)."""
+def _log_sum(x):
+    """Logarithm of the sum of exp(x)."""
     largest = -math.inf
     for k in range(x.shape[0]):
-        largest = max(largest, x[k] + 0.5 * var[k])
+        largest = max(largest, x[k])
     total = 0.0
     for k in range(x.shape[0]):
-        total += math.exp(x[k] + 0.5 * var[k] - largest)
+        total += math.exp(x[k] - largest)
     return largest + math.log(total)
 
 
@@ -67,7 +63,7 @@ class Found(NamedTuple):
     """Results of all documents."""
 
     mean: FloatArray  # (num_documents, num_topics): where to start, and the result
-    var: FloatArray  # read and written by the bound; zero for the other methods
+    var: FloatArray
     shares: FloatArray  # (num_documents, num_topics): see `_allocate_words`
     taken: FloatArray
     weights: FloatArray  # (num_entries,)
@@ -111,62 +107,20 @@ def _allocate_words(d, tokens, mean, found):
 
 
 @jit
-def _best_var(mean, count, precision, var):
-    """The variances that maximise the bound given the means, in place; returns log zeta.
-
-    Given zeta, 1 / v_k = precision_kk + N exp(m_k + v_k / 2) / zeta, by Newton in log v_k, where
-    the equation is increasing and convex. Then zeta is the sum of exp(m_k + v_k / 2), by Newton in
-    its logarithm; where that does not come nearer, by the plain step, which always ascends.
-    """
-    n = mean.shape[0]
-    log_zeta = _log_sum(mean, var)
-    previous = math.inf
-    for _ in range(200):
-        for k in range(n):
-            u = math.log(var[k])
-            for _ in range(100):
-                v = math.exp(u)
-                pull = count * math.exp(min(mean[k] - log_zeta + 0.5 * v, _LARGEST))
-                excess = u + math.log(precision[k, k] + pull)
-                u -= excess / (1.0 + 0.5 * v * pull / (precision[k, k] + pull))
-                if abs(excess) < 1e-14 * (1.0 + abs(u)):
-                    break
-            var[k] = math.exp(u)
-        total = _log_sum(mean, var)
-        gap = total - log_zeta
-        if abs(gap) < 1e-14 * (1.0 + abs(total)):
-            return total
-        slope = 1.0
-        for k in range(n):
-            rho = math.exp(mean[k] + 0.5 * var[k] - total)
-            pull = 0.5 * count * math.exp(mean[k] + 0.5 * var[k] - log_zeta) * var[k] * var[k]
-            slope -= rho * pull / (1.0 + pull)
-        log_zeta += gap / slope if abs(gap) < previous else gap
-        previous = abs(gap)
-    return total
-
-
-@jit
-def _level(method, count, score, mean, prior, var, rho, pull):
+def _level(count, score, mean, prior, rho, pull):
     """The objective without log determinants; also rho and pull = precision (m - centre)."""
     n, (precision, centre) = mean.shape[0], prior
-    log_zeta = _best_var(mean, count, precision, var) if method == BOUND else _log_sum(mean, var)
-    quadratic = 0.0
+    log_zeta, quadratic = _log_sum(mean), 0.0
     for k in range(n):
         pull[k] = 0.0
     for i in range(n):
         deviation = mean[i] - centre[i]
         for k in range(n):
             pull[k] += precision[i, k] * deviation
-    value = score - count * log_zeta
     for k in range(n):
-        rho[k] = math.exp(mean[k] + 0.5 * var[k] - log_zeta)
+        rho[k] = math.exp(mean[k] - log_zeta)
         quadratic += pull[k] * (mean[k] - centre[k])
-        if method == BOUND:
-            value += 0.5 * (math.log(var[k]) - precision[k, k] * var[k])
-        elif method == DIAGONAL_DELTA:
-            value -= 0.5 * math.log(precision[k, k] + count * rho[k] * (1.0 - rho[k]))
-    return value - 0.5 * quadratic
+    return score - count * log_zeta - 0.5 * quadratic
 
 
 @jit
@@ -213,8 +167,6 @@ class _Lanes(NamedTuple):
 
     document: IntArray  # -1 where a lane is idle
     trial: FloatArray  # (WIDTH, n): the point that is tried
-    trial_var: FloatArray  # and its variances, of the bound
-    kept_var: FloatArray  # those of the last good point
     gradient: FloatArray  # (WIDTH, n), at the trial
     step: FloatArray  # (WIDTH, n), from the last good point
     value: FloatArray  # (WIDTH,), at the trial
@@ -234,9 +186,9 @@ class _Lanes(NamedTuple):
 @jit
 def _idle_lanes(n):
     return _Lanes(
-        np.full(WIDTH, -1), np.empty((WIDTH, n)), np.zeros((WIDTH, n)), np.zeros((WIDTH, n)),
-        np.empty((WIDTH, n)), np.empty((WIDTH, n)), np.empty(WIDTH), np.empty(WIDTH),
-        np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.zeros(WIDTH, dtype=np.int64),
+        np.full(WIDTH, -1), np.empty((WIDTH, n)), np.empty((WIDTH, n)), np.empty((WIDTH, n)),
+        np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH),
+        np.zeros(WIDTH, dtype=np.int64),
         np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(row_at(n + 1)),
         np.empty(n), np.empty(n),
     )  # fmt: skip
@@ -251,13 +203,13 @@ def _take_documents(lanes, upcoming, stop, found):
             found.steps[upcoming], found.is_done[upcoming] = 0, False
             lanes.level[lane] = -math.inf
             lanes.scale[lane], lanes.promise[lane], lanes.halvings[lane] = 1.0, 0.0, 0
-            lanes.trial[lane], lanes.trial_var[lane] = found.mean[upcoming], found.var[upcoming]
+            lanes.trial[lane] = found.mean[upcoming]
             upcoming += 1
     return upcoming
 
 
 @jit
-def _evaluate(lanes, method, tokens, prior, found):
+def _evaluate(lanes, tokens, prior, found):
     """The level of each trial, its gradient with S not yet in it, and rho.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic.
@@ -274,10 +226,7 @@ def _evaluate(lanes, method, tokens, prior, found):
         if math.isnan(lanes.score[lane]):
             return 1 + d
         total, taken, gradient = tokens.totals[d], found.taken[d], lanes.gradient[lane]
-        lanes.value[lane] = _level(
-            method, total, lanes.score[lane], lanes.trial[lane], prior, lanes.trial_var[lane], rho,
-            pull,
-        )  # fmt: skip
+        lanes.value[lane] = _level(total, lanes.score[lane], lanes.trial[lane], prior, rho, pull)
         for k in range(n):
             all_rho[k * WIDTH + lane] = rho[k]
             scaled[k * WIDTH + lane] = total * rho[k]
@@ -301,26 +250,11 @@ def _solve_steps(lanes, precision):
 
 
 @jit
-def _add_diagonal_traces(lanes, totals, precision, variances, products):
-    """The part of the gradients that comes of S, the inverse of the diagonal of H."""
-    n = precision.shape[0]
-    rho = lanes.here_rho
-    for lane in range(WIDTH):
-        d = lanes.document[lane]
-        if d < 0:
-            continue
-        for k in range(n):
-            rho[k] = lanes.rho[k * WIDTH + lane]
-            variances[k] = 1.0 / (precision[k, k] + totals[d] * rho[k] * (1.0 - rho[k]))
-            products[k] = variances[k] * rho[k]
-        _add_trace_gradient(totals[d], rho, variances, products, lanes.gradient[lane])
-
-
-@jit
-def _full_delta_steps(lanes, totals, precision, squares, products, row):
+def _solve_delta_steps(lanes, totals, precision):
     """X = S gradient, with S = H^-1 itself: its diagonal and its determinant are in the level."""
     n = precision.shape[0]
     packed, rho = lanes.packed, lanes.here_rho
+    squares, products, row = np.empty(n * WIDTH), np.empty(n * WIDTH), np.empty(n * WIDTH)
     _load_curvatures(precision, lanes.rho, lanes.scaled, packed)
     factor_lanes(packed, n)
     for lane in range(WIDTH):
@@ -352,7 +286,7 @@ def _settle(lanes, tolerance, max_steps, tokens, found):
 
     Returns 0, or 1 + a document for which H is singular to working precision.
     """
-    mean, var, x = found.mean, found.var, lanes.x
+    mean, x = found.mean, lanes.x
     n = mean.shape[1]
     for lane in range(WIDTH):
         d = lanes.document[lane]
@@ -360,13 +294,12 @@ def _settle(lanes, tolerance, max_steps, tokens, found):
             continue
         found.steps[d] += 1
         here, trial, gradient = mean[d], lanes.trial[lane], lanes.gradient[lane]
-        step, trial_var, kept_var = lanes.step[lane], lanes.trial_var[lane], lanes.kept_var[lane]
-        value = lanes.value[lane]
+        step, value = lanes.step[lane], lanes.value[lane]
         least = lanes.level[lane] + _SUFFICIENT * lanes.scale[lane] * lanes.promise[lane]
         if value >= least - _SLACK * (1.0 + abs(value)):
             rise = 0.0
             for k in range(n):
-                here[k], kept_var[k] = trial[k], trial_var[k]
+                here[k] = trial[k]
                 step[k] = x[k * WIDTH + lane]
                 rise += step[k] * gradient[k]
             if not math.isfinite(rise):
@@ -385,43 +318,37 @@ def _settle(lanes, tolerance, max_steps, tokens, found):
             if ends:  # words were last allocated by the trial
                 found.scores[d] = _allocate_words(d, tokens, mean[d], found)
         if ends:
-            var[d] = kept_var
             lanes.document[lane] = -1
             continue
         scale = lanes.scale[lane]
         for k in range(n):
-            trial[k], trial_var[k] = here[k] + scale * step[k], kept_var[k]
+            trial[k] = here[k] + scale * step[k]
     return 0
 
 
 @jit
-def infer_eta(worker, start, stop, method, tokens, prior, tolerance, max_steps, found):
+def infer_eta(worker, start, stop, is_delta, tokens, prior, tolerance, max_steps, found):
     """Climb from `found.mean` to the approximation of each document, q(z) kept at its best.
 
     A step is H^-1 gradient, halved until the level rises enough. The climb ends when a step is no
-    longer than `tolerance` in standard deviations, or after `max_steps`. The delta method with full
-    covariances needs these at every step.
+    longer than `tolerance` in standard deviations, or after `max_steps`. The delta method needs the
+    covariances themselves at every step.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic, or for
     which H is singular to working precision.
     """
-    n, precision = prior.centre.shape[0], prior.precision
-    lanes, upcoming = _idle_lanes(n), start
-    variances, sent = np.empty(n), np.empty(n)
-    squares, products, row = np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(n * WIDTH)
+    lanes, upcoming = _idle_lanes(prior.centre.shape[0]), start
     while True:
         upcoming = _take_documents(lanes, upcoming, stop, found)
         if lanes.document.max() < 0:
             return 0
-        failed = _evaluate(lanes, method, tokens, prior, found)
+        failed = _evaluate(lanes, tokens, prior, found)
         if failed:
             return failed
-        if method == DELTA:
-            _full_delta_steps(lanes, tokens.totals, precision, squares, products, row)
+        if is_delta:
+            _solve_delta_steps(lanes, tokens.totals, prior.precision)
         else:
-            if method == DIAGONAL_DELTA:
-                _add_diagonal_traces(lanes, tokens.totals, precision, variances, sent)
-            _solve_steps(lanes, precision)
+            _solve_steps(lanes, prior.precision)
         failed = _settle(lanes, tolerance, max_steps, tokens, found)
         if failed:
             return failed
@@ -431,12 +358,11 @@ def infer_eta(worker, start, stop, method, tokens, prior, tolerance, max_steps, 
 def _rho_of_lanes(first, width, totals, mean, rho, scaled):
     """Write softmax(mean) of documents, and N times it, into lanes; idle lanes get zeros."""
     n = mean.shape[1]
-    nothing = np.zeros(n)
     for k in range(n * WIDTH):
         rho[k], scaled[k] = 0.0, 0.0
     for lane in range(width):
         d = first + lane
-        log_zeta = _log_sum(mean[d], nothing)
+        log_zeta = _log_sum(mean[d])
         for k in range(n):
             share = math.exp(mean[d, k] - log_zeta)
             rho[k * WIDTH + lane] = share
@@ -444,14 +370,26 @@ def _rho_of_lanes(first, width, totals, mean, rho, scaled):
 
 
 @jit
-def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_sums, levels):
+def _half_log_det(precision):
+    """Half the log determinant of a positive definite matrix."""
+    root, total = precision.copy(), 0.0
+    for i in range(root.shape[0]):
+        for j in range(i + 1):
+            rest = root[i, j]
+            for k in range(j):
+                rest -= root[i, k] * root[j, k]
+            root[i, j] = rest / root[j, j] if i > j else math.sqrt(rest)
+        total += math.log(root[i, i])
+    return total
+
+
+@jit
+def sum_moments(worker, start, stop, totals, prior, found, cov_sums, levels):
     """Variances, levels and summed covariances of documents, by equal pieces of documents.
 
     cov_sums[p], (n, n), lower triangles, is the sum over the p-th piece. The pieces do not depend
-    on the split, so neither does their sum. `levels` are what each method climbs, all constants of
-    eta in, so that they sum to the objective.
-
-    Returns 0, or 1 + a document for which H is singular to working precision.
+    on the split, so neither does their sum. `levels` are what is climbed, all constants of eta in,
+    so that they sum to the objective.
     """
     mean, var, precision = found.mean, found.var, prior.precision
     num_documents, n = mean.shape
@@ -459,67 +397,30 @@ def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_
     packed, summed = np.empty(row_at(n)), np.empty(row_at(n))
     rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
     squares, row = np.empty(n * WIDTH), np.empty(n * WIDTH)
-    here_rho, here_pull, known_var = np.empty(n), np.empty(n), np.zeros(n)
-    root = precision.copy()
-    half_log_det = 0.0
-    for i in range(n):
-        for j in range(i + 1):
-            total = root[i, j]
-            for k in range(j):
-                total -= root[i, k] * root[j, k]
-            root[i, j] = total / root[j, j] if i > j else math.sqrt(total)
-        half_log_det += math.log(root[i, i])
+    here_rho, here_pull = np.empty(n), np.empty(n)
+    half_log_det = _half_log_det(precision)
     for piece in range(start, stop):
         summed[:] = 0.0
-        cov_sums[piece] = 0.0
         end = num_documents * (piece + 1) // pieces
         for first in range(num_documents * piece // pieces, end, WIDTH):
             width = min(WIDTH, end - first)
-            for lane in range(width):
-                d = first + lane
-                if method == BOUND:
-                    for k in range(n):
-                        known_var[k] = var[d, k]
-                levels[d] = half_log_det + _level(
-                    method, totals[d], found.scores[d], mean[d], prior, known_var, here_rho,
-                    here_pull,
-                )  # fmt: skip
-                if method == BOUND:
-                    levels[d] += 0.5 * n
-                elif not is_full:
-                    for k in range(n):
-                        var[d, k] = 1.0 / (
-                            precision[k, k] + totals[d] * here_rho[k] * (1.0 - here_rho[k])
-                        )
-                        if method == LAPLACE:
-                            levels[d] += 0.5 * math.log(var[d, k])
-                if not is_full:
-                    for k in range(n):
-                        cov_sums[piece, k, k] += var[d, k]
-            if not is_full:
-                continue
             _rho_of_lanes(first, width, totals, mean, rho, scaled)
             _load_curvatures(precision, rho, scaled, packed)
             factor_lanes(packed, n)
             for lane in range(width):
-                for k in range(n):
-                    levels[first + lane] += math.log(packed[row_at(k) + k * WIDTH + lane])
+                d = first + lane
+                levels[d] = half_log_det + _level(
+                    totals[d], found.scores[d], mean[d], prior, here_rho, here_pull
+                )
+                for k in range(n):  # the diagonal of the factor is stored as its reciprocal
+                    levels[d] += math.log(packed[row_at(k) + k * WIDTH + lane])
             invert_lanes(packed, n, row)
             squares_lanes(packed, squares, n)
             for lane in range(width):
-                d = first + lane
                 for k in range(n):
-                    var[d, k] = squares[k * WIDTH + lane]
-            for lane in range(width, WIDTH):
-                packed[lane::WIDTH] = 0.0
-            for i in range(n):
-                add_crossproducts(packed, i, n, summed)
-        if is_full:
-            for i in range(n):
-                for j in range(i + 1):
-                    at = row_at(i) + j * WIDTH
-                    cov_sums[piece, i, j] = summed[at : at + WIDTH].sum()
-    return 0
+                    var[first + lane, k] = squares[k * WIDTH + lane]
+            add_covariances(packed, n, width, summed)
+        write_sum(summed, cov_sums[piece])
 
 
 @jit
@@ -537,11 +438,8 @@ def _add_softmax(psi, weight, out):
 
 
 @jit
-def mean_softmax(worker, start, stop, is_full, totals, precision, mean, var, noise, out):
-    """out[d] = average of softmax over eta = mean_d +- S_d^1/2 noise_s.
-
-    S_d is H^-1 where `is_full`, and the diagonal of `var` where not.
-    """
+def mean_softmax(worker, start, stop, totals, precision, mean, noise, out):
+    """out[d] = average of softmax over eta = mean_d +- H_d^-1/2 noise_s."""
     num_points, n = noise.shape
     packed = np.empty(row_at(n))
     rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
@@ -549,20 +447,14 @@ def mean_softmax(worker, start, stop, is_full, totals, precision, mean, var, noi
     weight = 0.5 / num_points
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
-        if is_full:
-            _rho_of_lanes(first, width, totals, mean, rho, scaled)
-            _load_curvatures(precision, rho, scaled, packed)
-            factor_lanes(packed, n)
+        _rho_of_lanes(first, width, totals, mean, rho, scaled)
+        _load_curvatures(precision, rho, scaled, packed)
+        factor_lanes(packed, n)
         out[first : first + width] = 0.0
         for point in range(num_points):
             for k in range(n):
                 store(x, k * WIDTH, splat(noise[point, k]))
-            if is_full:
-                solve_upper_lanes(packed, x, n)
-            else:
-                for lane in range(width):
-                    for k in range(n):
-                        x[k * WIDTH + lane] *= math.sqrt(var[first + lane, k])
+            solve_upper_lanes(packed, x, n)
             for lane in range(width):
                 d = first + lane
                 for k in range(n):

@@ -290,7 +290,7 @@ def expected_word_counts(worker, start, stop, by_words, weights, theta, by_word,
 
 
 @jit
-def add_crossproducts(a, i, n, summed):
+def _add_crossproducts(a, i, n, summed):
     """Add row i of A'A, A lower triangular, to `summed`, lane by lane."""
     here = row_at(i)
     j = 0
@@ -318,6 +318,26 @@ def add_crossproducts(a, i, n, summed):
 
 
 @jit
+def add_covariances(packed, n, width, summed):
+    """Add the covariances of the first lanes, whose inverse factors these are, lane by lane."""
+    for lane in range(width, WIDTH):
+        packed[lane::WIDTH] = 0.0
+    for i in range(n):
+        _add_crossproducts(packed, i, n, summed)
+
+
+@jit
+def write_sum(summed, out):
+    """The sum over lanes, a lower triangle, into a matrix."""
+    n = out.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            at = row_at(i) + j * WIDTH
+            out[i, j] = summed[at : at + WIDTH].sum()
+        out[i, i + 1 :] = 0.0
+
+
+@jit
 def sum_covariances(worker, start, stop, precision, J, totals):
     """totals[p] = sum of (precision + diag(J_d))^-1 over the p-th of equal pieces of documents.
 
@@ -336,14 +356,8 @@ def sum_covariances(worker, start, stop, precision, J, totals):
             _load_posteriors(precision, J, first, width, packed)
             factor_lanes(packed, n)
             invert_lanes(packed, n, row)
-            for lane in range(width, WIDTH):
-                packed[lane::WIDTH] = 0.0
-            for i in range(n):
-                add_crossproducts(packed, i, n, summed)
-        for i in range(n):
-            for j in range(i + 1):
-                at = row_at(i) + j * WIDTH
-                totals[piece, i, j] = summed[at : at + WIDTH].sum()
+            add_covariances(packed, n, width, summed)
+        write_sum(summed, totals[piece])
 
 
 @jit

@@ -30,40 +30,19 @@ Sigma is the covariance of sticks and depends on their order: see `topic_correla
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from pgmult.core.typing import IntArray
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import (
     BlockRows,
     Concentration,
-    ExchangeableTopicsState,
     NormalTopics,
     NumTopics,
     Scales,
 )
-from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
-from pgmult.topics.updates.allocation import kept_counts
-from pgmult.topics.updates.collapsed import words_collapsed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CollapsedWordsState(ExchangeableTopicsState):
-    """One point of a chain that integrates the topics out to draw z, and so keeps it.
-
-    Attributes
-    ----------
-    assignments : int64 array, ``(num_tokens,)``
-        Topic of each token, in the order of the corpus's entries.
-    """
-
-    assignments: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,12 +69,9 @@ class CorrelatedTopics(NormalTopics):
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
-    words : {"parallel", "collapsed"}
-        How z is drawn: given the topics, documents in parallel, or with the topics integrated out,
-        token after token, which moves topics further per sweep but uses one thread. Both are exact.
     block_rows : int
         Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
-        distribution. Collapsed words are not drawn in blocks.
+        distribution.
 
     Notes
     -----
@@ -109,68 +85,4 @@ class CorrelatedTopics(NormalTopics):
     start_sweeps: StartSweeps = START_SWEEPS
     scales: Scales | None = None
     keywords: Any = None
-    words: Literal["parallel", "collapsed"] = "parallel"
     block_rows: BlockRows = BLOCK_ROWS
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether documents are drawn independently, given what they share."""
-        return self.words == "parallel"
-
-    def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        topics = np.tile(np.arange(self.num_topics), data.num_documents)
-        state = NormalTopics.prior(self, rng, data)
-        return self._with_assignments(state, np.repeat(topics, state.topic_counts.ravel()))
-
-    def from_allocation(
-        self, rng: np.random.Generator, at: Searched, data: Corpus
-    ) -> ExchangeableTopicsState:
-        """A state with these topics in this order, all else drawn given them."""
-        state = NormalTopics.from_allocation(self, rng, at, data)
-        return self._with_assignments(state, at.allocation.assignments)
-
-    def _with_assignments(
-        self, state: ExchangeableTopicsState, z: IntArray
-    ) -> ExchangeableTopicsState:
-        """The state with the topics of tokens, where the sweep needs them."""
-        if self.words == "parallel":
-            return state
-        return CollapsedWordsState(
-            state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z,
-            word_counts=state.word_counts, keyword_shares=state.keyword_shares,
-            keyword_words=state.keyword_words,
-        )  # fmt: skip
-
-    def simulate(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
-    ) -> Corpus:
-        """Documents of the same lengths: a word for every token given its topic."""
-        if isinstance(state, CollapsedWordsState):
-            return simulate_words(rng, state.assignments, state.topics, data)
-        simulated: Corpus = NormalTopics.simulate(self, rng, state, data)
-        return simulated
-
-    def step(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
-    ) -> ExchangeableTopicsState:
-        """One sweep over all variables."""
-        if not isinstance(state, CollapsedWordsState):
-            moved: ExchangeableTopicsState = NormalTopics.step(self, rng, state, data)
-            return moved
-        z, keywords, keyed = state.assignments, self._keywords_in(data), None
-        shares, words = state.keyword_shares, state.keyword_words
-        if keywords is not None:
-            z = keywords.mark(rng, data, z, state.topics, shares, words)
-            keyed = keywords.keyed(shares, words, data.num_words, self.num_topics)
-        theta = self.theta(state, data)
-        at = words_collapsed(rng, data, z, theta, self.word_concentration, keyed)
-        psi = self._sample_psi(rng, state, at.topic_counts, data)
-        if keywords is not None:
-            shares, words = keywords.given(rng, at)
-        moved = self._words_given(rng, state, at.word_counts.T, shares, words, data)
-        moved = self._sample_mean(rng, moved, self.psi_mean.sums(state, psi, data), data)
-        return replace(
-            moved, psi=psi, topic_counts=kept_counts(at.topic_counts),
-            assignments=at.assignments % self.num_topics,
-        )  # type: ignore[call-arg]  # fmt: skip

@@ -11,5 +11,4 @@ from pgmult.topics.scores.timed import completion_by_seconds as completion_by_se
 from pgmult.topics.scores.whole_documents import DocumentScore as DocumentScore
 from pgmult.topics.scores.whole_documents import TopicDraw as TopicDraw
 from pgmult.topics.scores.whole_documents import annealed as annealed
-from pgmult.topics.scores.whole_documents import left_to_right as left_to_right
 from pgmult.topics.scores.whole_documents import topic_draws as topic_draws

@@ -7,25 +7,8 @@ For N tokens w = (w_1, ..., w_N) in their order (no multinomial coefficient),
 has no closed form under a Dirichlet or a stick-breaking Gaussian. The mean of f over prior draws of
 theta is useless for more than a few words, a theta fitted to w overstates p(w), and the harmonic
 mean of f over the posterior has infinite variance (Wallach, Murray, Salakhutdinov and Mimno 2009,
-"Evaluation methods for topic models"). Two estimates p^ of p(w) are here, both with E p^ = p(w):
-
-*Left to right* (`left_to_right`; Wallach et al. 2009, section 4; Buntine 2009, "Estimating
-likelihoods for topic models"). p(w) = prod_i p(w_i | w_<i), each factor the mean over R particles
-from p(. | w_<i) of the next token's probability. The particles are a particle filter whose state
-does not move of itself: after token i they are resampled by its probability and then take a Gibbs
-step that leaves p(. | w_<=i) invariant. The product of the means is unbiased for every R (Del Moral
-2004, "Feynman-Kac formulae", proposition 7.4.1). Without the resampling and with R > 1, as the
-algorithm was first given, it is not: a factor's particles are then no draws from p(. | w_<i)
-unless the Gibbs step mixes perfectly, and their errors correlate from factor to factor.
-
-* Under a Dirichlet a particle is the topics z_<i of the tokens so far, theta integrated out:
-  p(w_i | z_<i) = sum_k (alpha_k + n_k) topics_kw / (sum alpha + i - 1). The step draws theta | z
-  and then z | theta.
-* Under Gaussian sticks a particle is psi, and z is integrated out: p(w_i | psi) = f(w_i | theta).
-  The step draws z | psi, then one Pólya-gamma variable a stick, then psi given both, exactly as in
-  the sampler of the model.
-
-*Annealed* (`annealed`): annealed importance sampling (Neal 2001). For shares t from 0 to 1,
+"Evaluation methods for topic models"). The estimate p^ here is annealed importance sampling (Neal
+2001), with E p^ = p(w). For shares t from 0 to 1,
 
     p_t(theta) ∝ p(theta) prod_i [(1 - t) m(w_i) + t f(w_i | theta)],
 
@@ -40,6 +23,11 @@ those are, and theta given their counts; the others say nothing about theta. No 
 probability appears, so words that are impossible in most topics do no harm, and z stays integrated
 out of the weights. m is the mean of f over the prior.
 
+Beside a particle filter over the tokens, "left to right" (Wallach et al., section 4), on articles
+of 150 words and 20 topics with eight runs each: under sticks 0.4 s of a processor bring the
+estimate 2.5 nats a document nearer to log p(w) than 0.6 s of the filter, under a Dirichlet the two
+are level at 0.4 and 0.5 s. The filter costs O(N**2).
+
 The log of an unbiased estimate is too low on average, by about half the squared Monte Carlo error
 of that document; both errors are in the result. Estimates are averaged over posterior draws of the
 topics and the prior before the logarithm, so they estimate log p(w | training corpus).
@@ -50,12 +38,12 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 ...     pgmult.topics.CorrelatedTopics(num_topics=3), pgmult.topics.as_corpus(counts[:15]),
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
->>> score = left_to_right(topic_draws(posterior), pgmult.topics.as_corpus(counts[15:]))
+>>> score = annealed(topic_draws(posterior), pgmult.topics.as_corpus(counts[15:]), steps=50)
 >>> score.by_document.shape
 (5,)
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,8 +89,6 @@ class DocumentScore:
 
     Attributes
     ----------
-    method : str
-        Name of the method.
     by_document : array, ``(num_documents,)``
         log p^(words of the document), nats; 0 for an empty document.
     error_by_document : array, ``(num_documents,)``
@@ -118,7 +104,6 @@ class DocumentScore:
         Posterior draws averaged over.
     """
 
-    method: str
     by_document: FloatArray
     error_by_document: FloatArray
     log_predictive: float
@@ -129,7 +114,7 @@ class DocumentScore:
     def __str__(self) -> str:
         return (
             f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
-            f" (Monte Carlo ± {self.monte_carlo_error:.3f}; {self.method})"
+            f" (Monte Carlo ± {self.monte_carlo_error:.3f})"
         )
 
     __repr__ = __str__
@@ -177,48 +162,6 @@ def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
     return [TopicDraw(topics[place][order], MvNormal(mu[place], Sigma[place])) for place in used]
 
 
-def left_to_right(
-    draws: Iterable[TopicDraw],
-    corpus: Corpus,
-    *,
-    particles: int = 16,
-    runs: int = 1,
-    random_seed: int = 0,
-    cores: int | None = None,
-) -> DocumentScore:
-    """Probabilities of documents by a particle filter over their tokens.
-
-    Parameters
-    ----------
-    draws : iterable of TopicDraw
-        From `topic_draws`, or one of your own. p^ is averaged over them.
-    corpus : Corpus
-        Unseen documents, with the words of the topics.
-    particles : int
-        Of one filter; each of its steps takes eight at a time under Gaussian sticks.
-    runs : int
-        Independent filters at each draw, each over the tokens in a random order of its own.
-    random_seed : int
-    cores : int, optional
-        Threads; all processors if left out. Results do not depend on it.
-
-    Raises
-    ------
-    ValueError
-        If topics, priors and words do not agree, or nothing is to be scored.
-
-    Notes
-    -----
-    A document of N tokens costs O(N**2 K) per particle, and O(N K**3) more under Gaussian sticks:
-    for short documents. The relative variance of p^ grows like N / particles.
-    """
-    particles = as_repeats(particles, "particles")
-    return _estimate(
-        f"left to right, {particles} particles", kernels.filter_dirichlet, kernels.filter_sticks,
-        particles, draws, corpus, runs, random_seed, cores,
-    )  # fmt: skip
-
-
 def annealed(
     draws: Iterable[TopicDraw],
     corpus: Corpus,
@@ -232,12 +175,22 @@ def annealed(
 
     Parameters
     ----------
-    draws, corpus, random_seed, cores
-        As in `left_to_right`; so is what is raised.
+    draws : iterable of TopicDraw
+        From `topic_draws`, or one of your own. p^ is averaged over them.
+    corpus : Corpus
+        Unseen documents, with the words of the topics.
     steps : int
         From share 0 to share 1; see `anneal_shares`.
     runs : int
         Independent runs at each draw; eight at a time take their steps under Gaussian sticks.
+    random_seed : int
+    cores : int, optional
+        Threads; all processors if left out. Results do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        If topics, priors and words do not agree, or nothing is to be scored.
 
     Notes
     -----
@@ -246,10 +199,53 @@ def annealed(
     few the runs miss the best theta together: compare with twice as many.
     """
     shares = anneal_shares(as_repeats(steps, "steps"))
-    return _estimate(
-        f"annealed importance sampling, {steps} steps", kernels.anneal_dirichlet,
-        kernels.anneal_sticks, shares, draws, corpus, runs, random_seed, cores,
+    runs = as_repeats(runs, "runs")
+    cores = as_cores(cores)
+    as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
+    if corpus.num_tokens == 0:
+        raise ValueError("corpus has no tokens to score")
+    rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
+    given = as_list(draws, "draws", "TopicDraws")
+    with row_threads(cores):
+        estimates = [_anneal(rng, draw, corpus, shares, runs) for draw in given]
+    if not estimates:
+        raise ValueError("draws must hold at least one TopicDraw")
+    return _score(np.stack(estimates), corpus)
+
+
+def _anneal(
+    rng: np.random.Generator, draw: TopicDraw, corpus: Corpus, shares: FloatArray, runs: int
+) -> FloatArray:
+    """Log p^ of documents given one draw, ``(num_documents, runs)``."""
+    topics, prior = as_kind(draw, "draws", TopicDraw, "see topic_draws")
+    topics = as_simplex(topics, "topics")
+    mean_theta = _mean_theta(rng, prior, topics, corpus)
+    background = mean_theta @ topics
+    relative = np.zeros(topics.T.shape)
+    np.divide(topics.T, background[:, None], out=relative, where=background[:, None] > 0.0)
+    log_ratios = np.empty((corpus.num_documents, runs))
+    if isinstance(prior, Dirichlet):
+        kernel: Any = kernels.anneal_dirichlet
+        of_theta: Any = np.array(np.broadcast_to(prior.concentration, mean_theta.shape))
+    else:
+        root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
+        kernel, of_theta = (
+            kernels.anneal_sticks, kernels.Sticks(prior.precision(), root, prior.prior_mean)
+        )  # fmt: skip
+    statuses = over_rows(
+        kernel, corpus.num_documents, new_key(rng), corpus.entries, relative, of_theta, shares,
+        log_ratios, grain=1,
     )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise FloatingPointError(
+            f"document {min(failed)} has no finite draw of its sticks: is the covariance"
+            " singular to working precision?"
+        )
+    with np.errstate(divide="ignore"):
+        logs = corpus.counts * np.log(background[corpus.words])
+    base = np.bincount(corpus.entry_documents, logs, minlength=corpus.num_documents)
+    return np.asarray(base[:, None] + log_ratios)
 
 
 def anneal_shares(steps: int) -> FloatArray:
@@ -257,62 +253,7 @@ def anneal_shares(steps: int) -> FloatArray:
     return np.square(np.arange(steps + 1) / steps)
 
 
-def _estimate(
-    method: str,
-    dirichlet: Callable[..., int],
-    sticks: Callable[..., int],
-    setting: int | FloatArray,
-    draws: Iterable[TopicDraw],
-    corpus: Corpus,
-    runs: int,
-    random_seed: int,
-    cores: int | None,
-) -> DocumentScore:
-    """Log p^ by document: the mean over draws and runs, and its error.
-
-    Each prior has a compiled estimator of its own; both take the setting of the method.
-    """
-    runs = as_repeats(runs, "runs")
-    cores = as_cores(cores)
-    as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
-    if corpus.num_tokens == 0:
-        raise ValueError("corpus has no tokens to score")
-    rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
-    estimates = []
-    for draw in as_list(draws, "draws", "TopicDraws"):
-        topics, prior = as_kind(draw, "draws", TopicDraw, "see topic_draws")
-        topics = as_simplex(topics, "topics")
-        mean_theta = _mean_theta(rng, prior, topics, corpus)
-        background = mean_theta @ topics
-        relative = np.zeros(topics.T.shape)
-        np.divide(topics.T, background[:, None], out=relative, where=background[:, None] > 0.0)
-        log_ratios = np.empty((corpus.num_documents, runs))
-        if isinstance(prior, Dirichlet):
-            of_theta: Any = np.array(np.broadcast_to(prior.concentration, mean_theta.shape))
-        else:
-            root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
-            of_theta = kernels.Sticks(prior.precision(), root, prior.prior_mean)
-        with row_threads(cores):
-            statuses = over_rows(
-                dirichlet if isinstance(prior, Dirichlet) else sticks, corpus.num_documents,
-                new_key(rng), corpus.entries, relative, of_theta, setting, log_ratios, grain=1,
-            )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise FloatingPointError(
-                f"document {min(failed)} has no finite draw of its sticks: is the covariance"
-                " singular to working precision?"
-            )
-        with np.errstate(divide="ignore"):
-            logs = corpus.counts * np.log(background[corpus.words])
-        base = np.bincount(corpus.entry_documents, logs, minlength=corpus.num_documents)
-        estimates.append(base[:, None] + log_ratios)
-    if not estimates:
-        raise ValueError("draws must hold at least one TopicDraw")
-    return _score(method, np.stack(estimates), corpus)
-
-
-def _score(method: str, estimates: FloatArray, corpus: Corpus) -> DocumentScore:
+def _score(estimates: FloatArray, corpus: Corpus) -> DocumentScore:
     """The score of log estimates, ``(draw, document, run)``."""
     num_draws, _, runs = estimates.shape
     units = logsumexp(estimates, axis=2).T - np.log(runs) if num_draws > 1 else estimates[0]
@@ -325,7 +266,7 @@ def _score(method: str, estimates: FloatArray, corpus: Corpus) -> DocumentScore:
         error[possible] = relative.std(axis=1, ddof=1) / np.sqrt(count)
     level, spread = mean_by_token(by_document, corpus.totals)
     monte_carlo = float(np.sqrt(np.sum(error**2)) / corpus.num_tokens)
-    return DocumentScore(method, by_document, error, level, spread, monte_carlo, num_draws)
+    return DocumentScore(by_document, error, level, spread, monte_carlo, num_draws)
 
 
 def _mean_theta(

@@ -50,11 +50,6 @@ class StartsFromTopics(ABC):
     start_sweeps: int
     order: Sequence[int] | None = None  # of sticks, for links that have one
 
-    @property
-    def in_blocks(self) -> bool:
-        """False where a state holds the topic of every token."""
-        return True
-
     @abstractmethod
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -82,7 +77,7 @@ class StartsFromTopics(ABC):
         The state has the rows of that part; what all rows start from comes with it. None, and no
         random number drawn, where the corpus is not that large.
         """
-        if not self.in_blocks or not is_too_large_to_sweep(data):
+        if not is_too_large_to_sweep(data):
             return None
         chosen = documents_to_search(rng, data, self.num_topics)
         if chosen is None:
@@ -128,7 +123,7 @@ class StartsFromTopics(ABC):
         part = data if chosen is None else only_words(data, chosen)
         found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
         settle = documents is None and not is_too_large_to_sweep(data)
-        if chosen is None or settle or not self.in_blocks:
+        if chosen is None or settle:
             whole = settled(rng, found, part, data, sweeps).by_size(self.order)
             best = self.in_order(whole, data)
             state = self.from_allocation(rng, best, data)

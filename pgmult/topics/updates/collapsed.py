@@ -122,43 +122,5 @@ def collapsed_sweeps(
     return Allocation(assignments, topic_counts, word_counts)
 
 
-def words_collapsed(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    assignments: IntArray,
-    theta: FloatArray,
-    eta: float,
-    keyed: collapsed.Keyed | None = None,
-) -> Allocation:
-    """Draw every token's topic anew given theta and the topics of all other tokens.
-
-    Parameters
-    ----------
-    assignments : int64 array, ``(num_tokens,)``
-        Not changed.
-    theta : array, ``(num_documents, num_topics)``
-    eta : float
-        Dirichlet concentration of words in topics, which are integrated out.
-    keyed : Keyed, optional
-        Of `pgmult.topics.updates.keywords.Keywords.keyed`.
-
-    Notes
-    -----
-    Costs O(tokens K), on one thread: each token is drawn given those before it.
-    """
-    num_topics = theta.shape[1]
-    of_words = keyed or no_keywords(corpus.num_words, num_topics)
-    num_keyword_topics = _num_keyword_topics(of_words)
-    moved = count_topics(corpus, assignments.copy(), num_topics, num_keyword_topics)
-    word_counts = moved.word_counts.astype(np.float64)
-    tallies = collapsed.Tallies(moved.topic_counts, word_counts, word_counts.sum(axis=0))
-    collapsed.words_collapsed_sweep(
-        new_key(rng), corpus.entries, moved.assignments, theta, eta, of_words, tallies
-    )
-    if keyed is not None:
-        return count_topics(corpus, moved.assignments, num_topics, num_keyword_topics)
-    return Allocation(moved.assignments, moved.topic_counts, word_counts.astype(np.int64))
-
-
 def _num_keyword_topics(keyed: collapsed.Keyed) -> int:
     return int(keyed.topics.max(initial=-1)) + 1

@@ -168,26 +168,6 @@ class Keywords:
         weights = shares[self.topics] * words
         return Keyed(starts, self.topics[by_word], weights[by_word], plain)
 
-    def mark(
-        self,
-        rng: np.random.Generator,
-        corpus: Corpus,
-        assignments: IntArray,
-        mixture: FloatArray,
-        shares: FloatArray,
-        words: FloatArray,
-    ) -> IntArray:
-        """Draw which tokens came as keywords: those of topic k are assigned to num_topics + k.
-
-        `mixture` are the words of topics ``(num_topics, num_words)`` with their keywords mixed in.
-        """
-        chance = np.zeros(mixture.shape)
-        of_pairs = shares[self.topics] * words
-        chance[self.topics, self.words] = of_pairs / mixture[self.topics, self.words]
-        tokens = np.repeat(corpus.words, corpus.counts)
-        came = rng.random(len(assignments)) < chance[assignments, tokens]
-        return assignments + len(mixture) * came
-
     def given(self, rng: np.random.Generator, at: Allocation) -> tuple[FloatArray, FloatArray]:
         """Draw shares and words given which tokens came as keywords."""
         totals = at.topic_counts[:, : len(self.bounds) - 1].sum(axis=0)

@@ -48,9 +48,6 @@ PROBLEMS = {
             keywords=WORDS),
         CORPUS,
     ),
-    "CorrelatedTopics, collapsed": (
-        CorrelatedTopics(3, 0.8, gaussian(2), keywords=WORDS, words="collapsed"), CORPUS
-    ),
     "DynamicTopics": (
         DynamicTopics(
             3, gaussian(2), prevalence_shape=4.0, prevalence_scale=1.0, persistence=0.8,
@@ -111,12 +108,11 @@ def test_words_drawn_without_their_keywords_are_refused(monkeypatch):
     rejects(check_geweke, model, data, statistics=statistics_of(model), replicates=500)
 
 
-@pytest.mark.parametrize("kind", ["LDA", "CorrelatedTopics, collapsed"])
-def test_sweeps_that_forget_the_share_of_plain_words_are_refused(kind, monkeypatch):
+def test_sweeps_that_forget_the_share_of_plain_words_are_refused(monkeypatch):
     right = Keywords.keyed
     monkeypatch.setattr(
         Keywords, "keyed",
         lambda *arguments: right(*arguments)._replace(plain=np.ones(3)),
     )  # fmt: skip
-    model, data = PROBLEMS[kind]
+    model, data = PROBLEMS["LDA"]
     rejects(check_geweke, model, data, statistics=statistics_of(model), replicates=500)

@@ -82,17 +82,13 @@ def log_variances(state, data):
     return np.log(np.diagonal(state.Sigma))
 
 
-COLLAPSED = replace(MODEL, words="collapsed")
-
-
 @pytest.mark.parametrize(
     "model",
     [
-        COLLAPSED,
         replace(MODEL, scales=HalfTScales(6.0, 1.0)),
         replace(MODEL, scales=CommonScale(3.0, 2.0), block_rows=1),
     ],
-    ids=["words collapsed", "half t", "common scale, blocks"],
+    ids=["half t", "common scale, blocks"],
 )
 def test_options_of_correlated_topics(model):
     finite = {name: STATISTICS[name] for name in ("topics", "topic_counts", "fit")}
@@ -103,12 +99,6 @@ BROKEN_OPTIONS = {
     "scales from another prior": mutant(
         replace(MODEL, scales=CommonScale(3.0, 2.0)),
         step=lambda self, rng, state, data: replace(MODEL, scales=CommonScale(3.0, 8.0)).step(
-            rng, state, data
-        ),
-    ),
-    "another concentration where words are collapsed": mutant(
-        COLLAPSED,
-        step=lambda self, rng, state, data: replace(COLLAPSED, word_concentration=0.3).step(
             rng, state, data
         ),
     ),

@@ -41,7 +41,6 @@ CASES = [
         for kind in EVERY
         if kind is not LDA
     ],
-    (CorrelatedTopics, {"words": "serial"}, "words must be one of parallel, collapsed"),
     (SOFTMAX, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
     (SOFTMAX, {"num_topics": 4, "gaussian": THREE_STICKS}, "gaussian must have 4 dimensions"),

@@ -3,6 +3,7 @@
 A document of three tokens and one of two, three words, two topics: all 32 allocations are summed.
 """
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -95,18 +96,19 @@ def test_models_with_the_same_allocation_are_told_alike(rng):
     corpus = as_corpus(rng.poisson(0.6, size=(12, 9)))
     training, held_out = split_tokens(corpus, documents=4, random_seed=0)
     collapsed, drawn = (kind(3, alpha=0.5) for kind in (LDA, UncollapsedLDA))
-    sticks = CorrelatedTopics(3, words="collapsed")
-    whole = sticks.step(rng, sticks.init(rng, training), training)
-    z = count_topics(training, whole.assignments, 3)
-    lda = collapsed.init(rng, training).__class__(whole.assignments, collapsed.alpha, 0.05)
+    lda = replace(collapsed.init(rng, training), word_concentration=0.05)
+    z = count_topics(training, lda.assignments, 3)
     seeds = np.zeros(training.num_documents, dtype=np.int64)
     own = drawn.init(rng, training).__class__(
-        seeds, whole.topics, whole.topic_counts, drawn.alpha, 0.05, z.word_counts.T
+        seeds, collapsed.topics(lda, training), z.topic_counts, drawn.alpha, 0.05, z.word_counts.T
     )
     first, second = (DocumentCompletion(held_out, every=1) for _ in range(2))
     first(sweep_of(collapsed, lda, training))
     second(sweep_of(drawn, own, training))
     np.testing.assert_allclose(first.score().by_unit, second.score().by_unit, rtol=1e-12)
+    sticks = CorrelatedTopics(3)
+    whole = sticks.init(rng, training)
+    whole = replace(whole, word_counts=z.word_counts.T.astype(np.int32))
     np.testing.assert_allclose(sticks.mean_topics(whole, training), collapsed.topics(lda, training))
 
 

@@ -15,7 +15,6 @@ from pgmult.topics.updates.collapsed import (
     collapsed_sweeps,
     count_topics,
     random_allocation,
-    words_collapsed,
 )
 from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
 
@@ -162,41 +161,6 @@ def test_a_collapsed_sweep_has_its_exact_transition_probabilities(rng, start, al
         seen = np.bincount(outcomes[:, i], minlength=3)
         share = np.bincount(places[:, i], shares, minlength=3)
         assert stats.chisquare(seen, draws * share).pvalue > 1e-4
-
-
-def test_a_sweep_given_theta_has_its_exact_transition_probabilities(rng):
-    """The topics integrated out: each outcome of a sweep over two documents."""
-    documents, start, num_words, eta = [[0, 0, 1], [1, 3]], [0, 1, 2, 1, 0], 4, 0.4
-    corpus = as_corpus([[2, 1, 0, 0], [0, 1, 0, 1]])
-    theta = np.array([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
-    tokens = [(d, w) for d, words in enumerate(documents) for w in words]
-    expected = {tuple(start): 1.0}
-    for i, (d, w) in enumerate(tokens):
-        moved = {}
-        for z, share in expected.items():
-            rest = [(z[j], tokens[j][1]) for j in range(5) if j != i]
-            weights = [
-                theta[d, k] * (sum(r == (k, w) for r in rest) + eta)
-                / (sum(r[0] == k for r in rest) + num_words * eta)
-                for k in range(3)
-            ]  # fmt: skip
-            for k in range(3):
-                to = (*z[:i], k, *z[i + 1 :])
-                moved[to] = moved.get(to, 0.0) + share * weights[k] / sum(weights)
-        expected = moved
-    draws, places = 30_000, np.array(list(expected))
-    sweeps = [words_collapsed(rng, corpus, np.array(start), theta, eta) for _ in range(draws)]
-    code = 3 ** np.arange(5)
-    outcomes = np.array([sweep.assignments for sweep in sweeps])
-    observed = np.bincount(outcomes @ code, minlength=3**5)[places @ code]
-    shares = np.array(list(expected.values()))
-    common = draws * shares >= 10.0
-    table = np.append(observed[common], observed[~common].sum())
-    of_table = np.append(shares[common], shares[~common].sum())
-    assert stats.chisquare(table, draws * of_table).pvalue > 1e-4
-    again = count_topics(corpus, sweeps[0].assignments, 3)
-    np.testing.assert_array_equal(again.topic_counts, sweeps[0].topic_counts)
-    np.testing.assert_array_equal(again.word_counts, sweeps[0].word_counts)
 
 
 def test_sweeps_of_many_topics_keep_their_counts(rng):

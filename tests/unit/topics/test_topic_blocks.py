@@ -28,8 +28,6 @@ def structured(formula="~ year", **options):
 
 
 def test_models_whose_documents_depend_on_each_other_have_no_blocks():
-    with pytest.raises(ValueError, match="take words='parallel'"):
-        as_block_model(CorrelatedTopics(3, words="collapsed"))
     with pytest.raises(TypeError, match="rows that are independent"):
         as_block_model(LDA(3))
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy import stats
 
 from pgmult import sample
@@ -19,7 +18,6 @@ from pgmult.topics.compiled.tokens import Shares, allocate, pad_columns, pad_row
 from pgmult.topics.fits import fit_cavi, fit_ctm
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.completion import unigram_log_predictive
-from pgmult.topics.updates.collapsed import count_topics
 
 
 def draw_allocation(rng, corpus, theta, topics):
@@ -225,12 +223,3 @@ def test_fits_know_no_prior_of_scales(corpus):
     for fit, kind in ((fit_cavi, CorrelatedTopics), (fit_ctm, LogisticNormalTopics)):
         with pytest.raises(ValueError, match="model must have scales=None to be fitted"):
             fit(kind(3, scales=HalfTScales()), corpus, random_seed=0)
-
-
-def test_collapsed_words_keep_their_assignments(rng, corpus):
-    """One sweep of the model: counts are those of the assignments that the state holds."""
-    model = CorrelatedTopics(3, words="collapsed", start_sweeps=5)
-    state = model.step(rng, model.init(rng, corpus), corpus)
-    again = count_topics(corpus, state.assignments, 3)
-    np.testing.assert_array_equal(state.topic_counts, again.topic_counts)
-    check_threads_do_not_matter(model, corpus)

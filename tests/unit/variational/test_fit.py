@@ -135,13 +135,6 @@ FITS = {
         "laplace",
         False,
     ),
-    "fit_ctm, bound": (
-        lambda: fit_ctm(
-            LogisticNormalTopics(2), WORDS, method="bound", random_seed=0, start_sweeps=5
-        ),
-        "bound",
-        True,
-    ),
     "fit_language_model": (lambda: fit_language_model(WORDS), "laplace", False),
 }  # fmt: skip
 
@@ -223,11 +216,7 @@ MISSPELT = {
         "log, tilted, quadratic, bohning, taylor, adaptive, quadrature, laplace",
     ),
     "fit_ctm": (
-        lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"),
-        "laplace, delta, bound",
-    ),
-    "fit_language_model": (
-        lambda: fit_language_model(WORDS, method="newton"), "laplace, delta, collapsed",
+        lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"), "laplace, delta"
     ),
     "LogisticClassifier": (
         lambda: LogisticClassifier("newton").fit(X, Y),
