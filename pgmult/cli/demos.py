@@ -41,7 +41,6 @@ from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import (
     CompletionScore,
     DocumentCompletion,
-    compare_scores,
     unigram_log_predictive,
 )
 from pgmult.topics.scores.timed import completion_by_seconds
@@ -147,10 +146,7 @@ def _topics(options: Options, say: Say) -> Made:
                 " here"
             )
         scores["word frequencies"] = unigram_log_predictive(training, held_out)
-        found: Report = run.report(
-            facts=facts, held_out={seen: _compared(scores, part) for seen, part in parts.items()},
-            comparison=_against_rivals(scores, parts["half"]), **told,
-        )  # fmt: skip
+        found: Report = run.report(facts=facts, comparison=_against_rivals(scores, parts), **told)
         return found
 
     size = f"{corpus.num_words:,} different words, {corpus.num_tokens:,} in all"
@@ -177,20 +173,20 @@ def _hold_out(corpus: Corpus, random_seed: int) -> tuple[Corpus, dict[str, Corpu
     return training, parts
 
 
-def _against_rivals(scores: dict[str, CompletionScore], part: Corpus) -> Comparison:
-    """Words of texts of which half was seen, told by the model and by its rivals."""
-    parts = {name: score.on(part) for name, score in scores.items()}
-    first, *others = parts
-    told = {"the model": parts[first], **{name: parts[name] for name in reversed(others)}}
-    return Comparison.of(
-        told,
-        "a word", "Half of each of some texts was held out, and told from the other half.",
-        {"LDA in the same seconds": "take pgmult.topics.LDA, which is simpler"},
-    )  # fmt: skip
-
-
-def _compared(scores: dict[str, CompletionScore], part: Corpus) -> list[Any]:
-    return compare_scores({name: score.on(part) for name, score in scores.items()}, part)
+def _against_rivals(
+    scores: dict[str, CompletionScore], parts: dict[str, Corpus]
+) -> dict[str, Comparison]:
+    """Words of texts told by the model and by its rivals, by how much was seen of a text."""
+    first, *others = scores
+    names = {"the model": first, **{name: name for name in reversed(others)}}
+    return {
+        seen: Comparison.of(
+            {name: scores[own].on(part) for name, own in names.items()}, "a word",
+            f"Of some texts {seen} was seen, and the other words were held out and told from it.",
+            {"LDA in the same seconds": "take pgmult.topics.LDA, which is simpler"},
+        )
+        for seen, part in parts.items()
+    }  # fmt: skip
 
 
 class _Clock:

@@ -71,7 +71,6 @@ RESULTS = {
         "DocumentScore",
         "DocumentTopics",
         "FoldedIn",
-        "HeldOutScore",
         "NewDocuments",
         "PairCorrelation",
         "RunMatches",

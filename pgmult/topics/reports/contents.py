@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
+from pgmult.core.arguments import as_choice, as_flag, as_kind
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.reports import run_in_words
@@ -23,7 +23,6 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
 from pgmult.topics.reports.structure import Structure, structure_of
-from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import (
     TopicCorrelations,
@@ -84,15 +83,13 @@ class Contents:
         Empty where proportions were not kept, or not asked for.
     correlations : TopicCorrelations, or None for a model without Sigma
         Over what shares of one whole show anyway: `TopicCorrelations.excess`.
-    held_out : mapping from str to lists of HeldOutScore
-        By what was seen of the documents.
     log_likelihood : array, ``(chain, draw)``
     findings : list of str
         Diagnostics in words.
     structure : Structure or None
         What covariates do, where the model has any and the posterior finds its data.
-    comparison : Comparison or None
-        With LDA and word frequencies.
+    comparisons : mapping from str to Comparison
+        With LDA and word frequencies, by how much was seen of a text.
     keywords : Estimand or None
         How strongly keywords were taken up, where topics were given some.
     """
@@ -112,17 +109,15 @@ class Contents:
     diversity: float
     documents: list[list[TopDocument]]
     correlations: TopicCorrelations | None
-    held_out: Mapping[str, Sequence[HeldOutScore]]
     log_likelihood: FloatArray
     findings: list[str]
     structure: Structure | None
-    comparison: Comparison | None
+    comparisons: Mapping[str, Comparison]
     keywords: Estimand | None
 
 
 def contents_of(
     posterior: Posterior,
-    held_out: Mapping[str, Sequence[HeldOutScore]] | None,
     reference: Corpus | None,
     by: str,
     num_words: int,
@@ -130,13 +125,12 @@ def contents_of(
     rank_for_page: bool,
     covariates: bool,
     random_seed: int,
-    comparison: Comparison | None,
+    comparisons: Mapping[str, Comparison],
 ) -> Contents:
     """Compute what `pgmult.topics.report` tells, which describes the arguments."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")
     if "log_likelihood" not in posterior.sample_stats:
         raise ValueError("posterior must hold the log likelihood in its sample_stats")
-    held_out = _as_held_out(held_out)
     as_choice(by, "by", SCORES)
     num_documents = as_positive_int(num_documents, "num_documents", minimum=0)
     rank_for_page = as_flag(rank_for_page, "rank_for_page")
@@ -189,7 +183,7 @@ def contents_of(
             _largest_in_words(names, shares),
             _agreement_in_words(stability),
             *([] if structure is None else structure.verdict),
-            *_predictions_in_words(held_out, comparison),
+            *_predictions_in_words(comparisons),
             *_verdict(posterior, correlations, names),
         ],
         chain=int(posterior.coords["chain"][chain]),
@@ -206,29 +200,12 @@ def contents_of(
         diversity=topic_diversity(probability.top(DIVERSITY_WORDS)),
         documents=documents,
         correlations=correlations,
-        held_out=held_out,
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
         findings=_findings(posterior, stability),
         structure=structure,
-        comparison=comparison,
+        comparisons=comparisons,
         keywords=seeded,
     )
-
-
-def _as_held_out(held_out: object) -> dict[str, Sequence[HeldOutScore]]:
-    if held_out is None:
-        return {}
-    if not isinstance(held_out, Mapping) or not all(isinstance(name, str) for name in held_out):
-        raise TypeError(
-            "held_out must be a mapping from what was seen, in words, to lists of HeldOutScore,"
-            f" got {brief(held_out)}"
-        )
-    lists: dict[str, Sequence[HeldOutScore]] = {}
-    for seen, scores in held_out.items():
-        lists[seen] = as_list(scores, "held_out", "HeldOutScores")
-        for score in lists[seen]:
-            as_kind(score, "held_out", HeldOutScore, "see compare_scores")
-    return lists
 
 
 def run_facts(posterior: Posterior) -> dict[str, str]:
@@ -248,28 +225,25 @@ def _largest_in_words(names: Sequence[str], shares: FloatArray | None) -> str:
     return f"The largest of {len(names)} topics: {', '.join(few)}."
 
 
-def _predictions_in_words(
-    held_out: Mapping[str, Sequence[HeldOutScore]], comparison: Comparison | None
-) -> list[str]:
+def _predictions_in_words(comparisons: Mapping[str, Comparison]) -> list[str]:
     """How well the model tells words, beside its rivals."""
-    if comparison is not None:
-        return [_comparison_in_words(comparison)]
-    if held_out:
-        return [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
-    return [
-        "How well the model tells words was not asked: .report(comparison=True) tells, beside LDA"
-        " and word frequencies."
-    ]
+    if not comparisons:
+        return [
+            "How well the model tells words was not asked: .report(comparison=True) tells, beside"
+            " LDA and word frequencies."
+        ]
+    return [_comparison_in_words(seen, found) for seen, found in comparisons.items()]
 
 
-def _comparison_in_words(found: Comparison) -> str:
+def _comparison_in_words(seen: str, found: Comparison) -> str:
     """Of how many equally likely words a held-out one would be, to the model and its rivals."""
     each = list(zip(found.names, found.levels, found.gains, strict=True))[1:]
     told = [
         f"one of {math.exp(-level):,.0f} to {name}" for name, level, gain in each if gain.sign > 0
     ]
     first = f"one of {math.exp(-found.levels[0]):,.0f} to the model"
-    text = f"A word that was held out is {', '.join([first, *told])}"
+    start = f"With {seen} of a text seen, a" if seen else "A"
+    text = f"{start} word that was held out is {', '.join([first, *told])}"
     text += "".join(
         f"; {name} tells it as well ({gain} nats, too close to call)"
         for name, _, gain in each
@@ -311,18 +285,6 @@ def _agreement_in_words(stability: TopicStability) -> str:
         f"{text}; {stability.breakdown}. The others belong to modes that chains do not leave: more"
         ' chains tell how often each is found, and starts="shared" reads one mode.'
     )
-
-
-def _gains_in_words(seen: str, scores: Sequence[HeldOutScore]) -> str:
-    first, rival = scores[0], scores[1]
-    gain, error = -rival.difference, rival.difference_error
-    if abs(gain) < 2.0 * error:
-        how = f"as well as {rival.model}"
-        aside = f"{gain:+.3f} ± {error:.3f} nats a word, too close to call"
-    else:
-        how = f"{'better' if gain > 0.0 else 'worse'} than {rival.model}"
-        aside = f"{gain:+.3f} ± {error:.3f} nats a word"
-    return f"With {seen} of a text seen, {first.model} predict the rest {how} ({aside})."
 
 
 def _within(posterior: Posterior) -> dict[str, tuple[float, float]]:

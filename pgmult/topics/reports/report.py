@@ -1,8 +1,9 @@
 """The report on a run of topics, for a terminal and for a page."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.reports.contents import Contents, contents_of, run_facts
 from pgmult.topics.reports.looks import STYLE
 from pgmult.topics.reports.sections import one_topic, script_of, sections_of
-from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.scores.rivals import compare_with_rivals
 
 
@@ -47,8 +47,7 @@ def report(
     *,
     title: str = "Topics",
     facts: Mapping[str, str] | None = None,
-    held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
-    comparison: Comparison | bool = False,
+    comparison: Comparison | Mapping[str, Comparison] | bool = False,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
@@ -69,11 +68,10 @@ def report(
     title : str
     facts : mapping from str to str, optional
         Of the corpus and the run; those that the posterior knows if left out.
-    held_out : mapping from str to lists of HeldOutScore, optional
-        Keys say in words what was observed of the documents; this model comes first in each list.
-    comparison : Comparison or bool
-        Comparison with LDA and word frequencies: the result of `compare`, or True to compute it by
-        short runs.
+    comparison : Comparison, mapping from str to Comparison, or bool
+        How well the model tells words beside LDA and word frequencies: the result of `compare`, or
+        True to compute it by short runs; or several, whose keys say how much was seen of a text
+        ("half").
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}
@@ -100,7 +98,7 @@ def report(
     ):
         raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
     found = contents_of(
-        posterior, held_out, reference, by, num_words, num_documents, rank_for_page, covariates,
+        posterior, reference, by, num_words, num_documents, rank_for_page, covariates,
         random_seed, _compared(posterior, comparison, random_seed),
     )  # fmt: skip
     made = TopicReport(
@@ -110,11 +108,14 @@ def report(
     return made
 
 
-def _compared(
-    posterior: Posterior, comparison: Comparison | bool, random_seed: int
-) -> Comparison | None:
+def _compared(posterior: Posterior, comparison: Any, random_seed: int) -> dict[str, Comparison]:
+    """Comparisons by how much was seen of a text."""
     if isinstance(comparison, Comparison):
-        return comparison
+        return {"": comparison}
+    if isinstance(comparison, Mapping):
+        return {
+            str(seen): as_kind(one, "comparison", Comparison) for seen, one in comparison.items()
+        }
     if not as_flag(comparison, "comparison"):
-        return None
-    return compare_with_rivals(posterior, random_seed=random_seed)
+        return {}
+    return {"": compare_with_rivals(posterior, random_seed=random_seed)}

@@ -3,6 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from pgmult.topics.plots import trace
 from pgmult.topics.reports.contents import COHERENCE_WORDS, DIVERSITY_WORDS, Contents
 from pgmult.topics.reports.looks import SCRIPT
 from pgmult.topics.reports.structure import Structure
-from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
 from pgmult.topics.summaries.correlations import TopicCorrelations, strongest_pairs
 from pgmult.topics.summaries.documents import TopDocument
@@ -34,14 +34,15 @@ def sections_of(found: Contents) -> list[Section]:
     sections = [_topics(found)]
     if found.keywords is not None:
         sections.append(Section("Topics with keywords", table=found.keywords.table()))
-    if found.comparison is not None:
-        sections.append(found.comparison.section())
+    for seen, comparison in found.comparisons.items():
+        told = f" {seen[:1].upper()}{seen[1:]} of a text seen" if seen else ""
+        section = comparison.section()
+        sections.append(replace(section, title=f"{section.title}{told}"))
     if found.structure is not None:
         sections += _of_covariates(found.structure)
     sections += [_stability(found)]
     if found.correlations is not None:
         sections.append(_correlations(found, found.correlations))
-    sections += [_held_out(seen, scores) for seen, scores in found.held_out.items()]
     sections.append(_documents(found))
     log_likelihood = found.log_likelihood
     drawn = [trace(log_likelihood)] if log_likelihood.shape[1] > 1 else []
@@ -405,33 +406,6 @@ def _correlations(found: Contents, correlations: TopicCorrelations) -> Section:
     return Section(
         "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
         lines=lambda _: "\n".join(["", *lines]), figures=[body],
-    )  # fmt: skip
-
-
-def _held_out(seen: str, scores: Sequence[HeldOutScore]) -> Section:
-    """Model, score, range over single chains, perplexity and the first model's gain."""
-    rows = []
-    for place, score in enumerate(scores):
-        words = ""
-        if place:
-            gain = -score.difference + 0.0
-            words = f"{gain:+.4f} ± {score.difference_error:.4f} nats a word"
-            if abs(gain) < 2.0 * score.difference_error:
-                words += ", too close to call"
-        chains = score.chains
-        alone = f"{min(chains):.3f} to {max(chains):.3f}" if len(chains) > 1 else ""
-        level, guesses = f"{score.log_predictive:.4f}", f"{score.perplexity:.0f} words"
-        rows.append((score.model, level, alone, guesses, words))
-    note = (
-        "Mean log probability, in nats, of a word that was held out, given those of its text that"
-        " were seen; higher is better. A model that guesses as well as 1 of n equally likely words"
-        " has minus log n. Chains alone: the range of single chains; their average predicts better."
-        " Gains have a standard error over documents, paired, and over chains."
-    )
-    return Section(
-        f"Words that were held out, {seen} of their text seen: mean log probability",
-        head=("model", "nats a word", "chains alone", "as 1 of", "the first is ahead by"),
-        rows=rows, figures=[tag("p", note, class_="note")],
     )  # fmt: skip
 
 

@@ -27,16 +27,16 @@ of the scored documents alone. Words that drift over time are taken as drawn.
 True
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pgmult.core.arguments import as_kind, brief
+from pgmult.core.comparison import Comparison
 from pgmult.core.markup import paragraphs
-from pgmult.core.scores import Gain, Score, mean_by_token
+from pgmult.core.scores import Score, mean_by_token
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
@@ -260,60 +260,27 @@ def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScor
     return _score(held_out, [(frequencies / frequencies.sum())[held_out.words]], 1)
 
 
-class HeldOutScore(NamedTuple):
-    """How well a model predicts held-out tokens.
-
-    Attributes
-    ----------
-    model : str
-    log_predictive : float
-        Mean log probability of a token, in nats.
-    difference, difference_error : float
-        From the first model of the comparison, and its standard error: over documents, paired, and
-        over the chains of both models, where each has several.
-    chains : tuple of float
-        `log_predictive` of each chain by itself.
-    """
-
-    model: str
-    log_predictive: float
-    difference: float
-    difference_error: float
-    chains: tuple[float, ...] = ()
-
-    @property
-    def perplexity(self) -> float:
-        """The number of equally likely words that would be as hard to predict."""
-        return math.exp(-self.log_predictive)
-
-
-def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
+def compare_scores(
+    scores: Mapping[str, CompletionScore], how: str = "Words that were held out of their documents."
+) -> Comparison:
     """Scores of several models on the same tokens, paired by document with the first one's.
-
-    The standard error of a difference has two parts: between documents, which the models share, and
-    between chains, which they do not.
 
     Parameters
     ----------
     scores : mapping from a model's name to its score
-    held_out : Corpus
-        The tokens scored.
+        The model in question first, then its rivals from the simplest on.
+    how : str
+        What was held out, in a sentence.
+
+    Returns
+    -------
+    Comparison
+        The error of a gain has two parts: between documents, which the models share, and between
+        chains, which they do not.
+
+    Raises
+    ------
+    ValueError
+        If there is one score only, or they are of other tokens.
     """
-    _check_tokens(held_out)
-    if not isinstance(scores, Mapping) or not scores:
-        raise TypeError(f"scores must be a mapping from names to scores, got {brief(scores)}")
-    for score in scores.values():
-        if as_kind(score, "scores", CompletionScore).by_unit.shape != held_out.totals.shape:
-            raise ValueError(f"scores must be of the documents of held_out, {held_out!r}")
-    first = next(iter(scores.values()))
-    return [
-        HeldOutScore(
-            model, score.log_predictive, *gain_over(score, first), tuple(score.chains.tolist())
-        )
-        for model, score in scores.items()
-    ]
-
-
-def gain_over(score: CompletionScore, reference: CompletionScore) -> Gain:
-    """Mean gain per token over a reference, possibly itself, and its standard error."""
-    return Gain(0.0, 0.0) if score is reference else score.gain_over(reference)
+    return Comparison.of(scores, "a word", how)

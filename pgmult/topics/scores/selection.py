@@ -29,6 +29,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_list, as_real, as_seed, made
 from pgmult.core.figures.base import BLUE, RED, axes_or_new, clean
+from pgmult.core.scores import Gain
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
@@ -37,7 +38,7 @@ from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import most_probable, spread
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
-from pgmult.topics.scores.completion import DocumentCompletion, gain_over
+from pgmult.topics.scores.completion import DocumentCompletion
 from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.coherence import exclusivity, npmi
 
@@ -244,7 +245,13 @@ def search_num_topics(
         seconds.append(time.perf_counter() - begin)
     best = max(scores, key=lambda score: score.log_predictive)
     table = tuple(
-        Candidate(number, score.log_predictive, *gain_over(score, best), *look, elapsed)
+        Candidate(
+            number,
+            score.log_predictive,
+            *(Gain(0.0, 0.0) if score is best else score.gain_over(best)),
+            *look,
+            elapsed,
+        )
         for number, score, look, elapsed in zip(numbers, scores, looks, seconds, strict=True)
     )
     return TopicChoice(table, np.stack([score.by_unit for score in scores]), held_out.totals)

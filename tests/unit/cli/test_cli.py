@@ -429,7 +429,7 @@ class TestDemo:
         code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
         assert (code, errors) == (0, "")
         for piece in (
-            "correlated topics",
+            "With half of a text seen, a word that was held out",
             "LDA",
             "word frequencies",
             "Topics that go together",
@@ -438,7 +438,7 @@ class TestDemo:
         ):
             assert piece in output
         page = (out / "report.html").read_text(encoding="utf-8")
-        assert "Words that were held out" in page
+        assert "A tenth of a text seen" in page
         assert "Representative documents" in page
         assert pgmult.load(out)["topics"].shape[:3] == (2, 6, 3)
 

@@ -32,7 +32,7 @@ from pgmult.topics import (
 )
 from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.exports import export
-from pgmult.topics.scores import Candidate, HeldOutScore, TopicChoice
+from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice, compare_scores
 from pgmult.topics.summaries import permutation_test, variance_shares
 
 ATTACK = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -104,10 +104,11 @@ def posterior():
 
 
 def test_a_page_runs_its_own_script_alone(posterior):
-    scores = [HeldOutScore(f"m{ATTACK}", -6.0, 0.0, 0.0), HeldOutScore("n", -6.1, -0.1, 0.0)]
+    score = CompletionScore(-6.0 * np.ones(3), np.ones(3, dtype=np.int64))
+    compared = compare_scores({"n": score, f"m{ATTACK}": score})
     report = topic_report(
         posterior, title=f"Run{ATTACK}", facts={f"corpus{ATTACK}": f"x.csv{ATTACK}"},
-        held_out={f"half{ATTACK}": scores}, reference=posterior.data,
+        comparison={f"half{ATTACK}": compared}, reference=posterior.data,
     )  # fmt: skip
     found = live(report.html())
     assert found.found == []
