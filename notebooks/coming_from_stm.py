@@ -56,7 +56,6 @@ from pgmult.topics.summaries import (
     exclusivity,
     mean_topics,
     permutation_test,
-    representative_documents,
     strongest_pairs,
     topic_labels,
     u_mass,
@@ -128,7 +127,7 @@ for k, (most, best) in enumerate(zip(by_probability, by_frex, strict=True)):
 content(run).table(4)
 
 # %%
-for document in representative_documents(run, 2)[3]:
+for document in run.quotes(3, 2).quotes[0]:
     print(f"{document.mean:.2f} [{document.lower:.2f}, {document.upper:.2f}]  {document.document}")
 
 # %% [markdown]
@@ -221,7 +220,7 @@ permutation_test(run, "party")
 # | `searchK` | `search_num_topics`, scores paired by document |
 # | `labelTopics` | `top_words(run, by="probability" \| "frex" \| "lift" \| "relevance")` |
 # | `sageLabels` | `content(run).table()` |
-# | `findThoughts`, `plotQuote` | `quotes`, `representative_documents` |
+# | `findThoughts`, `plotQuote` | `quotes` |
 # | `estimateEffect`, its `summary` | `effects(...)`, `.table()`, `.to_dataframe()` |
 # | `plot.estimateEffect` | `effects(...).plot()`, `difference(...).plot()` |
 # | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |

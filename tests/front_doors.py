@@ -625,7 +625,6 @@ ARGUMENTS = {
     "topics.compare": lambda: dict(first=topic_draws(), second=topic_draws()),
     "topics.mean_topics": lambda: dict(posterior=topic_draws()),
     "topics.document_topics": lambda: dict(posterior=topic_draws(), documents=[0, 1]),
-    "topics.representative_documents": lambda: dict(posterior=topic_draws(), num_documents=2),
     "topics.topic_correlations": lambda: dict(
         posterior=topic_draws(), num_simulated=5, random_seed=1
     ),

@@ -76,7 +76,6 @@ RESULTS = {
         "RunMatches",
         "StructuredCorpus",
         "TimedCorpus",
-        "TopDocument",
         "TopWord",
         "TopicCorrelations",
         "TopicDraw",

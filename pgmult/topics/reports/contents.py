@@ -29,7 +29,7 @@ from pgmult.topics.summaries.correlations import (
     strongest_pairs,
     topic_correlations,
 )
-from pgmult.topics.summaries.documents import TopDocument, representative_documents
+from pgmult.topics.summaries.quotes import Quote, quotes
 from pgmult.topics.summaries.stability import TopicStability, topic_stability
 from pgmult.topics.summaries.words import (
     SCORES,
@@ -79,7 +79,7 @@ class Contents:
         Of the same words, stm's measure.
     diversity : float
         Of the 25 most probable words.
-    documents : lists of TopDocument, one per topic
+    documents : lists of Quote, one per topic
         Empty where proportions were not kept, or not asked for.
     correlations : TopicCorrelations, or None for a model without Sigma
         Over what shares of one whole show anyway: `TopicCorrelations.excess`.
@@ -107,7 +107,7 @@ class Contents:
     coherence: FloatArray | None
     exclusivity: FloatArray
     diversity: float
-    documents: list[list[TopDocument]]
+    documents: list[list[Quote]]
     correlations: TopicCorrelations | None
     log_likelihood: FloatArray
     findings: list[str]
@@ -159,10 +159,9 @@ def contents_of(
             "log probability": ranked("relevance", 1.0),
             "log lift": ranked("relevance", 0.0),
         }
-    documents: list[list[TopDocument]] = []
+    documents: list[list[Quote]] = []
     if num_documents > 0 and ("theta" in posterior or "psi" in posterior):
-        found = representative_documents(posterior, num_documents, chain=chain)
-        documents = [found[k] for k in order]
+        documents = quotes(posterior, order.tolist(), num_documents, chain=chain).quotes
     correlations = None
     if "mu" in posterior and "Sigma" in posterior:
         correlations = (

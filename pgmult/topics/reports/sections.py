@@ -18,9 +18,8 @@ from pgmult.topics.reports.looks import SCRIPT
 from pgmult.topics.reports.structure import Structure
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
 from pgmult.topics.summaries.correlations import TopicCorrelations, strongest_pairs
-from pgmult.topics.summaries.documents import TopDocument
 from pgmult.topics.summaries.effects import Effects, sentence_case
-from pgmult.topics.summaries.quotes import Quotes
+from pgmult.topics.summaries.quotes import Quote, Quotes
 from pgmult.topics.summaries.stability import LIKELY
 from pgmult.topics.summaries.words import SCORES, TopWord
 
@@ -254,7 +253,7 @@ def _documents(found: Contents) -> Section:
     return Section("Representative documents", note, figures=[drawn] if rows else [], shown=0)
 
 
-def _spans(documents: Sequence[TopDocument]) -> Iterator[Markup]:
+def _spans(documents: Sequence[Quote]) -> Iterator[Markup]:
     return (tag("span", _share_text(document), class_="word") for document in documents)
 
 
@@ -269,9 +268,9 @@ def _number(x: float) -> str:
     return f"{x:.2f}" if abs(x) < 100.0 else f"{x:.0f}"
 
 
-def _share_text(document: TopDocument) -> str:
+def _share_text(document: Quote) -> str:
     """Such as ``svd .91 [.85, .95]``."""
-    mean, lower, upper = (f"{x:.2f}".removeprefix("0") for x in document[1:])
+    mean, lower, upper = (f"{x:.2f}".removeprefix("0") for x in document[1:4])
     return f"{document.document} {mean} [{lower}, {upper}]"
 
 

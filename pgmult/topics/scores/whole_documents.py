@@ -39,7 +39,7 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> score = annealed(topic_draws(posterior), pgmult.topics.as_corpus(counts[15:]), steps=50)
->>> score.by_document.shape
+>>> score.by_unit.shape
 (5,)
 """
 
@@ -53,8 +53,6 @@ from scipy.special import logsumexp
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_list, as_repeats, as_seed
 from pgmult.core.machine import as_cores
-from pgmult.core.markup import paragraphs
-from pgmult.core.scores import mean_by_token
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_simplex, new_key
@@ -63,6 +61,7 @@ from pgmult.priors import Dirichlet, MvNormal
 from pgmult.topics.compiled import document_probability as kernels
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import Draws, as_draws, spread, stick_order_of
+from pgmult.topics.scores.completion import CompletionScore
 
 _PRIOR_DRAWS = 2000  # for the background under Gaussian sticks, which sets the variance only
 
@@ -83,51 +82,39 @@ class TopicDraw(NamedTuple):
     prior: Dirichlet | MvNormal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentScore:
-    """Estimated log probabilities of whole documents.
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class DocumentScore(CompletionScore):
+    """Estimated log probabilities of whole documents: a score that `compare_scores` takes, too.
 
     Attributes
     ----------
-    by_document : array, ``(num_documents,)``
+    by_unit : array, ``(num_documents,)``
         log p^(words of the document), nats; 0 for an empty document.
-    error_by_document : array, ``(num_documents,)``
-        Monte Carlo standard error of `by_document`: over posterior draws where there are several,
-        as if they were independent, else over runs; nan if there was one run of one draw.
-    log_predictive : float
-        Nats per token, over all documents.
-    standard_error : float
-        Of `log_predictive`, over documents; compare models by `paired_difference`.
-    monte_carlo_error : float
-        Of `log_predictive`, for these very documents.
+    totals : int array, ``(num_documents,)``
+        Its words.
+    errors : array, ``(num_documents,)``
+        Monte Carlo standard error of `by_unit`: over posterior draws where there are several, as if
+        they were independent, else over runs; nan if there was one run of one draw.
     num_draws : int
         Posterior draws averaged over.
     """
 
-    by_document: FloatArray
-    error_by_document: FloatArray
-    log_predictive: float
-    standard_error: float
-    monte_carlo_error: float
-    num_draws: int
+    errors: FloatArray
+
+    @property
+    def monte_carlo_error(self) -> float:
+        """Of `log_predictive`, for these very documents."""
+        return float(np.sqrt(np.sum(self.errors**2)) / self.totals.sum())
 
     def __str__(self) -> str:
-        return (
-            f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
-            f" (Monte Carlo ± {self.monte_carlo_error:.3f})"
-        )
+        return f"{CompletionScore.__str__(self)} (Monte Carlo ± {self.monte_carlo_error:.3f})"
 
     __repr__ = __str__
 
     def to_dataframe(self) -> Any:
         """One row per document, as a pandas data frame: log probability and Monte Carlo error."""
-        numbers = np.arange(len(self.by_document))
-        return as_frame(
-            {"document": numbers, "log_prob": self.by_document, "error": self.error_by_document}
-        )
-
-    def _repr_html_(self) -> str:
-        return paragraphs([str(self)])
+        numbers = np.arange(len(self.by_unit))
+        return as_frame({"document": numbers, "log_prob": self.by_unit, "error": self.errors})
 
 
 def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
@@ -264,9 +251,7 @@ def _score(estimates: FloatArray, corpus: Corpus) -> DocumentScore:
         possible = np.isfinite(by_document)
         relative = np.exp(units[possible] - by_document[possible, None])
         error[possible] = relative.std(axis=1, ddof=1) / np.sqrt(count)
-    level, spread = mean_by_token(by_document, corpus.totals)
-    monte_carlo = float(np.sqrt(np.sum(error**2)) / corpus.num_tokens)
-    return DocumentScore(by_document, error, level, spread, monte_carlo, num_draws)
+    return DocumentScore(by_document, corpus.totals, errors=error, num_draws=num_draws)
 
 
 def _mean_theta(

@@ -13,8 +13,6 @@ from pgmult.topics.summaries.correlations import correlated_pairs as correlated_
 from pgmult.topics.summaries.correlations import correlation_graph as correlation_graph
 from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pairs
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
-from pgmult.topics.summaries.documents import TopDocument as TopDocument
-from pgmult.topics.summaries.documents import representative_documents as representative_documents
 from pgmult.topics.summaries.effects import Difference as Difference
 from pgmult.topics.summaries.effects import Effects as Effects
 from pgmult.topics.summaries.effects import shares_over_time as shares_over_time

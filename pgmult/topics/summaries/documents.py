@@ -6,7 +6,6 @@ model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, as_draws, mean_of, names_along, quantile, with_model
+from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
@@ -95,15 +94,15 @@ def document_topics(
     """
     probability = as_probability(probability, "probability")
     max_draws = as_positive_int(max_draws, "max_draws")
-    chains = aligned_chains(posterior, chain, _source(posterior))
-    num_documents, num_topics = next(_theta(posterior, None, chains, 1)).shape
+    chains = aligned_chains(posterior, chain, source_of(posterior))
+    num_documents, num_topics = next(each_theta(posterior, None, chains, 1)).shape
     names = names_along(posterior, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
     pieces = []
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        theta = np.stack(list(_theta(posterior, block, chains, max_draws)), axis=-1)
+        theta = np.stack(list(each_theta(posterior, block, chains, max_draws)), axis=-1)
         pieces.append(moments_of(theta, probability))
     mean, sd, lower, upper = np.concatenate(pieces, axis=1)
     return DocumentTopics(
@@ -118,58 +117,7 @@ def moments_of(theta: FloatArray, probability: float) -> FloatArray:
     return np.stack([np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends])
 
 
-class TopDocument(NamedTuple):
-    """A document and the posterior mean and interval of one topic's proportion in it."""
-
-    document: str
-    mean: float
-    lower: float
-    upper: float
-
-
-def representative_documents(
-    posterior: Draws,
-    num_documents: int = 5,
-    *,
-    chain: int | None = None,
-    max_draws: int = 200,
-    probability: float = 0.9,
-) -> list[list[TopDocument]]:
-    """The documents with the highest posterior mean proportion of each topic.
-
-    Parameters
-    ----------
-    num_documents : int
-        How many of each topic.
-    posterior, chain, max_draws, probability
-        As in `document_topics`.
-
-    Returns
-    -------
-    list of lists of TopDocument
-        Topic by topic, the highest mean first.
-    """
-    num_documents = as_positive_int(num_documents, "num_documents")
-    chains = aligned_chains(posterior, chain, _source(posterior))
-    mean = mean_of(_theta(posterior, None, chains, max_draws))
-    best = np.argsort(-mean, axis=0, kind="stable")[:num_documents].T
-    chosen, place = np.unique(best, return_inverse=True)
-    found = document_topics(
-        posterior, chosen, chain=chain, max_draws=max_draws, probability=probability
-    )
-    return [
-        [
-            TopDocument(
-                found.documents[i],
-                *(float(x[i, k]) for x in (found.mean, found.lower, found.upper)),
-            )
-            for i in rows
-        ]
-        for k, rows in enumerate(place.reshape(best.shape))
-    ]
-
-
-def _source(posterior: Draws) -> str:
+def source_of(posterior: Draws) -> str:
     """The variable that proportions are read from, or made of."""
     for name in ("theta", "psi"):
         if name in as_draws(posterior):
@@ -180,11 +128,11 @@ def _source(posterior: Draws) -> str:
     )
 
 
-def _theta(
+def each_theta(
     posterior: Draws, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw; nan of topics a chain did not find."""
-    name = _source(posterior)
+    name = source_of(posterior)
     link = None if name == "theta" else with_model(posterior).link
     for one, draw in each_aligned(posterior, name, chains, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]

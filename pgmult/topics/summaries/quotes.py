@@ -12,10 +12,10 @@ from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import Draws, names_along
-from pgmult.topics.summaries.documents import representative_documents
+from pgmult.topics.draws import Draws, mean_of
+from pgmult.topics.summaries.documents import document_topics, each_theta, source_of
 from pgmult.topics.summaries.effects import topic_names
-from pgmult.topics.summaries.matching import best_chain
+from pgmult.topics.summaries.matching import aligned_chains, best_chain
 
 _FEWEST_CHARACTERS = 20
 
@@ -117,10 +117,14 @@ def quotes(
     """
     num_quotes = as_positive_int(num_quotes, "num_quotes")
     most = as_positive_int(max_characters, "max_characters", minimum=_FEWEST_CHARACTERS)
-    found = representative_documents(
-        posterior, num_quotes, chain=chain, max_draws=max_draws, probability=probability
+    chains = aligned_chains(posterior, chain, source_of(posterior))
+    mean = mean_of(each_theta(posterior, None, chains, max_draws))
+    best = np.argsort(-mean, axis=0, kind="stable")[:num_quotes].T
+    chosen, place = np.unique(best, return_inverse=True)
+    found = document_topics(
+        posterior, chosen, chain=chain, max_draws=max_draws, probability=probability
     )
-    count = len(found)
+    count = len(best)
     if topic is None:
         topic = range(count)
     given = [topic] if isinstance(topic, int | np.integer) else topic
@@ -128,13 +132,15 @@ def quotes(
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(given, "topic", "numbers of topics")
     ]
-    documents = names_along(posterior, "document", _num_documents(posterior))
-    known = _texts(posterior, texts, len(documents))
-    row = {document: d for d, document in enumerate(documents)}
+    known = _texts(posterior, texts, len(mean))
     quoted = [
         [
-            Quote(*one, None if known is None else _cut(known[row[one.document]], most))
-            for one in found[k]
+            Quote(
+                found.documents[i],
+                *(float(x[i, k]) for x in (found.mean, found.lower, found.upper)),
+                None if known is None else _cut(known[chosen[i]], most),
+            )
+            for i in place.reshape(best.shape)[k]
         ]
         for k in topics
     ]
@@ -147,13 +153,6 @@ def quotes(
         else [f"topic {k}" for k in range(count)]
     )
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
-
-
-def _num_documents(posterior: Draws) -> int:
-    """How many there are; of a run on disk without reading its draws."""
-    if isinstance(posterior, Posterior) and "document" in posterior.coords:
-        return len(posterior.coords["document"])
-    return int(posterior["theta" if "theta" in posterior else "psi"].shape[2])
 
 
 def _texts(posterior: Draws, texts: Any, size: int) -> Sequence[str] | None:

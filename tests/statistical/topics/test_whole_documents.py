@@ -47,7 +47,7 @@ def p_value(options, prior, seed, copies=COPIES):
     score = annealed(
         [TopicDraw(TOPICS, distribution)], corpus, random_seed=seed, cores=1, **options
     )
-    ratio = np.exp(score.by_document) / truth
+    ratio = np.exp(score.by_unit) / truth
     z = (ratio.mean() - 1.0) / ratio.std(ddof=1) * math.sqrt(copies)
     return 2.0 * stats.norm.sf(abs(z))
 

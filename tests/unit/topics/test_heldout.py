@@ -56,23 +56,23 @@ def test_equal_topics_leave_nothing_to_estimate(rng, corpus, prior):
     equal = draw._replace(topics=np.tile(draw.topics[0], (4, 1)))
     score = annealed([equal], corpus, random_seed=1, **SMALL)
     exact = corpus.to_csr() @ np.log(draw.topics[0])
-    np.testing.assert_allclose(score.by_document, exact, rtol=1e-12, atol=1e-12)
-    assert score.by_document[5] == 0.0
+    np.testing.assert_allclose(score.by_unit, exact, rtol=1e-12, atol=1e-12)
+    assert score.by_unit[5] == 0.0
     assert score.log_predictive == pytest.approx(exact.sum() / corpus.num_tokens)
 
 
 @PRIORS
 def test_bits_do_not_depend_on_threads_or_neighbours(rng, corpus, prior):
     draw = make_draws(rng)[prior]
-    reference = annealed([draw], corpus, cores=1, **SMALL).by_document
+    reference = annealed([draw], corpus, cores=1, **SMALL).by_unit
     for cores in (2, 5):
         with row_threads(1, grain=1):
-            again = annealed([draw], corpus, cores=cores, **SMALL).by_document
+            again = annealed([draw], corpus, cores=cores, **SMALL).by_unit
         np.testing.assert_array_equal(again, reference)
     leading = as_corpus(corpus.to_csr()[:7])
-    first = annealed([draw], leading, **SMALL).by_document
+    first = annealed([draw], leading, **SMALL).by_unit
     np.testing.assert_array_equal(first, reference[:7])
-    other = annealed([draw], corpus, random_seed=1, **SMALL).by_document
+    other = annealed([draw], corpus, random_seed=1, **SMALL).by_unit
     assert (other != reference)[corpus.totals > 1].all()
 
 
@@ -83,14 +83,12 @@ def test_draws_and_runs_are_averaged_as_probabilities(rng, corpus, prior):
              for p in rng.dirichlet(np.ones(6), size=3)]  # fmt: skip
     score = annealed(draws, corpus, **SMALL)
     exact = np.exp(np.stack([corpus.to_csr() @ np.log(draw.topics[0]) for draw in draws]))
-    np.testing.assert_allclose(score.by_document, np.log(exact.mean(axis=0)), atol=1e-12)
+    np.testing.assert_allclose(score.by_unit, np.log(exact.mean(axis=0)), atol=1e-12)
     relative = exact / exact.mean(axis=0)
-    np.testing.assert_allclose(
-        score.error_by_document, relative.std(axis=0, ddof=1) / np.sqrt(3), atol=1e-10
-    )
+    np.testing.assert_allclose(score.errors, relative.std(axis=0, ddof=1) / np.sqrt(3), atol=1e-10)
     assert score.num_draws == 3
     assert score.monte_carlo_error == pytest.approx(
-        np.sqrt(np.sum(score.error_by_document**2)) / corpus.num_tokens
+        np.sqrt(np.sum(score.errors**2)) / corpus.num_tokens
     )
 
 
@@ -103,8 +101,8 @@ def test_impossible_words_have_probability_zero(rng, prior):
     draw = draw._replace(topics=topics / topics.sum(axis=1, keepdims=True))
     corpus = as_corpus([[3, 0, 1, 0, 0, 1], [1, 2, 0, 1, 0, 0]])
     score = annealed([draw], corpus, **SMALL)
-    assert np.isfinite(score.by_document[0])
-    assert score.by_document[1] == score.log_predictive == -np.inf
+    assert np.isfinite(score.by_unit[0])
+    assert score.by_unit[1] == score.log_predictive == -np.inf
     assert np.isnan(score.standard_error)
 
 
@@ -186,4 +184,4 @@ def test_whole_documents_and_completion_agree_where_theta_is_known(rng, corpus):
     sure = TopicDraw(topics, Dirichlet(1e12 * theta))
     whole = annealed([sure], corpus, steps=5)
     completion = completion_score([(np.tile(theta, (12, 1)), topics)], corpus)
-    np.testing.assert_allclose(whole.by_document, completion.by_unit, rtol=1e-5)
+    np.testing.assert_allclose(whole.by_unit, completion.by_unit, rtol=1e-5)

@@ -61,7 +61,7 @@ def test_scores_hand_on_a_row_a_document():
     score = CompletionScore(-ones, np.array([1, 1]), num_draws=3)
     assert score.to_dataframe()["log_predictive"].tolist() == [-1.0, -1.0]
     assert score._repr_html_() == f"<p>{score}</p>"
-    whole = DocumentScore(-ones, 0.1 * ones, -1.0, 0.1, 0.1, 3)
+    whole = DocumentScore(-ones, np.array([1, 1]), errors=0.1 * ones, num_draws=3)
     assert whole.to_dataframe()["error"].tolist() == [0.1, 0.1]
     assert whole._repr_html_() == f"<p>{whole}</p>"
 

@@ -19,7 +19,8 @@ from pgmult.topics import (
     report as topic_report,
 )
 from pgmult.topics.scores import completion_by_seconds
-from pgmult.topics.summaries import align_topics, mean_topics, representative_documents, word_scores
+from pgmult.topics.summaries import align_topics, mean_topics, word_scores
+from pgmult.topics.summaries.quotes import quotes
 
 WORDS = 12
 
@@ -147,7 +148,7 @@ def test_documents_are_averaged_over_the_chains_that_found_the_topic():
         draws = np.concatenate([theta[c, :, :, j] for c, j in places])
         np.testing.assert_allclose(found.mean[:, k], draws.mean(axis=0))
         np.testing.assert_allclose(found.upper[:, k], np.quantile(draws, 0.95, axis=0))
-    best = representative_documents(posterior, 1)
+    best = quotes(posterior, num_quotes=1).quotes
     assert [int(topic[0].document) for topic in best] == found.mean.argmax(axis=0).tolist()
 
 

@@ -33,7 +33,6 @@ from pgmult.topics.summaries import (
     mean_topics,
     npmi,
     relevance,
-    representative_documents,
     strongest_pairs,
     topic_diversity,
     topic_labels,
@@ -41,6 +40,7 @@ from pgmult.topics.summaries import (
     word_scores,
 )
 from pgmult.topics.summaries.correlations import similar_together
+from pgmult.topics.summaries.quotes import quotes
 from pgmult.topics.summaries.words import SCORES, TopWord
 
 
@@ -268,7 +268,7 @@ class TestDocuments:
         turned = of_model(CorrelatedTopics(3, order=order), psi=draws["psi"])
         direct = document_topics({"theta": draws["theta"]}, chain=0)
         np.testing.assert_allclose(document_topics(turned, chain=0).mean[:, order], direct.mean)
-        best = representative_documents(turned, 1, chain=0)
+        best = quotes(turned, None, 1, chain=0).quotes
         assert [best[topic][0].mean for topic in order] == pytest.approx(direct.mean.max(axis=0))
         softmax = of_model(LogisticNormalTopics(2), psi=draws["psi"])
         expected = LogisticNormal().probs(draws["psi"][0]).mean(axis=0)
@@ -303,14 +303,14 @@ class TestDocuments:
                 document_topics(posterior, [unknown], chain=0)
 
     def test_representatives_have_the_highest_mean(self, draws):
-        found = representative_documents(draws, 2, chain=1)
+        found = quotes(draws, None, 2, chain=1).quotes
         every = document_topics(draws, chain=1)
         assert [len(topic) for topic in found] == [2, 2, 2]
         for k, topic in enumerate(found):
             best = np.argsort(-every.mean[:, k])[:2]
             assert [int(document.document) for document in topic] == best.tolist()
             for document, d in zip(topic, best, strict=True):
-                assert document[1:] == (every.mean[d, k], every.lower[d, k], every.upper[d, k])
+                assert document[1:4] == (every.mean[d, k], every.lower[d, k], every.upper[d, k])
 
     def test_bad_arguments(self, draws):
         with pytest.raises(ValueError, match=r"'theta' or 'psi', got only mu.*keep="):
