@@ -669,7 +669,6 @@ ARGUMENTS = {
         scores=dict.fromkeys("ab", topics.scores.unigram_log_predictive(corpus(), corpus()))
     ),
     "topics.correlated_pairs": lambda: dict(correlations=correlations()),
-    "topics.correlation_graph": lambda: dict(correlations=correlations()),
     "topics.strongest_pairs": lambda: dict(correlations=correlations()),
     "topics.WordScores.top": lambda: dict(num_words=2),
     "topics.TopicReport.topic": lambda: dict(topic=1),

@@ -67,7 +67,6 @@ RESULTS = {
         "StartScores",
         "TopicStart",
         "Corpus",
-        "CorrelationGraph",
         "DocumentScore",
         "DocumentTopics",
         "FoldedIn",

@@ -6,11 +6,9 @@ from pgmult.topics.summaries.coherence import topic_diversity as topic_diversity
 from pgmult.topics.summaries.coherence import u_mass as u_mass
 from pgmult.topics.summaries.content import Content as Content
 from pgmult.topics.summaries.content import GroupWords as GroupWords
-from pgmult.topics.summaries.correlations import CorrelationGraph as CorrelationGraph
 from pgmult.topics.summaries.correlations import PairCorrelation as PairCorrelation
 from pgmult.topics.summaries.correlations import TopicCorrelations as TopicCorrelations
 from pgmult.topics.summaries.correlations import correlated_pairs as correlated_pairs
-from pgmult.topics.summaries.correlations import correlation_graph as correlation_graph
 from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pairs
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
 from pgmult.topics.summaries.effects import Difference as Difference

@@ -105,22 +105,33 @@ class TopicCorrelations(Estimand):
     ) -> Graph:
         """Topics as points, joined where the interval of their correlation excludes zero.
 
+        Pairs with positive correlation attract in proportion to it and all topics repel
+        (Fruchterman and Reingold 1991), from a start on a circle in the order of
+        `similar_together`. Nothing is random.
+
         Parameters
         ----------
         labels : sequence of str
             One a topic.
         max_pairs : int, optional
-            The strongest so many pairs of either sign; as many as topics if left out.
+            The strongest so many pairs of either sign; as many as topics if left out. Shares of one
+            whole are negatively correlated, so without a limit most lines would be weak negatives.
         sizes : array, ``(topic,)``, optional
             Of the points.
         """
-        found = correlation_graph(self, max_pairs)
+        sure = correlated_pairs(self)
+        limit = len(self.independent)
+        if max_pairs is not None:
+            limit = as_positive_int(max_pairs, "max_pairs", minimum=0)
+        pairs = [pair for pair in sure if pair.mean > 0.0][:limit]
+        pairs += [pair for pair in sure if pair.mean <= 0.0][:limit]
         return Graph(
-            found.places, labels, [(p.first, p.second, p.mean) for p in found.pairs],
-            [pair_text(labels, pair) for pair in found.pairs],
+            _places(pairs, similar_together(self)), labels,
+            [(p.first, p.second, p.mean) for p in pairs],
+            [pair_text(labels, pair) for pair in pairs],
             np.ones(len(labels)) if sizes is None else sizes,
             "graph of topics that go together",
-            f"{len(found.pairs)} of {found.num_sure} correlations whose {self._percent} interval"
+            f"{len(pairs)} of {len(sure)} correlations whose {self._percent} interval"
             " excludes 0, the strongest of each sign",
         )  # fmt: skip
 
@@ -269,52 +280,6 @@ def similar_together(correlations: TopicCorrelations) -> IntArray:
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(0.5 * (distance + distance.T)), "average", optimal_ordering=True)
     return np.asarray(leaves_list(tree), dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CorrelationGraph:
-    """Topics as a graph: pairs whose correlation is surely not zero are joined.
-
-    Attributes
-    ----------
-    pairs : list of PairCorrelation
-        Those drawn, positive ones first.
-    num_sure : int
-        How many pairs have an interval that excludes zero, drawn or not.
-    places : array, ``(topic, 2)``
-        Where to draw each topic, within [0, 1].
-    """
-
-    pairs: list[PairCorrelation]
-    num_sure: int
-    places: FloatArray
-
-
-def correlation_graph(
-    correlations: TopicCorrelations, max_pairs: int | None = None
-) -> CorrelationGraph:
-    """The pairs whose interval excludes zero, and places for the topics that show them.
-
-    Pairs with positive correlation attract in proportion to it and all topics repel (Fruchterman
-    and Reingold 1991), from a start on a circle in the order of `similar_together`. Nothing is
-    random.
-
-    Parameters
-    ----------
-    correlations : TopicCorrelations
-    max_pairs : int, optional
-        How many of the strongest pairs of either sign to keep; as many as topics if left out.
-        Shares of one whole are negatively correlated, so without a limit most lines would be weak
-        negatives.
-    """
-    sure = correlated_pairs(correlations)
-    limit = len(correlations.independent)
-    if max_pairs is not None:
-        limit = as_positive_int(max_pairs, "max_pairs", minimum=0)
-    positive = [pair for pair in sure if pair.mean > 0.0][:limit]
-    negative = [pair for pair in sure if pair.mean <= 0.0][:limit]
-    pairs = positive + negative
-    return CorrelationGraph(pairs, len(sure), _places(pairs, similar_together(correlations)))
 
 
 def _places(pairs: Sequence[PairCorrelation], order: IntArray) -> FloatArray:

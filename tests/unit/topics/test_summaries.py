@@ -25,7 +25,6 @@ from pgmult.topics.summaries import (
     TopicCorrelations,
     align_topics,
     correlated_pairs,
-    correlation_graph,
     exclusivity,
     frex,
     lift,
@@ -529,16 +528,16 @@ class TestGraph:
         return correlations(np.where(odd[:, None] == odd, 0.8, -0.5))
 
     def test_strongest_pairs_are_kept(self):
-        graph = correlation_graph(self.blocks(), max_pairs=2)
-        assert graph.num_sure == 15
-        assert [p.mean for p in graph.pairs] == pytest.approx([0.8, 0.8, -0.5, -0.5])
-        whole = correlation_graph(self.blocks())
-        assert [p.mean for p in whole.pairs] == pytest.approx([0.8] * 6 + [-0.5] * 6), (
+        graph = self.blocks().graph("abcdef", max_pairs=2)
+        assert graph.caption.startswith("4 of 15 correlations")
+        assert [mean for *_, mean in graph.pairs] == pytest.approx([0.8, 0.8, -0.5, -0.5])
+        whole = self.blocks().graph("abcdef")
+        assert [mean for *_, mean in whole.pairs] == pytest.approx([0.8] * 6 + [-0.5] * 6), (
             "of nine negative ones"
         )
 
     def test_correlated_topics_are_near(self):
-        places = correlation_graph(self.blocks()).places
+        places = self.blocks().graph("abcdef").places
         apart = np.linalg.norm(places[:, None] - places[None], axis=2)
         odd = np.arange(6) % 2
         together = odd[:, None] == odd
@@ -546,10 +545,10 @@ class TestGraph:
         assert places.min() == 0.0
         assert places.max() == 1.0
         assert apart[np.triu_indices(6, k=1)].min() > 0.05, "none on top of another"
-        np.testing.assert_array_equal(places, correlation_graph(self.blocks()).places)
+        np.testing.assert_array_equal(places, self.blocks().graph("abcdef").places)
 
     def test_nothing_sure(self):
-        graph = correlation_graph(correlations(np.eye(3)))
+        graph = correlations(np.eye(3)).graph("abc")
         assert graph.pairs == []
         assert np.isfinite(graph.places).all()
 

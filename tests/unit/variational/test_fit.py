@@ -135,7 +135,7 @@ FITS = {
         "laplace",
         False,
     ),
-    "fit_language_model": (lambda: fit_language_model(WORDS), "laplace", False),
+    "fit_language_model": (lambda: fit_language_model(WORDS, tolerance=1e-4), "laplace", False),
 }  # fmt: skip
 
 
