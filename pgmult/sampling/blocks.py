@@ -224,8 +224,8 @@ def as_block_model(model: Any) -> Any:
     if not model.in_blocks:
         raise ValueError(
             "model must draw its rows independently, given what they share, and as it is set up it"
-            f" does not: {brief(model)} (regressions have blocks with effects='sticks', 'categories'"
-            " or 'correlated', sampled)"
+            f" does not: {brief(model)} (regressions have blocks with effects='sticks',"
+            " 'categories' or 'correlated', sampled)"
         )
     return model
 
