@@ -43,7 +43,6 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, gammaln
 
-from pgmult import polya_gamma
 from pgmult.compiled import scalar_rows
 from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import FloatArray, IntArray
@@ -147,7 +146,7 @@ class LogisticSite:
     def __post_init__(self) -> None:
         successes = as_nonnegative(self.successes, "successes")
         trials = as_nonnegative(self.trials, "trials")
-        as_choice(self.method, "method", _BINOMIAL | SOFTPLUS)
+        as_choice(self.method, "method", dict.fromkeys((*LOGISTIC_METHODS[1:], *SOFTPLUS)))
         apart = successes.shape != trials.shape
         if apart or successes.ndim not in (1, 2) or (successes > trials).any():
             raise ValueError(
@@ -179,9 +178,9 @@ class LogisticSite:
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
-        if self.method in _BINOMIAL:
-            return _BINOMIAL[self.method](self.successes, self.trials, mean, var)
-        rest, d_mean, d_var = SOFTPLUS[self.method].expect(mean, var)
+        if self.method == "delta":
+            return _delta(self.successes, self.trials, mean, var)
+        rest, d_mean, d_var = SOFTPLUS[_OTHER_NAMES.get(self.method, self.method)].expect(mean, var)
         return (
             self.successes * mean - self.trials * rest,
             self.successes - self.trials * d_mean,
@@ -200,27 +199,8 @@ def _delta(
     return value, d_mean, half_curvature
 
 
-def _jaakkola_jordan(
-    successes: FloatArray, trials: FloatArray, mean: FloatArray, var: FloatArray
-) -> Expectation:
-    xi = np.sqrt(mean * mean + var)
-    omega = polya_gamma.mean(trials, xi)
-    kappa = successes - 0.5 * trials
-    value = kappa * mean - trials * (_log1p_exp(-xi) + 0.5 * xi)
-    return value, kappa - omega * mean, -0.5 * omega
-
-
-def _quadrature(
-    successes: FloatArray, trials: FloatArray, mean: FloatArray, var: FloatArray
-) -> Expectation:
-    rest, share, spread = logistic_expectations(mean, var)
-    return successes * mean - trials * rest, successes - trials * share, -0.5 * trials * spread
-
-
-_BINOMIAL: dict[
-    str, Callable[[FloatArray, FloatArray, FloatArray, FloatArray], Expectation]
-] = {"delta": _delta, "jaakkola_jordan": _jaakkola_jordan, "quadrature": _quadrature}  # fmt: skip
-LOGISTIC_METHODS = ("laplace", *_BINOMIAL)
+_OTHER_NAMES = {"jaakkola_jordan": "quadratic"}  # of the softplus
+LOGISTIC_METHODS = ("laplace", "delta", "jaakkola_jordan", "quadrature")
 
 
 def logistic_site(successes: FloatArray, trials: FloatArray, method: str) -> Site:
