@@ -11,6 +11,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors.inducing_points import InducingProcess
 
+pytestmark = pytest.mark.slow  # they compile what nothing else that is quick needs
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 RNG = np.random.default_rng(0)

@@ -18,8 +18,9 @@ from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field
 
-STATE_SPACE, GRIDS = (
-    pytest.param(name, marks=pytest.mark.slow) for name in ("state_space", "grid")
+STATE_SPACE, GRIDS, INDUCING = (
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("state_space", "grid", "inducing_points")
 )
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
@@ -34,7 +35,7 @@ SMOOTH = SquaredExponential(9.0, active=[0]) * SquaredExponential(4.0, active=[1
         ("dense", GaussianProcess),
         pytest.param("state_space", SpaceTimeProcess, marks=pytest.mark.slow),
         pytest.param("grid", GridProcess, marks=pytest.mark.slow),
-        ("inducing_points", InducingProcess),
+        pytest.param("inducing_points", InducingProcess, marks=pytest.mark.slow),
     ],
 )
 def test_all_structures_compute_the_same(structure, kind):
@@ -98,7 +99,7 @@ def test_refuses_unknown_structures():
 FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the grid
 FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
 CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
-structures = pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, "inducing_points"])
+structures = pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, INDUCING])
 
 
 def law_with_trend(J, h, prior_mean):
@@ -177,7 +178,7 @@ def test_a_trend_moves_with_the_data_exactly(structure, scale):
         np.testing.assert_allclose(got[:, c], means[0] - means[1], atol=1e-8)
 
 
-@pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, "inducing_points"])
+@pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, INDUCING])
 def test_draws_with_a_trend_have_the_dense_law(structure):
     rng = np.random.default_rng(2)
     J, h = rng.gamma(1.0, size=9), rng.standard_normal(9)

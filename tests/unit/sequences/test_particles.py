@@ -8,6 +8,7 @@ from pgmult import LogisticNormal, StickBreaking
 from pgmult.compiled import vectors
 from pgmult.sequences.compiled import likelihoods
 
+pytestmark = pytest.mark.slow  # no other quick test compiles these kernels
 DEPTH, SYMBOLS, SIZE = 3, 40, 7
 
 
