@@ -27,7 +27,7 @@ from scipy.optimize import linprog
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of
-from pgmult.core.memory import once_a_data_set
+from pgmult.core.memory import part_of
 from pgmult.core.tables import Cells, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import table_column
@@ -143,13 +143,7 @@ class ChoiceRows:
 
         The same slice returns the same object.
         """
-        who = range(self.num_people)[part]
-        if who == range(self.num_people):
-            return self
-        known = _parts(self)
-        if who not in known:
-            known[who] = self._of_people(who)
-        return known[who]
+        return part_of(self, part, self.num_people, self._of_people)
 
     def _of_people(self, who: range) -> "ChoiceRows":
         cases, people = _some(self.people, who)
@@ -215,12 +209,6 @@ class ChoiceRows:
         padded /= padded.sum(axis=1, keepdims=True)
         counts = rng.multinomial(np.where(whole, totals, 1.0).astype(np.int64), padded)
         return np.asarray((counts * np.where(whole, 1.0, totals)[:, None])[of_row, place])
-
-
-@once_a_data_set
-def _parts(data: ChoiceRows) -> dict[range, ChoiceRows]:
-    """Those that were asked for."""
-    return {}
 
 
 def _some(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:

@@ -39,3 +39,25 @@ def once_a_data_set(
         return found[1]
 
     return ask
+
+
+@once_a_data_set
+def _parts(data: Any) -> dict[range, Any]:
+    """Some rows of the data that were asked for."""
+    return {}
+
+
+def part_of(data: Data, part: slice, size: int, make: Callable[[range], Data]) -> Data:
+    """Neighbouring ones of so many rows of the data, made at the first call.
+
+    The same rows are the same object, so that what is found once for a data set is found once for
+    them; all of them are the data themselves.
+    """
+    rows = range(size)[part]
+    if rows == range(size):
+        return data
+    known = _parts(data)
+    if rows not in known:
+        known[rows] = make(rows)
+    found: Data = known[rows]
+    return found

@@ -41,7 +41,7 @@ from scipy import sparse
 from pgmult.core.arguments import as_kind
 from pgmult.core.labels import is_missing
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.memory import once_a_data_set
+from pgmult.core.memory import part_of
 from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import (
@@ -133,19 +133,15 @@ class LabelledRows(_Rows):
         The same slice returns the same object, so that what is computed once per data set is
         computed once for it.
         """
-        start, stop, _ = part.indices(self.num_groups)
-        if (start, stop) == (0, self.num_groups):
-            return self
-        known = _parts(self)
-        if (start, stop) not in known:
-            bounds = self.offsets[start : stop + 1]
-            here = slice(bounds[0], bounds[-1])
-            known[start, stop] = LabelledRows(
-                self.covariates[here], self.successes[here], self.trials[here],
-                bounds - bounds[0], self.given[here], self.group_names[start:stop],
-                self.known[here],
-            )  # fmt: skip
-        return known[start, stop]
+        return part_of(self, part, self.num_groups, self._of_groups)
+
+    def _of_groups(self, which: range) -> "LabelledRows":
+        bounds = self.offsets[which.start : which.stop + 1]
+        here = slice(bounds[0], bounds[-1])
+        return LabelledRows(
+            self.covariates[here], self.successes[here], self.trials[here], bounds - bounds[0],
+            self.given[here], self.group_names[which.start : which.stop], self.known[here],
+        )  # fmt: skip
 
     def record(self) -> GroupRows:
         """What compiled functions take."""
@@ -169,12 +165,6 @@ class LabelledRows(_Rows):
         groups = [f"{self.num_groups:,} groups"] if self.num_groups > 1 else []
         taken, trials = _brief(self.successes.sum()), _brief(self.trials.sum())
         return self._told(*groups, f"{taken} of {trials} trials successful")
-
-
-@once_a_data_set
-def _parts(data: LabelledRows) -> dict[tuple[int, int], LabelledRows]:
-    """Some groups of the data, by the first of them and the one after the last."""
-    return {}
 
 
 def as_labelled_rows(

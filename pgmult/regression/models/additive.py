@@ -41,7 +41,7 @@ from scipy.special import log_softmax, softmax
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
-from pgmult.core.memory import once_a_data_set
+from pgmult.core.memory import once_a_data_set, part_of
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
@@ -169,18 +169,15 @@ class AdditiveRows:
 
     def rows(self, part: slice) -> "AdditiveRows":
         """Neighbouring cells; the same slice returns the same object."""
-        start, stop, _ = part.indices(self.num_rows)
-        if (start, stop) == (0, self.num_rows):
-            return self
-        known = {} if start == stop else _parts(self)
-        if (start, stop) not in known:
-            here = slice(start, stop)
-            cells = replace(
-                self, counts=self.counts[here], design=self.design.take(here), entries=None,
-                times=None if self.times is None else self.times[here],
-            )  # fmt: skip
-            known[start, stop] = cells if start < stop else _NoRows.of(cells, self)
-        return known[start, stop]
+        if not range(self.num_rows)[part]:  # and what a driver needs of all cells
+            return _NoRows.of(self._of_cells(range(0)), self)
+        return part_of(self, part, self.num_rows, self._of_cells)
+
+    def _of_cells(self, which: range) -> "AdditiveRows":
+        here = slice(which.start, which.stop)
+        times = None if self.times is None else self.times[here]
+        counts, design = self.counts[here], self.design.take(here)
+        return replace(self, counts=counts, design=design, times=times, entries=None)
 
     def made(
         self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
@@ -202,12 +199,6 @@ class AdditiveRows:
         if not math.isinf(size):
             rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
         return rng.poisson(np.minimum(rates, math.exp(_MOST_EVENTS)))
-
-
-@once_a_data_set
-def _parts(data: AdditiveRows) -> dict[tuple[int, int], AdditiveRows]:
-    """Some cells of the data, by the first of them and the one after the last."""
-    return {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
