@@ -137,7 +137,9 @@ def quotes(
         [
             Quote(
                 found.documents[i],
-                *(float(x[i, k]) for x in (found.mean, found.lower, found.upper)),
+                float(found.mean[i, k]),
+                float(found.lower[i, k]),
+                float(found.upper[i, k]),
                 None if known is None else _cut(known[chosen[i]], most),
             )
             for i in place.reshape(best.shape)[k]
