@@ -2,6 +2,43 @@
 
 import numpy as np
 
+from pgmult import LogisticNormal, StickBreaking
+from pgmult.sequences import as_sequences
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+
+LINKS = {"stick_breaking": StickBreaking([0, 2, 3, 1]), "softmax": LogisticNormal()}
+
+
+def make_draw(link="stick_breaking", inputs=0, symbols=4, depth=1, seed=0, **changes):
+    """Parameters of a state-space model."""
+    rng = np.random.default_rng(seed)
+    link = LINKS[link] if isinstance(link, str) else link
+    rows = symbols - isinstance(link, StickBreaking)
+    draw = StateSpaceDraw(
+        transition=0.9 * np.eye(depth),
+        noise_cov=0.5 * np.eye(depth),
+        initial_mean=np.full(depth, 0.3),
+        initial_cov=1.5 * np.eye(depth),
+        loadings=1.5 * rng.normal(size=(rows, depth)),
+        offset=rng.normal(size=rows),
+        link=link,
+    )
+    if inputs:
+        draw = draw._replace(
+            input_weights=rng.normal(size=(depth, inputs)),
+            emission_weights=rng.normal(size=(rows, inputs)),
+        )
+    return draw._replace(**changes)
+
+
+def make_data(total=1, copies=1, inputs=0, steps=9):
+    """Two sequences, and copies of them; the third step is missing."""
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(total, [0.4, 0.1, 0.3, 0.2], size=steps)
+    counts[2] = 0
+    u = np.tile(rng.normal(size=(steps, inputs)), (copies, 1)) if inputs else None
+    return as_sequences(copies * [counts[:6], counts[6:]], inputs=u)
+
 
 class GridStates:
     """Exact to the grid's resolution: sums over 1,201 places for integrals over x.

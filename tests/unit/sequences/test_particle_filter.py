@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from oracle.grid_states import GridStates
+from oracle.grid_states import LINKS, GridStates, make_data, make_draw
 from scipy.special import logsumexp
 
-from pgmult import LogisticNormal, StickBreaking
+from pgmult import StickBreaking
 from pgmult.compiled.rows import row_threads
-from pgmult.sequences import as_sequences
 from pgmult.sequences.scores import particle_filter as module
 from pgmult.sequences.scores.particle_filter import (
-    StateSpaceDraw,
     particle_error,
     particle_filter,
     particle_log_predictive,
@@ -18,39 +16,6 @@ from pgmult.sequences.scores.particle_filter import (
 from pgmult.testing import rejects
 
 pytestmark = pytest.mark.slow  # no other quick test compiles these kernels
-
-LINKS = {"stick_breaking": StickBreaking([0, 2, 3, 1]), "softmax": LogisticNormal()}
-
-
-def make_draw(link="stick_breaking", symbols=4, depth=1, seed=0, inputs=0, **changes):
-    rng = np.random.default_rng(seed)
-    link = LINKS[link] if isinstance(link, str) else link
-    rows = symbols - isinstance(link, StickBreaking)
-    draw = StateSpaceDraw(
-        transition=0.9 * np.eye(depth),
-        noise_cov=0.5 * np.eye(depth),
-        initial_mean=np.full(depth, 0.3),
-        initial_cov=1.5 * np.eye(depth),
-        loadings=1.5 * rng.normal(size=(rows, depth)),
-        offset=rng.normal(size=rows),
-        link=link,
-    )
-    if inputs:
-        draw = draw._replace(
-            input_weights=rng.normal(size=(depth, inputs)),
-            emission_weights=rng.normal(size=(rows, inputs)),
-        )
-    return draw._replace(**changes)
-
-
-def make_data(total=1, inputs=0):
-    """Two sequences; the third step is missing."""
-    rng = np.random.default_rng(1)
-    counts = rng.multinomial(total, [0.4, 0.1, 0.3, 0.2], size=9)
-    counts[2] = 0
-    u = rng.normal(size=(9, inputs)) if inputs else None
-    return as_sequences([counts[:6], counts[6:]], inputs=u)
-
 
 # ------------------------------------------------------------------ agreement with the exact answer
 

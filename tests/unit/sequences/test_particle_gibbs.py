@@ -3,12 +3,14 @@
 import importlib.util
 import inspect
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
-from oracle.grid_states import GridStates
+from oracle.grid_states import LINKS, GridStates, make_draw
+from oracle.grid_states import make_data as sequences_of
 
-from pgmult import LogisticNormal, StickBreaking
+from pgmult import StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences import as_sequences
 from pgmult.sequences.compiled import particle_blocks
@@ -18,38 +20,8 @@ from pgmult.sequences.updates import particle_gibbs as module
 from pgmult.sequences.updates.particle_gibbs import sample_paths
 from pgmult.testing import rejects
 
-LINKS = {"stick_breaking": StickBreaking([0, 2, 3, 1]), "softmax": LogisticNormal()}
 COPIES = 500  # of the same two sequences: independent chains, side by side
-
-
-def make_draw(link="stick_breaking", inputs=0, **changes):
-    rng = np.random.default_rng(0)
-    link = LINKS[link] if isinstance(link, str) else link
-    rows = 4 - isinstance(link, StickBreaking)
-    draw = StateSpaceDraw(
-        transition=np.array([[0.9]]),
-        noise_cov=np.array([[0.5]]),
-        initial_mean=np.array([0.3]),
-        initial_cov=np.array([[1.5]]),
-        loadings=1.5 * rng.normal(size=(rows, 1)),
-        offset=rng.normal(size=rows),
-        link=link,
-    )
-    if inputs:
-        draw = draw._replace(
-            input_weights=rng.normal(size=(1, inputs)),
-            emission_weights=rng.normal(size=(rows, inputs)),
-        )
-    return draw._replace(**changes)
-
-
-def make_data(total=1, copies=1, inputs=0):
-    """Two sequences; the third step is missing."""
-    rng = np.random.default_rng(1)
-    counts = rng.multinomial(total, [0.4, 0.1, 0.3, 0.2], size=8)
-    counts[2] = 0
-    u = np.tile(rng.normal(size=(8, inputs)), (copies, 1)) if inputs else None
-    return as_sequences(copies * [counts[:6], counts[6:]], inputs=u)
+make_data = partial(sequences_of, steps=8)
 
 
 def check_smoothing(
