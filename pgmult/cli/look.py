@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,8 @@ _PEOPLE = (
     "who id person people respondent subject customer consumer traveller household user animal"
 )
 _GAPS = "n/a na nan null missing . ? - #n/a"
-_TAKEN = ({"0", "1"}, {"False", "True"})
+_ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
+_TAKEN = ({"0", "1"}, {"false", "true"})
 _SEQUENCE_FILES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _MISREAD = (
     (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}", "dates are read where they are written 1999-12-31"),
@@ -376,32 +378,68 @@ class _Jobs:
         return []
 
     def _choice(self) -> _Job | None:
-        """Rows of alternatives: of each occasion one was taken."""
-        for taken in (c for c in self.columns if set(map(str, c.counts)) in _TAKEN):
-            one = [str(cell) in ("1", "True") for cell in taken.cells]
-            for occasion in (c for c in self.columns if c is not taken and not c.missing):
-                each = Counter(o for o, is_one in zip(occasion.cells, one, strict=True) if is_one)
-                of_two = min(occasion.counts.values()) > 1 and set(each.values()) == {1}
-                if of_two and len(each) == len(occasion.counts):
-                    return self._of_occasions(taken, occasion)
-        return None
-
-    def _of_occasions(self, taken: _Seen, occasion: _Seen) -> _Job | None:
-        people = [
-            column for column in self.columns
-            if column.is_called(_PEOPLE) and 2 * len(column.counts) <= len(occasion.counts)
-            and len(set(zip(column.cells, occasion.cells, strict=True))) == len(occasion.counts)
+        """Rows of alternatives, of which one was taken in each occasion; or columns of them."""
+        people = [None, *(c for c in self.columns if c.is_called(_PEOPLE))]
+        taken = [
+            (c, [str(cell).lower() in ("1", "true") for cell in c.cells])
+            for c in self.columns if {str(x).lower() for x in c.counts} in _TAKEN
         ]  # fmt: skip
-        attributes = self._numbers(taken, occasion, *people)
-        outcome, who = _in_formula(taken.name), _in_formula(people[0].name) if people else ""
+        numbers = {sum(one) for _, one in taken}
+        for occasion, who in product(self.columns, people):
+            few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
+            if not any(many <= number <= few * many for number in numbers) or occasion is who:
+                continue
+            of_row = list(zip(occasion.cells, (who or occasion).cells, strict=True))
+            sizes = Counter(of_row)
+            if min(sizes.values()) == 1 or len(sizes) not in numbers or occasion.missing:
+                continue
+            for column, one in taken:
+                if sum(one) == len(sizes) == len(set(compress(of_row, one))):
+                    return self._of_occasions(column, occasion, who, of_row)
+        return self._of_wide()
+
+    def _of_occasions(
+        self, taken: _Seen, occasion: _Seen, who: _Seen | None, of_row: list[Any]
+    ) -> _Job | None:
+        number = len(set(of_row))
+        people = [who] if who else [
+            column for column in self.columns
+            if column.is_called(_PEOPLE) and 2 * len(column.counts) <= number
+            and len(set(zip(column.cells, occasion.cells, strict=True))) == number
+        ]  # fmt: skip
+        names = [
+            column for column in self.columns
+            if column.is_called(_ALTERNATIVES) and len(column.counts) <= _MOST_OUTCOMES
+            and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
+        ]  # fmt: skip
+        attributes = self._numbers(taken, occasion, *people, *names)
+        outcome, whose = _in_formula(taken.name), _in_formula(people[0].name) if people else ""
         if not attributes or not outcome:
             return None
         named = " + ".join(attributes)
-        formula = f"{outcome} ~ {named}" + (f" + ({named} | {who})" if who else "")
+        formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
         why = f"What matters where one of several is taken in each '{_told(occasion.name)}'."
-        used = [taken, *attributes.values(), *people[:1]]
-        command = self._fit("choice", used, [("--occasion", [occasion.name])], formula)
-        return _Job("Choice", why, [command])
+        used = [taken, *attributes.values(), *people[:1], *names[:1]]
+        options: list[_Option] = [("--occasion", [occasion.name])]
+        options += [("--alternative", [column.name]) for column in names[:1]]
+        return _Job("Choice", why, [self._fit("choice", used, options, formula)])
+
+    def _of_wide(self) -> _Job | None:
+        """A row an occasion, with columns such as price_bus and price_car, and which was taken."""
+        for taken in (c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES):
+            found: dict[str, dict[str, str]] = {}
+            for label, column in product(taken.counts, self.columns):
+                ends = rf"(.+)[\W_]{re.escape(str(label))}|{re.escape(str(label))}[\W_](.+)"
+                if match := re.fullmatch(ends, column.name, re.IGNORECASE):
+                    found.setdefault(match[1] or match[2], {})[label] = column.name
+            whole = {name: of for name, of in found.items() if len(of) == len(taken.counts)}
+            if whole:
+                why = "One of several is taken in each row, with columns of each. In Python, first:"
+                table = (
+                    f"pgmult.choice.lengthen(pgmult.read({self.path!r}), {taken.name!r}, {whole})"
+                )
+                return _Job("Choice", why, [table])
+        return None
 
     def _regression(self) -> _Job | None:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]

@@ -9,6 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import pgmult
 from pgmult.cli import commands as cli
 
 BASH = shutil.which("bash")
@@ -157,6 +158,25 @@ class TestWhatIsSeen:
         formula = "'taken ~ way + price + hours + (way + price + hours | who)'"
         assert formula in command
         assert "--occasion trip" in command
+
+    def test_choices_numbered_by_person_with_names_of_alternatives(self, capsys, tmp_path):
+        ways = ("bus", "car", "foot")
+        rows = [
+            [who, trip, way, 1.5 * trip + len(way), str(way == ways[(who + trip) % 3]).upper()]
+            for who in range(4) for trip in range(5) for way in ways
+        ]  # fmt: skip
+        table = written(tmp_path / "t.csv", [["who", "trip", "mode", "price", "chosen"], *rows])
+        (command,) = commands(capsys, table)["Choice"]
+        assert "'chosen ~ price + (price | who)'" in command
+        assert "--occasion trip" in command
+        assert "--alternative mode" in command
+
+    def test_choices_in_columns_of_alternatives(self, capsys, tmp_path):
+        rows = [[("bus", "car")[i % 2], i % 7, 2 + i % 5] for i in range(30)]
+        table = written(tmp_path / "t.csv", [["mode", "price_bus", "price_car"], *rows])
+        (command,) = commands(capsys, table)["Choice"]
+        found = eval(command, {"pgmult": pgmult})
+        assert found["price"].tolist()[:4] == [0, 2, 1, 3]
 
     def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
         rows = [["yn"[i % 2] if i % 5 else "", "ab"[i % 2], 18 + i % 50, 900] for i in range(60)]
