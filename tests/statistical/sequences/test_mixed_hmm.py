@@ -93,7 +93,7 @@ def test_the_posterior_is_reached():
         "log_likelihood": BOTH.log_likelihood, "mean symbol": mean_symbol,
         "sd": lambda state, data: state.hyperparameters.mean(),
     }  # fmt: skip
-    check_sbc(BOTH, DATA, identified, tune=20, thin=3, replicates=60)
+    check_sbc(BOTH, DATA, identified, tune=20, thin=3, draws=15, replicates=40)
 
 
 # ------------------------------------------------------------------ mutants
