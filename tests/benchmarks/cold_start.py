@@ -58,7 +58,8 @@ def _dynamic() -> tuple[Any, Any]:
 def _lds() -> tuple[Any, Any]:
     from pgmult.sequences import MultinomialLDS, as_sequences
 
-    return MultinomialLDS(2), as_sequences(["abcabcab", "bca"])
+    # more steps than those of which small systems move along paths of their own
+    return MultinomialLDS(2), as_sequences(["abcabcab" * 16, "bca"])
 
 
 def _hmm() -> tuple[Any, Any]:
