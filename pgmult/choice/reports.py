@@ -14,7 +14,7 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Interval, Report, Section
-from pgmult.core.tabled import Column, Table, number
+from pgmult.core.tabled import Column, Table, number, probability_text
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -138,7 +138,7 @@ def _strongest(data: ChoiceRows, found: Estimand) -> str:
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))
     said = f"Choices depend most on {data.names[j]}: more of it makes an alternative"
     said += f" {'less' if less else 'more'} likely to be chosen, on average over people"
-    said += f" (with probability {sure:.2f})"
+    said += f" (with probability {probability_text(sure)})"
     if j in data.random:
         mean_of, sd_of = found.draws[:, j].T
         if data.signs[data.random == j][0] == 0.0:
@@ -160,10 +160,11 @@ def _together(run: Posterior) -> Section:
         {"tastes for": [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]},
         caption=found.caption, probability=found.probability, is_difference=True,
     )  # fmt: skip
+    told = pairs.table()
+    cells = [part for part in told.parts[1:] if part.head]
+    figure = replace(pairs.points(), span=(-1.0, 1.0), cells=cells)
     return Section(
         "Tastes that go together",
         "Who wants more of the one also wants more of the other where it is above 0.",
-        table=pairs.table(),
-        figures=[replace(pairs.points(), span=(-1.0, 1.0))],
-        shown=8,
-    )
+        table=told, figures=[figure], is_drawn=True, shown=8,
+    )  # fmt: skip
