@@ -5,7 +5,7 @@ coefficients, and probabilities of the alternatives in any table, for people in 
 people.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -215,16 +215,18 @@ def predict(
         Along ``row``, in the order of the table; or along the labels of `by`.
     """
     seed, used = as_seed(random_seed), as_positive_int(max_draws, "max_draws")
-    data, codes = data_of_run(run), np.arange(data_of_run(run).num_people)
+    data = data_of_run(run)
+    codes = np.arange(data.num_people)
     if new is not None:
         data, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
-    probs = np.stack(list(_drawn_probs(run, data, codes, used, seed)))
+    drawn = _drawn_probs(run, data, codes, used, seed)
     if by is not None:
         known, of_row = data.labels(by)
         return Estimand(
-            np.stack([_shares(data, p, known, of_row) for p in probs]), (by,), {by: known.names},
+            _shares(data, drawn, known, of_row), (by,), {by: known.names},
             caption=f"Shares over {data.num_occasions:,} occasions.", probability=probability,
         )  # fmt: skip
+    probs = np.stack(list(drawn))
     out = np.empty_like(probs)
     out[:, data.source] = probs
     return Estimand(
@@ -233,9 +235,12 @@ def predict(
     )  # fmt: skip
 
 
-def _shares(data: ChoiceRows, probs: FloatArray, known: Levels, of_row: IntArray) -> FloatArray:
-    """Of labels, over all occasions, ``(num_levels,)``."""
-    return np.bincount(of_row, probs, minlength=len(known)) / data.num_occasions
+def _shares(
+    data: ChoiceRows, drawn: Iterable[FloatArray], known: Levels, of_row: IntArray
+) -> FloatArray:
+    """Of labels, over all occasions, ``(num_draws, num_levels)``."""
+    sums = [np.bincount(of_row, probs, minlength=len(known)) for probs in drawn]
+    return np.stack(sums) / data.num_occasions
 
 
 def effects(
@@ -301,8 +306,8 @@ def effects(
                 given | {column: np.where(held, value, own)}, num_rows=data.num_rows
             )
         there = replace(data, design=design, x=design.matrix[:, design.names != "Intercept"])
-        probs = _drawn_probs(run, there, people, used, as_seed(random_seed))
-        draws.append(np.stack([_shares(data, p, known, of_row) for p in probs]))
+        drawn = _drawn_probs(run, there, people, used, as_seed(random_seed))
+        draws.append(_shares(data, drawn, known, of_row))
     return Estimand(
         np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
         caption=f"Shares over all occasions, if {column} were so.", probability=probability,

@@ -253,10 +253,8 @@ def count_up_to(typing_context, x, y):
 
 
 _SHIFT = 1.5 * 2.0**52  # a sum with it ends in an integer's bits
-_ARTANH_TOP, _ARTANH_REST = (
-    2.0 / 29.0,
-    tuple(2.0 / k for k in range(27, 0, -2)),
-)  # twice, in squares
+# of twice the series of artanh, in squares
+_ARTANH_TOP, _ARTANH_REST = 2.0 / 29.0, tuple(2.0 / k for k in range(27, 0, -2))
 
 
 @_operation(lambda x, shifted: np.ldexp(x, (shifted - _SHIFT).astype(np.int64)))
