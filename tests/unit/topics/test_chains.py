@@ -55,13 +55,6 @@ def test_normaliser_and_density_are_those_of_the_dense_gaussian(rng, persistence
     np.testing.assert_allclose(posterior.log_density(x), density, rtol=1e-10, atol=1e-10)
 
 
-def test_normaliser_of_no_observation_is_one(rng):
-    prior, _ = random_chains(rng)
-    nothing = DiagonalPotential(np.zeros(prior.shape), np.zeros(prior.shape))
-    np.testing.assert_array_equal(prior.condition(nothing).log_normalizer(), 0.0)
-    np.testing.assert_array_equal(prior.log_normalizer(), 0.0)
-
-
 def test_normaliser_survives_sharp_potentials():
     """A thousand times of precision 1e8 each: products of variances would overflow."""
     J = np.full((1, 1000, 1), 1e8)
@@ -100,13 +93,6 @@ def test_chains_of_a_row_are_independent_draws(rng):
         again = prior.condition(potential).sample(np.random.default_rng(5))
     alone = prior.condition(potential).sample(np.random.default_rng(5))
     np.testing.assert_array_equal(again, alone)
-
-
-def test_conditioning_adds_potentials(rng):
-    prior, potential = random_chains(rng)
-    twice = prior.condition(potential).condition(potential)
-    together = prior.condition(DiagonalPotential(2 * potential.J, 2 * potential.h))
-    np.testing.assert_array_equal(twice.log_normalizer(), together.log_normalizer())
 
 
 @pytest.mark.parametrize("num_times", [1, 6])
@@ -175,46 +161,6 @@ def test_chains_reach_their_law(rng):
     assert law.pvalue > 1e-5
 
 
-@pytest.mark.slow
-def test_chains_do_not_depend_on_where_rows_are_cut(rng):
-    prior, potential = random_chains(rng, num_chains=compiled.LANES + 3)
-    posterior, x = prior.condition(potential), prior.sample(rng)
-    counts = np.ones(prior.shape), 5.0 * np.ones(prior.shape)
-    rows, noise = np.array([True, False, True]), posterior.noise_of(x)
-
-    def run(threads):
-        with row_threads(threads, grain=1):
-            moved = prior.slice(np.random.default_rng(5), x, *counts)
-            return moved, posterior.place(noise), posterior.log_place(noise, *counts, rows)
-
-    for one, other in zip(run(1), run(3), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert run(1)[2][1] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"centre": np.zeros((2, 2))}, r"centre must have the axes \(chain\)"),
-        ({"initial_var": np.array([1.0, 0.0, 1.0])}, "initial_var must be positive"),
-        (
-            {"innovation_var": np.ones(2)},
-            r"innovation_var must have shape \(3\) to go with initial_var",
-        ),
-        ({"num_times": 0}, "num_times must be at least 1"),
-        ({"persistence": 1.5}, "persistence must be at most 1, got 1.5"),
-        ({"persistence": np.nan}, "persistence must be finite, got nan"),
-    ],
-)
-def test_bad_chains_are_refused(change, message):
-    arguments = {
-        "centre": np.zeros(2), "initial_var": np.ones(3), "innovation_var": np.ones(3),
-        "num_times": 4, **change,
-    }  # fmt: skip
-    with pytest.raises(ValueError, match=message):
-        ScalarChains(**arguments)
-
-
 def test_bad_potentials_are_refused(rng):
     prior, potential = random_chains(rng)
     with pytest.raises(ValueError, match=r"must have shape \(3, 6, 4\)"):
@@ -273,35 +219,6 @@ def test_evidence_of_rows_is_joint_over_posterior(rng):
     np.testing.assert_allclose(constants, constants[0], rtol=1e-9)
 
 
-def test_one_time_is_the_normal_inverse_wishart(rng):
-    rows, _ = timed_rows(rng)
-    walk = mean_walk(NIW, 0.1, 1)
-    posterior = TimedRows.of(rows, np.zeros(11, dtype=int), 1).posterior(walk)
-    expected = NIW.condition(rows)
-    np.testing.assert_allclose(posterior.mean[0], expected.mean, rtol=1e-12)
-    np.testing.assert_allclose(posterior.scale, expected.scale, rtol=1e-12)
-    assert posterior.row_precision[0, 0] == pytest.approx(expected.strength)
-    assert posterior.dof == expected.dof
-
-
-def test_drifting_draws_have_the_moments_of_their_law(rng):
-    rows, times = timed_rows(rng)
-    prior = mean_walk(NIW, 0.3, 5)
-    posterior = TimedRows.of(rows, times, 5).posterior(prior)
-    draws = [posterior.sample(rng) for _ in range(4000)]
-    means, Sigmas = (np.array(part) for part in zip(*draws, strict=True))
-    expected = posterior.scale / (posterior.dof - 3.0)
-    z = (Sigmas.mean(axis=0) - expected) / (Sigmas.std(axis=0) / np.sqrt(len(draws)))
-    assert np.abs(z).max() < 4.5
-    between = np.linalg.inv(posterior.row_precision)
-    products = np.einsum("sti,suj->sitju", means - posterior.mean, means - posterior.mean)
-    cov = np.einsum("tu,ij->itju", between, expected)
-    z = (products.mean(axis=0) - cov) / (products.std(axis=0) / np.sqrt(len(draws)))
-    assert np.abs(z).max() < 5.0
-    z = (means.mean(axis=0) - posterior.mean) / (means.std(axis=0) / np.sqrt(len(draws)))
-    assert np.abs(z).max() < 4.5
-
-
 def test_bad_drifts_are_refused(rng):
     rows, times = timed_rows(rng)
     with pytest.raises(ValueError, match="times must be below 3, got 3"):
@@ -339,16 +256,6 @@ def test_slices_reach_their_law(rng):
     for _ in range(25):
         x = slice_sample(rng, log_gammas(shape), x, 1.0)
     assert stats.kstest(np.exp(x), stats.gamma(3.0).cdf).pvalue > 1e-5
-
-
-def test_a_slice_of_two_humps_visits_both(rng):
-    def log_density(x, active):
-        return np.logaddexp(-0.5 * ((x - 3.0) / 0.5) ** 2, -0.5 * ((x + 3.0) / 0.5) ** 2)
-
-    x = 3.0 + 0.5 * rng.standard_normal(4000)
-    for _ in range(40):
-        x = slice_sample(rng, log_density, x, 7.0)
-    assert abs((x > 0).mean() - 0.5) < 0.05
 
 
 def test_a_slice_must_start_where_there_is_density(rng):

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from topic_runs import run_of
 
-from pgmult import Posterior
-from pgmult.sampling import Origin
 from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
@@ -51,11 +50,7 @@ def posterior_of(rng, data, num_draws=50, tokens=((400, 30), (300, 900))):
     draws["Sigma"] = np.ones((2, num_draws, 1, 1))
     draws["theta"] = rng.dirichlet([1.0, 1.0], size=(2, 1, 8)).repeat(num_draws, axis=1)
     draws["theta"][1] = draws["theta"][0][..., ::-1]
-    model = StructuralTopics(2, effects="sticks")
-    return Posterior(
-        draws, dims={name: model.dims[name] for name in draws}, coords=model.coords(data),
-        origin=Origin.of(model, data),
-    )  # fmt: skip
+    return run_of(StructuralTopics(2, effects="sticks"), data, **draws)
 
 
 def test_words_by_group_are_posterior_quantiles(rng, data):
@@ -136,7 +131,7 @@ def test_groups_and_content_that_are_not_there(rng, data):
         found.words("D", "D", topic=0)
     plain = with_covariates(data, {"party": list("DRDRDRDR")})
     with pytest.raises(ValueError, match="posterior must be of data with content covariates"):
-        content(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(StructuralTopics(2), plain)))
+        content(run_of(StructuralTopics(2), plain, x=np.zeros((1, 1))))
 
 
 # ------------------------------------------------------------------ quotes
@@ -168,7 +163,5 @@ def test_without_texts_documents_are_named_and_it_is_said(rng, data):
     assert found.note == ""
     for quote in found.quotes[0]:
         assert quote.text == f"body {quote.document.split()[-1]}"
-    other = Posterior(
-        {"theta": np.full((1, 2, 3, 2), 0.5)}, origin=Origin.of(CorrelatedTopics(2), None)
-    )
+    other = run_of(CorrelatedTopics(2), theta=np.full((1, 2, 3, 2), 0.5))
     assert quotes(other).quotes[0][0].text is None

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from topic_runs import repeated, run_of
 
-from pgmult import Posterior, StickBreaking, load, sample
-from pgmult.sampling import Origin
+from pgmult import StickBreaking, load, sample
 from pgmult.topics import (
     CorrelatedTopics,
     DynamicTopics,
@@ -38,12 +38,8 @@ def corpus(rng):
 
 
 def known(data, draws, effects="sticks", **options):
-    """A posterior of structural topics that was never sampled."""
     num_topics = draws["Sigma"].shape[-1] + (effects == "sticks")
-    model = StructuralTopics(num_topics, effects=effects, **options)
-    return Posterior(draws, dims={"topics": ("topic", "word")} if "topics" in draws else None,
-                     coords={"word": data.vocabulary} if "topics" in draws else None,
-                     origin=Origin.of(model, data))  # fmt: skip
+    return run_of(StructuralTopics(num_topics, effects=effects, **options), data, **draws)
 
 
 def point_mass(data, coefficients, Sigma, *random, **options):
@@ -93,26 +89,6 @@ def test_an_effect_is_the_expectation_by_quadrature(rng, corpus):
     by_name = effects(posterior, "party", at={"year": 2003}, num_simulated=100_000)
     np.testing.assert_allclose(by_name.mean[[0, 2]], exact, atol=error)
     assert by_name.setting_texts == ["D", "I", "R"]
-
-
-def test_intervals_hold_their_share_of_the_draws(rng, corpus):
-    data = with_covariates(corpus, {"year": YEARS})
-    draws = known(
-        data,
-        {
-            "coefficients": rng.normal(size=(1, 1000, 2, 2)),
-            "Sigma": np.tile(np.eye(2), (1, 1000, 1, 1)),
-        },
-    )
-    found = effects(draws, {"year": YEARS}, num_simulated=10, max_draws=1000, probability=0.5)
-    assert found.draws.shape == (1000, 6, 3)
-    gap = difference(found, 5, 0)
-    for part in (found, gap):
-        inside = ((part.lower < part.draws) & (part.draws < part.upper)).mean(axis=0)
-        np.testing.assert_allclose(inside, 0.5, atol=2e-3)
-    np.testing.assert_allclose(gap.mean.sum(), 0.0, atol=1e-12)
-    np.testing.assert_allclose(gap.p_positive, (gap.draws > 0).mean(axis=0))
-    assert effects(draws, {"year": 2000}, max_draws=7).draws.shape == (7, 1, 3)
 
 
 # ------------------------------------------------------------------ what is averaged over
@@ -265,7 +241,7 @@ def test_effects_are_of_the_posteriors_own_data(rng, corpus):
         effects(draws, "year", data=other)
     with pytest.raises(ValueError, match="posterior must know its model, got a plain dict"):
         effects(dict(draws), "year", data=data)
-    plain = Posterior({"mu": np.zeros((1, 1, 2))}, origin=Origin.of(CorrelatedTopics(3), corpus))
+    plain = run_of(CorrelatedTopics(3), corpus, mu=np.zeros((1, 1, 2)))
     with pytest.raises(ValueError, match="must be of data with covariates"):
         effects(plain, "year")
 
@@ -346,10 +322,7 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + (1 | author)")
     rho = rng.gamma(1.0, size=(2, 30, 2))
     model = StructuralTopics(3)
-    posterior = Posterior(
-        {"effect_variances": rho}, dims={"effect_variances": ("term",)},
-        origin=Origin.of(model, data),
-    )  # fmt: skip
+    posterior = run_of(model, data, effect_variances=rho)
     table = variance_shares(posterior).to_dataframe()
     shares = rho / (1.0 + rho.sum(axis=2, keepdims=True))
     np.testing.assert_allclose(table["share"], shares.mean(axis=(0, 1)))
@@ -357,7 +330,7 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
     assert "(1 | author)" in str(variance_shares(posterior))
     plain = with_covariates(corpus, COLUMNS, "~ year")
     with pytest.raises(ValueError, match="posterior must be of a formula with random terms"):
-        variance_shares(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(model, plain)))
+        variance_shares(run_of(model, plain, x=np.zeros((1, 1))))
 
 
 @pytest.mark.parametrize("link", ["sticks", "softmax"])
@@ -377,7 +350,7 @@ def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus, 
         for name in ("Sigma", "effect_covariances"):
             draws[name] = contrasts.T @ draws[name] @ contrasts + alike
     model = StructuralTopics(3, effects=link, random_effects="free")
-    table = variance_shares(Posterior(draws, origin=Origin.of(model, data))).to_dataframe()
+    table = variance_shares(run_of(model, data, **draws)).to_dataframe()
     of_author = 3.0 * omega[..., 0] / (unit * (1.0 + rho[..., 0]) + 3.0 * omega[..., 0])
     np.testing.assert_allclose(table["share"][1], of_author.mean())
 
@@ -389,15 +362,9 @@ def test_new_authors_add_their_own_covariance(rng, corpus):
     Omega = np.array([[0.1, 0.2], [0.2, 3.0]])
     u = rng.normal(size=(data.design.num_effects, 2))
     model = StructuralTopics(3, effects="sticks", random_effects="free")
-    posterior = Posterior(
-        {
-            name: value[None, None]
-            for name, value in {
-                "coefficients": coefficients, "Sigma": Sigma, "effects": u,
-                "effect_covariances": Omega[None],
-            }.items()
-        },
-        coords=dict(model.coords(data)), origin=Origin.of(model, data),
+    posterior = repeated(
+        model, data, coefficients=coefficients, Sigma=Sigma, effects=u,
+        effect_covariances=Omega[None],
     )  # fmt: skip
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
@@ -442,10 +409,7 @@ def test_shares_over_time_are_those_of_the_draws(rng):
     data = as_timed_corpus(np.ones((4, 3), dtype=int), [1999, 2000, 2000, 2002])
     prevalence = rng.dirichlet(np.ones(2), size=(1, 9, 4))
     prevalence[:, :, 2] = 0.0  # nobody wrote in 2001
-    posterior = Posterior(
-        {"prevalence": prevalence}, dims={"prevalence": ("time", "topic")},
-        coords={"time": data.time_labels}, origin=Origin.of(DynamicTopics(2), data),
-    )  # fmt: skip
+    posterior = run_of(DynamicTopics(2), data, prevalence=prevalence)
     found = shares_over_time(posterior)
     np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
     axes = found.plot(topic=1)
@@ -479,28 +443,6 @@ def test_numbers_that_differ_in_a_late_digit_are_different_settings(rng, corpus,
     np.testing.assert_allclose(
         apart.draws[:, 0], np.diff(difference(by_day, "R", "D").draws[:, ::2], axis=1)[:, 0]
     )
-
-
-def test_a_difference_turned_round_is_its_negative(rng, corpus):
-    data = with_covariates(corpus, COLUMNS, "~ year + party")
-    draws = known(
-        data,
-        {
-            "coefficients": rng.normal(size=(1, 30, 4, 2)),
-            "Sigma": np.tile(np.eye(2), (1, 30, 1, 1)),
-        },
-    )
-    for variable, one, other in (
-        ("party", "R", "D"),
-        ("year", 2020, 1990.0),
-        ("year", "2020", 1990),
-    ):
-        found = effects(draws, variable, num_simulated=4)
-        there, back = difference(found, one, other), difference(found, other, one)
-        np.testing.assert_array_equal(there.draws, -back.draws)
-        np.testing.assert_array_equal(there.mean, -back.mean)
-        np.testing.assert_allclose(there.lower, -back.upper, rtol=1e-12)
-        np.testing.assert_allclose(there.p_positive, 1.0 - back.p_positive)
 
 
 # ------------------------------------------------------------------ labels on the way back

@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from pgmult import ConvergenceWarning, StickBreaking
-from pgmult.core.sklearn import as_threads
 from pgmult.topics import (
     CorrelatedTopics,
     TopicTransformer,
@@ -154,15 +153,6 @@ def test_chains_are_matched_before_they_are_averaged(data):
     np.testing.assert_allclose(estimator.components_, np.mean(matched, axis=0), rtol=1e-12)
     assert (estimator.stability_.found_again > 0.9).all()
     assert estimator.n_iter_ == 240
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["svi", "gibbs"])
-def test_results_do_not_depend_on_threads(method, data):
-    one, two = (make(method, n_jobs=n, max_iter=8).fit(data[0]) for n in (None, 2))
-    np.testing.assert_array_equal(one.components_, two.components_)
-    np.testing.assert_array_equal(one.transform(data[0]), two.transform(data[0]))
-    assert as_threads(-1) >= 1
 
 
 def test_fit_svi_is_the_fit_of_the_library(data):

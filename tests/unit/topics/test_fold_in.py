@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from topic_runs import repeated
 
 from pgmult import LogisticNormal, Posterior, StickBreaking, load, sample
 from pgmult.compiled.rows import row_threads
@@ -21,16 +22,9 @@ MU, SIGMA = np.array([-0.4, 0.3]), np.array([[1.5, -0.8], [-0.8, 1.2]])
 COUNTS = np.array([[4, 1, 0, 2], [0, 0, 9, 0], [0, 0, 0, 0], [2, 2, 2, 2], [0, 1, 0, 0]])
 
 
-def repeated(draws, model=None, **others):
-    """A posterior all of whose draws are the same."""
-    globals_ = {"topics": TOPICS, "mu": MU, "Sigma": SIGMA} | others
-    return Posterior(
-        {
-            name: np.broadcast_to(value, (1, draws, *value.shape))
-            for name, value in globals_.items()
-        },
-        origin=Origin.of(model or CorrelatedTopics(3), None),
-    )
+def run(copies, model=None, **others):
+    values = {"topics": TOPICS, "mu": MU, "Sigma": SIGMA} | others
+    return repeated(model or CorrelatedTopics(3), None, copies, **values)
 
 
 def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
@@ -50,7 +44,7 @@ def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
 @pytest.mark.parametrize("model", [CorrelatedTopics(3), CorrelatedTopics(3, order=(2, 0, 1))])
 def test_proportions_follow_their_posterior(model, tmp_path):
     link, draws = model.link(), 2000
-    repeated(draws, model).save(tmp_path / "run")
+    run(draws, model).save(tmp_path / "run")
     folded = fold_in(load(tmp_path / "run"), as_corpus(COUNTS), max_draws=draws, sweeps=3)
     theta = np.array([draw.theta for draw in folded])
     mean, sd = exact_moments(link)
@@ -64,7 +58,7 @@ def test_proportions_follow_their_posterior(model, tmp_path):
 def test_proportions_of_a_softmax_follow_their_posterior():
     """Of two topics, whose psi has two coordinates."""
     topics, draws = TOPICS[:2], 1500
-    posterior = repeated(draws, LogisticNormalTopics(2), topics=topics)
+    posterior = run(draws, LogisticNormalTopics(2), topics=topics)
     folded = fold_in(posterior, as_corpus(COUNTS), max_draws=draws)
     theta = np.array([draw.theta for draw in folded])
     mean, _ = exact_moments(LogisticNormal(), topics=topics)
@@ -77,7 +71,7 @@ def test_a_document_depends_on_its_words_alone():
     corpus = as_corpus(COUNTS)
 
     def last(corpus, **kwargs):
-        return list(fold_in(repeated(12), corpus, max_draws=5, **kwargs))[-1].theta
+        return list(fold_in(run(12), corpus, max_draws=5, **kwargs))[-1].theta
 
     theta = last(corpus)
     rows = [3, 0, 3, 1]
@@ -89,13 +83,13 @@ def test_a_document_depends_on_its_words_alone():
 
 
 def test_draws_are_spread_over_the_chain():
-    folded = list(fold_in(repeated(11), as_corpus(COUNTS), max_draws=3))
+    folded = list(fold_in(run(11), as_corpus(COUNTS), max_draws=3))
     assert [draw.draw for draw in folded] == [0, 5, 10]
     np.testing.assert_array_equal(folded[0].topics, TOPICS)
 
 
 def test_a_word_that_no_topic_holds_says_nothing():
-    posterior = repeated(1500, topics=TOPICS * [1.0, 1.0, 1.0, 0.0])
+    posterior = run(1500, topics=TOPICS * [1.0, 1.0, 1.0, 0.0])
     corpus = as_corpus([[0, 0, 0, 6], [0, 0, 0, 0]])
     theta = np.array([draw.theta for draw in fold_in(posterior, corpus, max_draws=1500)])
     error = theta.std(axis=0) / np.sqrt(150)
@@ -104,18 +98,18 @@ def test_a_word_that_no_topic_holds_says_nothing():
 
 def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="posterior's 4 words"):
-        next(fold_in(repeated(3), as_corpus(np.ones((2, 5), int))))
+        next(fold_in(run(3), as_corpus(np.ones((2, 5), int))))
     with pytest.raises(ValueError, match="max_draws"):
-        next(fold_in(repeated(3), as_corpus(COUNTS), max_draws=0))
-    broken = repeated(3, Sigma=np.array([[1.0, 3.0], [3.0, 1.0]]))
+        next(fold_in(run(3), as_corpus(COUNTS), max_draws=0))
+    broken = run(3, Sigma=np.array([[1.0, 3.0], [3.0, 1.0]]))
     with pytest.raises(ValueError, match="singular to working precision under draw 0"):
         next(fold_in(broken, as_corpus(COUNTS)))
 
 
 def test_other_models_and_none_are_refused():
     with pytest.raises(ValueError, match=r"of CorrelatedTopics, .*, got one of LDA"):
-        next(fold_in(repeated(3, LDA(3)), as_corpus(COUNTS)))
-    draws = dict(repeated(3))
+        next(fold_in(run(3, LDA(3)), as_corpus(COUNTS)))
+    draws = dict(run(3))
     with pytest.raises(ValueError, match="must know its model, got a plain dict"):
         next(fold_in(draws, as_corpus(COUNTS)))
     with pytest.raises(ValueError, match="must know its model, and these draws came without"):
@@ -127,14 +121,14 @@ def test_documents_are_folded_by_topics_that_hold_their_keywords(tmp_path):
     """As by a model without keywords that has the same topics."""
     corpus = as_corpus(COUNTS, list("abcd"))
     model = CorrelatedTopics(3, keywords={"first": ["c"]}, start_sweeps=1)
-    run = sample(model, corpus, draws=4, tune=2, chains=1, random_seed=0, progressbar=False)
-    run.save(tmp_path / "run")
-    kept = {name: run[name] for name in ("topics", "mu", "Sigma")}
+    whole = sample(model, corpus, draws=4, tune=2, chains=1, random_seed=0, progressbar=False)
+    whole.save(tmp_path / "run")
+    kept = {name: whole[name] for name in ("topics", "mu", "Sigma")}
     plain = Posterior(kept, origin=Origin.of(CorrelatedTopics(3), corpus))
     both = fold_in(load(tmp_path / "run"), corpus), fold_in(plain, corpus)
     for one, other in zip(*both, strict=True):
         np.testing.assert_array_equal(one.theta, other.theta)
-        assert one.topics[0, 2] >= run["keyword_shares"][0, one.draw, 0]
+        assert one.topics[0, 2] >= whole["keyword_shares"][0, one.draw, 0]
 
 
 # ------------------------------------------------------------------ with covariates
@@ -148,26 +142,23 @@ EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
 GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
 
 
-def structured(draws, random_effects="shared", **others):
+def structured(draws, random_effects="shared"):
     model = StructuralTopics(3, effects="sticks", random_effects=random_effects)
-    globals_ = {
+    values = {
         "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
-        "effect_variances": VARIANCES, "group_topics": GROUP_TOPICS,
-    } | others  # fmt: skip
-    return Posterior(
-        {
-            name: np.broadcast_to(value, (1, draws, *value.shape))
-            for name, value in globals_.items()
-        },
-        coords=dict(model.coords(STRUCTURED)),
-        origin=Origin.of(model, STRUCTURED),
-    )
+        "group_topics": GROUP_TOPICS,
+    }  # fmt: skip
+    if random_effects == "shared":
+        values["effect_variances"] = VARIANCES
+    else:
+        values["effect_covariances"] = OMEGA[None]
+    return repeated(model, STRUCTURED, draws, **values)
 
 
 @pytest.mark.parametrize("random_effects", ["shared", "free"])
 def test_covariates_authors_and_groups_enter_the_prior(random_effects):
     """Against quadrature: of a known author and of a new one, whose effect is the prior's."""
-    posterior = structured(1500, random_effects, effect_covariances=OMEGA[None])
+    posterior = structured(1500, random_effects)
     of_new = 2.5 * SIGMA if random_effects == "shared" else SIGMA + OMEGA
     new = STRUCTURED.new_documents(
         COUNTS, {"party": ["D", "R", "R", "D", "R"], "author": ["a", "b", "X", "X", "a"]},
@@ -209,12 +200,8 @@ def test_documents_without_the_posteriors_covariates_are_refused():
 def test_columns_that_other_documents_centred_are_refused():
     columns = {"x": [0.0, 1.0, 2.0, 3.0, 9.0]}
     data = with_covariates(COUNTS, columns)
-    values = {"topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA}
-    posterior = Posterior(
-        {name: np.stack([value] * 3)[None] for name, value in values.items()},
-        coords={"covariate": data.design.names},
-        origin=Origin.of(StructuralTopics(3, effects="sticks"), data),
-    )  # fmt: skip
+    model = StructuralTopics(3, effects="sticks")
+    posterior = repeated(model, data, 3, topics=TOPICS, coefficients=COEFFICIENTS, Sigma=SIGMA)
     assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
     others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
     with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):

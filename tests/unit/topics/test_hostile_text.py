@@ -6,21 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from topic_runs import run_of, speeches
 
-from pgmult import Posterior
-from pgmult.sampling import Origin
-from pgmult.topics import (
-    StructuralTopics,
-    as_corpus,
-    content,
-    difference,
-    document_topics,
-    effects,
-    quotes,
-    topic_correlations,
-    topic_stability,
-    with_covariates,
-)
 from pgmult.topics import (
     check as predictive_checks,
 )
@@ -28,15 +15,22 @@ from pgmult.topics import (
     compare as match_runs,
 )
 from pgmult.topics import (
+    content,
+    difference,
+    document_topics,
+    effects,
+    quotes,
+    topic_correlations,
+    topic_stability,
+)
+from pgmult.topics import (
     report as topic_report,
 )
-from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.exports import export
 from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice, compare_scores
 from pgmult.topics.summaries import permutation_test, variance_shares
 
 ATTACK = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>&lt;b&gt;"
-SIZE, WORDS, TOPICS, DRAWS = 24, 8, 3, 6
 
 
 class Live(html.parser.HTMLParser):
@@ -65,42 +59,7 @@ def live(page):
 @pytest.fixture(scope="module")
 def posterior():
     """A run whose words, documents, texts, columns and labels are all hostile."""
-    rng = np.random.default_rng(4)
-    party, year, author = (f"{name}{ATTACK}" for name in ("party", "year", "author"))
-    table = {
-        party: [f"{'DR'[d % 2]}{ATTACK}" for d in range(SIZE)],
-        year: np.linspace(1990, 2020, SIZE).tolist(),
-        author: [f"a{d % 6}{ATTACK}" for d in range(SIZE)],
-    }
-    corpus = as_corpus(
-        rng.poisson(2.0, size=(SIZE, WORDS)), [f"w{j}{ATTACK}" for j in range(WORDS)],
-        [f"speech {d}{ATTACK}" for d in range(SIZE)],
-    )  # fmt: skip
-    kept = {"text": [f"said {d} {ATTACK}" for d in range(SIZE)], **table}
-    corpus = replace(corpus, table=DocumentTable.of(kept, text="text"))
-    formula = f"~ `{party}` + `{year}` + (1 | `{author}`)"
-    data = with_covariates(corpus, table, formula, content=f"~ `{party}`")
-    base = rng.dirichlet(np.full(WORDS, 0.2), size=TOPICS)
-    model, shape = StructuralTopics(TOPICS, effects="sticks"), (2, DRAWS)
-    draws = {
-        "coefficients": rng.normal(size=(*shape, 3, 2)),
-        "effects": 0.1 * rng.normal(size=(*shape, 6, 2)),
-        "effect_variances": rng.gamma(1.0, size=(*shape, 1)),
-        "Sigma": np.tile(0.5 * np.eye(2), (*shape, 1, 1)),
-        "mu": np.zeros((*shape, 2)),
-        "topics": np.tile(base, (*shape, 1, 1)),
-        "group_topics": np.tile(base, (*shape, 2, 1, 1)),
-        "group_tokens": np.full((*shape, 2, TOPICS), 90.0),
-        "topic_shares": rng.dirichlet([2.0, 5.0, 3.0], size=shape),
-        "theta": rng.dirichlet(np.ones(3), size=(*shape, SIZE)),
-    }
-    draws["group_topics"] *= rng.gamma(50.0, size=draws["group_topics"].shape)
-    draws["group_topics"] /= draws["group_topics"].sum(axis=-1, keepdims=True)
-    return Posterior(
-        draws, dims={name: model.dims[name] for name in draws}, coords=model.coords(data),
-        sample_stats={"log_likelihood": rng.normal(size=shape)}, label_dims=model.label_dims,
-        origin=Origin.of(model, data),
-    )  # fmt: skip
+    return speeches(ATTACK)
 
 
 def test_a_page_runs_its_own_script_alone(posterior):
@@ -114,9 +73,9 @@ def test_a_page_runs_its_own_script_alone(posterior):
     assert found.found == []
     assert found.scripts == 2, "the words as JSON, and what ranks them"
     shown = "".join(found.text)
-    for source in ("Run", "w0", "speech 1", "D", "party", "year", "m", "half", "x.csv"):
+    for source in ("Run", "w0<b>", "speech 1 & co", "D", "party", "year", "m", "half", "x.csv"):
         assert f"{source}{ATTACK}" in shown or f"{source} {ATTACK}" in shown, source
-    assert any(f"said {d} {ATTACK}" in shown for d in range(SIZE))
+    assert any(f"What was <said> in {d}{ATTACK}" in shown for d in range(24))
     assert live(report._repr_html_()).found == []
 
 
@@ -145,7 +104,7 @@ def results(posterior):
 
 
 def test_tables_figures_and_notebook_views_run_nothing(posterior):
-    names = [f"t{ATTACK}"] * TOPICS
+    names = [f"t{ATTACK}"] * 3
     for one in results(posterior):
         drawn = [one._repr_html_()]
         arguments = {
@@ -164,13 +123,9 @@ def test_tables_figures_and_notebook_views_run_nothing(posterior):
 
 def test_files_for_spreadsheets_hold_no_formulas(posterior, tmp_path):
     evil = '=HYPERLINK("http://x","y")'
-    coords = dict(posterior.coords) | {"word": [evil, *posterior.coords["word"][1:]]}
-    data = replace(posterior.data, vocabulary=np.array(coords["word"]))
-    made = Posterior(
-        dict(posterior), dims={name: axes[2:] for name, axes in posterior.dims.items()},
-        coords=coords, sample_stats=posterior.sample_stats,
-        origin=Origin.of(posterior.model, data),
-    )  # fmt: skip
+    words = np.array([evil, *posterior.coords["word"][1:]])
+    data = replace(posterior.data, vocabulary=words)
+    made = run_of(posterior.model, data, posterior.sample_stats, **posterior)
     export(made, tmp_path, ["csv"])
     with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
         assert next(row for row in csv.DictReader(file))["word"] == f"'{evil}"

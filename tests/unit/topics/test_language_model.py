@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import gammaln, logsumexp
 
 from pgmult.topics import as_corpus, split_tokens
 from pgmult.topics.fits.language_model import (
@@ -63,17 +63,6 @@ def test_derivatives_are_those_of_finite_differences(objective, m):
     diagonal, weight = objective.curvature(m)
     hessian = np.diag(diagonal) - weight * np.outer(np.exp(m), np.exp(m))
     np.testing.assert_allclose(hessian, -slopes(objective.gradient, m), rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("m", POINTS)
-def test_gradient_is_that_of_documents_one_by_one(objective, counts, m):
-    # d/d a of log p(x_d | a) is E log z_d given x_d, less the same of the prior
-    a, used = np.exp(m), counts[counts.sum(axis=1) > 0]
-    q = used + a
-    tau = (digamma(q) - digamma(q.sum(axis=1, keepdims=True))).sum(axis=0)
-    tau -= len(used) * (digamma(a) - digamma(a.sum()))
-    expected = a * tau - (m - objective.mu) / objective.sigma_var
-    np.testing.assert_allclose(objective.gradient(m), expected, rtol=1e-9, atol=1e-9)
 
 
 # ------------------------------------------------------------------------- the fit

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from topic_runs import repeated
 
-from pgmult import Posterior
-from pgmult.sampling import Origin
 from pgmult.topics import (
     CorrelatedTopics,
     DynamicTopics,
@@ -48,14 +47,8 @@ def texts(rng, theta, phi, length=60, *, burst=0.0, groups=None, shift=0.0):
     return counts
 
 
-def posterior_of(counts, theta, phi, copies=20):
-    corpus = as_corpus(counts)
-    model = CorrelatedTopics(len(phi))
-    draws = {"theta": theta, "topics": phi}
-    return Posterior(
-        {name: np.broadcast_to(x, (1, copies, *x.shape)) for name, x in draws.items()},
-        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, corpus),
-    )  # fmt: skip
+def posterior_of(counts, theta, phi):
+    return repeated(CorrelatedTopics(len(phi)), as_corpus(counts), 20, theta=theta, topics=phi)
 
 
 def test_dispersion_is_pearsons_statistic(monkeypatch):
@@ -149,17 +142,10 @@ def test_content_that_is_modelled_leaves_no_trace():
     counts = texts(rng, theta, phi, groups=side, shift=0.4)
     names = np.array(["left", "right"])[side]
     data = with_covariates(as_corpus(counts), {"side": names}, content="~ side")
-    model = StructuralTopics(3)
-    draws = {"theta": theta, "topics": phi, "group_topics": groups}
-    posterior = Posterior(
-        {name: np.broadcast_to(x, (1, 20, *x.shape)) for name, x in draws.items()},
-        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, data),
-    )  # fmt: skip
+    plain = {"theta": theta, "topics": phi}
+    posterior = repeated(StructuralTopics(3), data, 20, **plain, group_topics=groups)
     assert predictive_checks(posterior, groups="side").dependence[1].p.min() > 0.02
-    plain = {name: posterior[name] for name in ("theta", "topics")}
-    missing = Posterior(
-        plain, dims={name: model.dims[name] for name in plain}, origin=Origin.of(model, data)
-    )
+    missing = repeated(StructuralTopics(3), data, 20, **plain)
     assert predictive_checks(missing, groups=["side"]).dependence[1].p.max() < 0.05
 
 
@@ -170,12 +156,8 @@ def test_topics_that_change_are_replicated_as_of_their_time(is_right):
     theta, phi = truth(rng, 80)
     data = as_timed_corpus(texts(rng, theta, phi, groups=times, shift=1.0), times)
     topics = np.stack([phi, np.roll(phi, 5, axis=1)], axis=1)  # (topic, time, word)
-    draws = {"theta": theta, "topics": topics if is_right else topics[:, ::-1]}
-    model = DynamicTopics(len(phi))
-    posterior = Posterior(
-        {name: np.broadcast_to(x, (1, 20, *x.shape)) for name, x in draws.items()},
-        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, data),
-    )  # fmt: skip
+    told = topics if is_right else topics[:, ::-1]
+    posterior = repeated(DynamicTopics(len(phi)), data, 20, theta=theta, topics=told)
     found = predictive_checks(posterior, groups={"when": times})
     assert (found.dispersion_p > 0.02) == is_right
     assert (found.dependence[1].p > 0.02).all() == is_right  # words go with times as they should
@@ -230,9 +212,7 @@ def authored(rng, num_authors=12, each=8, effect=0.0):
          "year": rng.normal(size=len(author))},
         "~ party + year + (1 | author)",
     )  # fmt: skip
-    model = StructuralTopics(NUM_TOPICS)
-    return Posterior({"topics": phi[None, None]}, dims={"topics": model.dims["topics"]},
-                     origin=Origin.of(model, data))  # fmt: skip
+    return repeated(StructuralTopics(NUM_TOPICS), data, topics=phi)
 
 
 @pytest.mark.slow

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+import topic_runs
 
 from pgmult import StickBreaking
-from pgmult.sampling import Posterior
-from pgmult.sampling.draws import Origin
 from pgmult.topics import CorrelatedTopics, as_corpus, difference, with_covariates
 from pgmult.topics.fits import refit
 
@@ -18,11 +17,7 @@ TOPICS /= TOPICS.sum(axis=1, keepdims=True)
 def run_of(topics):
     """Draws of topics without anything beside them."""
     corpus = as_corpus(np.ones((2, 12), dtype=int), VOCABULARY)
-    return Posterior(
-        {"topics": np.tile(topics, (2, 40, 1, 1))},
-        dims={"topics": ("topic", "word")}, coords={"word": np.array(VOCABULARY)},
-        label_dims=frozenset({"topic"}), origin=Origin.of(CorrelatedTopics(3), corpus),
-    )  # fmt: skip
+    return topic_runs.run_of(CorrelatedTopics(3), corpus, topics=np.tile(topics, (2, 40, 1, 1)))
 
 
 @pytest.fixture(scope="module")

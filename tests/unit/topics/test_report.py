@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 from html_pages import parsed
+from topic_runs import run_of
 
 from pgmult import Posterior
 from pgmult.sampling import Origin
@@ -27,32 +28,20 @@ def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num
     lead = (num_chains, num_draws)
     topics = np.abs(base + 0.01 * rng.random((*lead, num_topics, num_words)))
     Sigma = np.eye(num_topics - 1) + 0.5 + 0.1 * rng.random(lead)[:, :, None, None]
-    return Posterior(
-        {
-            "topics": topics / topics.sum(axis=-1, keepdims=True),
-            "mu": rng.normal(size=(*lead, num_topics - 1)),
-            "Sigma": Sigma,
-            "topic_shares": rng.dirichlet(np.arange(1.0, num_topics + 1) * 50, size=lead),
-            "effective_topics": 4.0 + 0.1 * rng.normal(size=lead),
-            "theta": rng.dirichlet(np.ones(num_topics), size=(*lead, num_documents)),
-        },
-        dims={
-            "topics": ("topic", "word"),
-            "mu": ("stick",),
-            "Sigma": ("stick", "other_stick"),
-            "topic_shares": ("topic",),
-            "effective_topics": (),
-            "theta": ("document", "topic"),
-        },
-        coords={
-            "word": [f"w{j}<b>" for j in range(num_words)],
-            "document": [f"d{d}&" for d in range(num_documents)],
-        },
+    posterior = run_of(
+        CorrelatedTopics(num_topics),
         sample_stats={"log_likelihood": rng.normal(-1000.0, 5.0, size=lead)},
         attrs={"draws": num_draws, "tune": 7, "random_seed": 3, "seconds": [1.0, 2.0]},
-        label_dims=frozenset({"topic", "stick", "other_stick"}),
-        origin=Origin.of(CorrelatedTopics(num_topics), None),
+        topics=topics / topics.sum(axis=-1, keepdims=True),
+        mu=rng.normal(size=(*lead, num_topics - 1)),
+        Sigma=Sigma,
+        topic_shares=rng.dirichlet(np.arange(1.0, num_topics + 1) * 50, size=lead),
+        effective_topics=4.0 + 0.1 * rng.normal(size=lead),
+        theta=rng.dirichlet(np.ones(num_topics), size=(*lead, num_documents)),
     )
+    posterior.coords["word"] = np.array([f"w{j}<b>" for j in range(num_words)])
+    posterior.coords["document"] = np.array([f"d{d}&" for d in range(num_documents)])
+    return posterior
 
 
 REFERENCE = as_corpus(
@@ -263,14 +252,6 @@ def test_a_page_without_rankings_is_plain():
     assert "controls" not in page[page.index("<body>") :]
 
 
-def test_page_of_fifty_topics_is_small():
-    posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
-    made = topic_report(posterior, title="t")
-    page = made.html()
-    parsed(page)
-    assert len(page.encode()) < 1_000_000
-
-
 def test_two_runs_side_by_side():
     words = [[word.word for word in topic] for topic in top_words(draws_of(), 3)]
     matches = RunMatches(
@@ -323,18 +304,6 @@ def score_of(by_document, held_out, chains=()):
     return CompletionScore(by_document, held_out.totals, by_chain)
 
 
-def test_comparison_error_has_the_spread_between_chains_of_both():
-    held_out = as_corpus(np.full((400, 2), 5))
-    flat = np.full(400, -60.0)
-    first = score_of(flat, held_out, (-0.1, 0.1))
-    np.testing.assert_allclose(first.chains, [-6.1, -5.9])
-    assert first.chain_error == pytest.approx(0.1)
-    other = score_of(flat, held_out, (-0.3, 0.0, 0.3))
-    found = compare_scores({"a": first, "b": other})
-    assert found.gains[0].error == 0.0
-    assert found.gains[1].error == pytest.approx(np.hypot(0.1, 0.3 / np.sqrt(3)))
-
-
 def test_a_score_of_some_documents_alone():
     counts = np.full((10, 2), 3)
     held_out, part = as_corpus(counts), as_corpus(counts * (np.arange(10) < 4)[:, None])
@@ -343,33 +312,6 @@ def test_a_score_of_some_documents_alone():
     assert found.log_predictive == pytest.approx(-(0 + 1 + 2 + 3) / 24)
     np.testing.assert_allclose(found.chains, [-6 / 24, -6 / 24 - 1.0])
     assert found.by_unit[4:].tolist() == [0.0] * 6
-
-
-def test_comparison_is_paired_by_document():
-    rng = np.random.default_rng(5)
-    held_out = as_corpus(rng.integers(0, 4, size=(50, 6)) * np.r_[0, np.ones(49, int)][:, None])
-    totals = held_out.totals
-    assert totals[0] == 0
-    level = rng.normal(-6.0, 1.0, size=50)
-    scores = {
-        name: score_of((level + shift) * totals, held_out)
-        for name, shift in {"first": 0.0, "second": -0.25}.items()
-    }
-    first, second = compare_scores(scores).gains
-    assert first == (0.0, 0.0)
-    assert second.mean == pytest.approx(0.25), "the first is ahead"
-    assert second.error == pytest.approx(0.0, abs=1e-12), "no noise but the level's"
-
-
-def test_comparison_error_is_that_of_a_mean():
-    rng = np.random.default_rng(6)
-    held_out = as_corpus(np.full((400, 2), 5))
-    gains = rng.normal(0.0, 2.0, size=400)
-    zero = score_of(np.zeros(400), held_out)
-    scores = {"first": zero, "second": score_of(gains, held_out)}
-    second = compare_scores(scores).gains[1]
-    assert second.mean == pytest.approx(-gains.mean() / 10)
-    assert second.error == pytest.approx(gains.std(ddof=1) / np.sqrt(400) / 10)
 
 
 def correlations_of(mean, width):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from topic_runs import run_of
 
 import pgmult
 from pgmult import Posterior
-from pgmult.sampling import Origin
 from pgmult.sampling.labels import match_rows
 from pgmult.topics import (
     CorrelatedTopics,
@@ -46,17 +46,8 @@ def three_chains(**attrs):
         "effective_topics": rng.normal(size=(3, 6)),
     }
     level = np.array([-10.0, 0.0, -20.0])[:, None]
-    return Posterior(
-        draws,
-        dims={
-            "topics": ("topic", "word"), "topic_shares": ("topic",), "theta": ("document", "topic"),
-            "mu": ("stick",), "Sigma": ("stick", "other_stick"), "effective_topics": (),
-        },
-        sample_stats={"log_likelihood": level + rng.normal(size=(3, 6))},
-        attrs=attrs,
-        label_dims=frozenset({"topic", "stick", "other_stick"}),
-        origin=Origin.of(CorrelatedTopics(4), None),
-    )  # fmt: skip
+    stats = {"log_likelihood": level + rng.normal(size=(3, 6))}
+    return run_of(CorrelatedTopics(4), sample_stats=stats, attrs=attrs, **draws)
 
 
 def test_each_topic_of_the_best_chain_is_looked_for_in_the_others():
@@ -190,10 +181,7 @@ class TestWarnings:
         topics = np.concatenate([base, base[:, [2, 0, 1]]])[:, None]
         noise = rng.dirichlet(np.full(WORDS, 50.0), size=(2, 800, 3))
         draws = {"topics": 0.95 * topics + 0.05 * noise, "effective_topics": level()}
-        return Posterior(
-            draws, dims={"topics": ("topic", "word"), "effective_topics": ()},
-            label_dims=frozenset({"topic"}), origin=Origin.of(CorrelatedTopics(3), None),
-        )  # fmt: skip
+        return run_of(CorrelatedTopics(3), **draws)
 
     def modes(self):
         return np.random.default_rng(3).normal([[0.0], [50.0]], 1.0, size=(2, 800))

@@ -46,35 +46,6 @@ def test_numbers_are_standardized_and_zeros_and_ones_are_not(corpus):
     assert set(np.unique(design.matrix[:, [0, 2, 3]])) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("formula", [None, "~ year + party", "year * party", "~ bs(year, df=3)"])
-def test_rows_repeat_the_design(corpus, formula):
-    """Whatever a column went through, the same values give the same rows."""
-    data = with_covariates(corpus, COLUMNS, formula)
-    frame = pd.DataFrame(COLUMNS).iloc[[4, 1, 1]].assign(other=None)
-    np.testing.assert_allclose(data.design.rows(frame), data.covariates[[4, 1, 1]], atol=1e-12)
-
-
-def test_formulas_choose_transform_and_multiply_columns(corpus):
-    formula = "~ year + C(party, contr.treatment('R')) + year:party"
-    with_standardized = with_covariates(corpus, COLUMNS, formula).design
-    design = with_covariates(corpus, pd.DataFrame(COLUMNS), formula, standardize=False).design
-    assert list(design.names) == [
-        "Intercept",
-        "year",
-        "C(party, contr.treatment('R'))[T.D]",
-        "C(party, contr.treatment('R'))[T.I]",
-        "year:party[T.I]",
-        "year:party[T.R]",
-    ]
-    expected = np.column_stack(
-        [np.ones(6), YEARS, PARTIES == "D", PARTIES == "I"]
-        + [YEARS * (party == PARTIES) for party in "IR"]
-    )
-    np.testing.assert_allclose(design.matrix, expected)
-    raw = with_standardized.matrix * with_standardized.scale + with_standardized.centre
-    np.testing.assert_allclose(raw, expected, atol=1e-9)
-
-
 def test_a_formula_reads_only_the_columns_it_names(corpus):
     broken = {**COLUMNS, "note": [None] * 6, "my year": YEARS}
     data = with_covariates(corpus, broken, "~ log(`my year`) + party")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
+from topic_runs import run_of
 
 import pgmult
 from pgmult import LogisticNormal, Posterior, StickBreaking, load, sample
@@ -41,11 +42,6 @@ from pgmult.topics.summaries import (
 from pgmult.topics.summaries.correlations import similar_together
 from pgmult.topics.summaries.quotes import quotes
 from pgmult.topics.summaries.words import SCORES, TopWord
-
-
-def of_model(model, **draws):
-    """A posterior of a model that was never sampled."""
-    return Posterior(draws, origin=Origin.of(model, None))
 
 
 def test_top_words_are_posterior_moments():
@@ -258,18 +254,18 @@ class TestDocuments:
 
     def test_proportions_are_made_of_sticks(self, draws):
         direct = document_topics({"theta": draws["theta"]}, chain=0)
-        made = document_topics(of_model(CorrelatedTopics(3), psi=draws["psi"]), chain=0)
+        made = document_topics(run_of(CorrelatedTopics(3), psi=draws["psi"]), chain=0)
         np.testing.assert_allclose(made.mean, direct.mean)
         np.testing.assert_allclose(made.upper, direct.upper)
 
     def test_proportions_follow_the_models_link(self, draws):
         order = [2, 0, 1]
-        turned = of_model(CorrelatedTopics(3, order=order), psi=draws["psi"])
+        turned = run_of(CorrelatedTopics(3, order=order), psi=draws["psi"])
         direct = document_topics({"theta": draws["theta"]}, chain=0)
         np.testing.assert_allclose(document_topics(turned, chain=0).mean[:, order], direct.mean)
         best = quotes(turned, None, 1, chain=0).quotes
         assert [best[topic][0].mean for topic in order] == pytest.approx(direct.mean.max(axis=0))
-        softmax = of_model(LogisticNormalTopics(2), psi=draws["psi"])
+        softmax = run_of(LogisticNormalTopics(2), psi=draws["psi"])
         expected = LogisticNormal().probs(draws["psi"][0]).mean(axis=0)
         np.testing.assert_allclose(document_topics(softmax, chain=0).mean, expected)
 
@@ -328,7 +324,7 @@ def test_aligned_chains_are_averaged_topic_by_topic():
     assert np.isnan(align_topics({"topics": base[None, None]}).between_sd).all()
 
 
-def run_of(topics, words):
+def run_on(topics, words):
     return Posterior(
         {"topics": np.asarray(topics)[None, None]},
         dims={"topics": ("topic", "word")},
@@ -338,8 +334,8 @@ def run_of(topics, words):
 
 class TestMatchingRuns:
     def test_vocabularies_and_numbers_of_topics_may_differ(self):
-        first = run_of([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], "abc")
-        second = run_of([[0.0, 0.0, 0.0, 1.0], [0.7, 0.1, 0.2, 0.0], [0.0, 0.9, 0.1, 0.0]], "cbdx")
+        first = run_on([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], "abc")
+        second = run_on([[0.0, 0.0, 0.0, 1.0], [0.7, 0.1, 0.2, 0.0], [0.0, 0.9, 0.1, 0.0]], "cbdx")
         found = match_runs(first, second)
         assert found.pairs.tolist() == [[1, 1]]
         np.testing.assert_allclose(found.distance, [0.5 * (0.1 + 0.1 + 0.2)])
@@ -351,8 +347,8 @@ class TestMatchingRuns:
 
     def test_far_topics_do_not_cost_near_ones_their_partner(self):
         """On the line from b to a: 0-0 0.04, 1-1 1.00; crosswise 0.45 and 0.51, less in sum."""
-        first = run_of([[0.45, 0.55], [1.0, 0.0]], "ab")
-        second = run_of([[0.49, 0.51], [0.0, 1.0]], "ab")
+        first = run_on([[0.45, 0.55], [1.0, 0.0]], "ab")
+        second = run_on([[0.49, 0.51], [0.0, 1.0]], "ab")
         found = match_runs(first, second, max_distance=0.4)
         assert found.pairs.tolist() == [[0, 0]]
         np.testing.assert_allclose(found.distance, [0.04])
@@ -376,11 +372,11 @@ class TestMatchingRuns:
         np.testing.assert_allclose(found.distance, expected)
 
     def test_bad_arguments(self):
-        first = run_of([[0.5, 0.5]], "ab")
+        first = run_on([[0.5, 0.5]], "ab")
         with pytest.raises(
             ValueError, match="must have words in common: the first has 'a', the second 'x'"
         ):
-            match_runs(first, run_of([[0.5, 0.5]], "xy"))
+            match_runs(first, run_on([[0.5, 0.5]], "xy"))
         with pytest.raises(ValueError, match=r"max_distance must be above 0, got 0"):
             match_runs(first, first, max_distance=0)
 
@@ -404,7 +400,7 @@ def test_matching_says_when_a_topic_has_no_counterpart():
 
 
 def test_two_topics_are_perfectly_anticorrelated():
-    draws = of_model(CorrelatedTopics(2), mu=np.zeros((1, 5, 1)), Sigma=np.ones((1, 5, 1, 1)))
+    draws = run_of(CorrelatedTopics(2), mu=np.zeros((1, 5, 1)), Sigma=np.ones((1, 5, 1, 1)))
     result = topic_correlations(draws, num_simulated=100)
     np.testing.assert_allclose(result.mean, [[1.0, -1.0], [-1.0, 1.0]])
 
@@ -418,9 +414,9 @@ def test_correlations_match_a_long_simulation_and_ignore_the_order_of_sticks():
     order = [2, 0, 3, 1]
     theta = StickBreaking().probs(mu + rng.standard_normal((400_000, 3)) @ factor.T)
     expected = np.corrcoef(theta, rowvar=False)
-    found = topic_correlations(of_model(CorrelatedTopics(4), **draws), num_simulated=40_000)
+    found = topic_correlations(run_of(CorrelatedTopics(4), **draws), num_simulated=40_000)
     np.testing.assert_allclose(found.mean, expected, atol=0.03)
-    turned = of_model(CorrelatedTopics(4, order=order), **draws)
+    turned = run_of(CorrelatedTopics(4, order=order), **draws)
     permuted = topic_correlations(turned, num_simulated=40_000, random_seed=1)
     np.testing.assert_allclose(permuted.mean[np.ix_(order, order)], expected, atol=0.03)
 
@@ -432,7 +428,7 @@ def test_interval_is_a_quantile_over_draws():
 
     def found(which=slice(None), **options):
         chosen = {name: values[:, which] for name, values in draws.items()}
-        posterior = of_model(CorrelatedTopics(3), **chosen)
+        posterior = run_of(CorrelatedTopics(3), **chosen)
         return topic_correlations(posterior, random_seed=4, **options)
 
     wide, narrow = found(probability=0.9), found(probability=0.5)
@@ -475,10 +471,10 @@ def test_correlations_need_a_model_with_one_mean():
     with pytest.raises(ValueError, match="posterior must know its model, and these draws came"):
         topic_correlations(Posterior(draws))
     with pytest.raises(ValueError, match="must have a link, and LDA has none"):
-        topic_correlations(of_model(LDA(3), **draws))
+        topic_correlations(run_of(LDA(3), **draws))
     over_time = draws | {"mu": np.zeros((1, 5, 4, 2))}
     with pytest.raises(ValueError, match=r"one mean of psi.+of DynamicTopics"):
-        topic_correlations(of_model(DynamicTopics(3), **over_time))
+        topic_correlations(run_of(DynamicTopics(3), **over_time))
 
 
 def correlations(matrix):

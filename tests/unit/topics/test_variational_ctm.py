@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from oracle.correlated_topics import CorrelatedDocuments, DocumentEta
+from oracle.correlated_topics import CorrelatedDocuments
 from scipy.special import logsumexp, softmax
 
 from pgmult.compiled.rows import row_threads
@@ -12,7 +12,6 @@ from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.laplace import fit_delta, fit_laplace
-from pgmult.variational.nonconjugate import fit_nonconjugate
 
 pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds
 
@@ -43,57 +42,6 @@ def given():
 # ------------------------------------------------------------------------- derivatives
 
 
-def test_gradient_and_hessian_are_those_of_finite_differences(given):
-    counts, fit = given
-    rng = np.random.default_rng(1)
-    totals = counts.sum(axis=1).astype(float)
-    rows = np.arange(len(counts))
-    taken = totals[:, None] * rng.dirichlet(np.ones(3), size=len(counts))
-    f = DocumentEta(taken, totals, fit.mu, np.linalg.inv(fit.Sigma))
-    eta = rng.normal(size=(len(counts), 3))
-    step = 1e-5
-    for k in range(3):
-        up, down = eta + step * np.eye(3)[k], eta - step * np.eye(3)[k]
-        slope = (f.value(up, rows) - f.value(down, rows)) / (2 * step)
-        np.testing.assert_allclose(f.gradient(eta, rows)[:, k], slope, rtol=1e-5, atol=1e-5)
-        curve = (f.gradient(up, rows) - f.gradient(down, rows)) / (2 * step)
-        np.testing.assert_allclose(f.hessian(eta, rows)[:, k], curve, rtol=1e-6, atol=1e-6)
-
-
-@methods
-def test_levels_are_stationary_in_the_means(given, method):
-    # the compiled levels themselves, differentiated: documents moved a little and levels summed
-    counts, fit = given
-    fit = dataclasses.replace(fit, method=method)
-    found = fit.infer(counts, tolerance=1e-10, max_steps=5000)
-    assert found.converged.all()
-    oracle = CorrelatedDocuments(counts, fit.topics, fit.mu, fit.Sigma)
-
-    def levels(mean):
-        if method == "delta":
-            return oracle.levels(Profiled(oracle, mean))
-        f = oracle.objectives("eta", {}, np.zeros_like(mean))
-        return oracle._allocate(mean)[1] + f.value(mean, np.arange(len(mean)))
-
-    step = 1e-5
-    for k in range(3):
-        slope = levels(found.mean + step * np.eye(3)[k]) - levels(found.mean - step * np.eye(3)[k])
-        np.testing.assert_allclose(slope / (2 * step), 0.0, atol=2e-5)
-
-
-class Profiled:
-    """q with the best covariance at a mean, as the oracle wants it."""
-
-    def __init__(self, oracle, mean):
-        f = oracle.objectives("eta", {}, np.zeros_like(mean))
-        self.mean = mean
-        self.cov = np.linalg.inv(-f.hessian(mean, np.arange(len(mean))))
-
-    def entropy(self):
-        n = self.mean.shape[1]
-        return 0.5 * (np.linalg.slogdet(self.cov)[1] + n * (1.0 + np.log(2.0 * np.pi)))
-
-
 # ------------------------------------------------------------------------- the E-step
 
 
@@ -114,18 +62,6 @@ def test_batch_agrees_with_the_generic_core(given, method):
         np.testing.assert_allclose(found.cov(d), q.cov[d], rtol=1e-7, atol=1e-8)
         np.testing.assert_allclose(found.var[d], np.diagonal(q.cov[d]), rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(found.level, oracle.levels(q), rtol=1e-9, atol=1e-9)
-
-
-@methods
-def test_turns_of_the_generic_core_arrive_there(given, method):
-    counts, fit = given
-    fit = dataclasses.replace(fit, method=method)
-    found = fit.infer(counts[:4], tolerance=1e-9, max_steps=5000)
-    oracle = CorrelatedDocuments(counts[:4], fit.topics, fit.mu, fit.Sigma)
-    generic = fit_nonconjugate(oracle, *oracle.start(), method=method, tolerance=1e-5)
-    assert generic.converged
-    np.testing.assert_allclose(found.mean, generic.gaussians["eta"].mean, atol=1e-3)
-    np.testing.assert_allclose(found.level.sum(), generic.objective, rtol=1e-6)
 
 
 def test_levels_against_quadrature():
@@ -209,23 +145,6 @@ def corpus():
     return as_corpus(problem(seed=2, num_documents=80, num_words=20, tokens=60)[0])
 
 
-@methods
-def test_expectation_maximisation(corpus, method):
-    fit = fit_ctm(
-        LogisticNormalTopics(3),
-        corpus,
-        method=method,
-        random_seed=0,
-        tolerance=1e-5,
-        max_iterations=400,
-    )
-    assert fit.converged
-    assert len(fit.history) == len(fit.change) > 3
-    assert not fit.is_bound
-    np.testing.assert_allclose(fit.topics.sum(axis=1), 1.0)
-    assert np.linalg.eigvalsh(fit.Sigma).min() > 0.0
-
-
 def test_the_m_step_is_a_maximum_of_the_objective(corpus):
     # expected log joint of the E-step as a function of topics, mu and Sigma: any move lowers it
     model = LogisticNormalTopics(3, word_concentration=0.3)
@@ -262,15 +181,6 @@ def test_covariances_enter_the_m_step(corpus):
     total = sum(q.cov(d) for d in range(corpus.num_documents))
     weight = LogisticNormalTopics(3).gaussian_prior.dof + corpus.num_documents - 3
     np.testing.assert_allclose(with_them.Sigma - without.Sigma, total / weight, rtol=1e-9)
-
-
-def test_same_fit_on_any_number_of_threads(corpus):
-    fits = [
-        fit_ctm(LogisticNormalTopics(3), corpus, method="delta", random_seed=1, cores=cores)
-        for cores in (1, 2)
-    ]
-    np.testing.assert_array_equal(fits[0].topics, fits[1].topics)
-    np.testing.assert_array_equal(fits[0].Sigma, fits[1].Sigma)
 
 
 @methods

@@ -90,33 +90,6 @@ def test_an_expansion_is_no_bound():
     rejects(check_bounds, [LOG_SUM_EXP["taylor"]], *moments(3, 10.0))
 
 
-@pytest.mark.parametrize("var", VARIANCES)
-def test_quadrature_beside_simulation(var):
-    mean, v = moments(5, var)
-    rng = np.random.default_rng(3)
-    x = mean + np.sqrt(v) * rng.normal(size=(20_000, *mean.shape))
-    draws = logsumexp(x, axis=-1)
-    value, share, _ = LOG_SUM_EXP["quadrature"].expect(mean, v)
-    error = draws.std(axis=0) / np.sqrt(len(draws)) + 1e-9
-    assert (np.abs(draws.mean(axis=0) - value) < 4.5 * error).all()
-    np.testing.assert_allclose(softmax(x, axis=-1).mean(axis=0), share, atol=0.02)
-    np.testing.assert_allclose(share.sum(axis=-1), 1.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("var", VARIANCES)
-def test_quadrature_of_two_beside_one_dimension(var):
-    """log(e^0 + e^x), by Gauss and Hermite with many nodes where the integrand is tame."""
-    mean = np.linspace(-6.0, 6.0, 7)
-    value = SOFTPLUS["quadrature"].expect(mean, np.full(7, var))[0]
-    u = np.linspace(-12.0, 12.0, 40_001)
-    weight = np.exp(-0.5 * u * u) / np.sqrt(2.0 * np.pi) * (u[1] - u[0])
-    exact = np.logaddexp(0.0, mean[:, None] + np.sqrt(var) * u) @ weight
-    np.testing.assert_allclose(value, exact, rtol=1e-9)
-    pair = np.stack([np.zeros(7), mean], axis=1)
-    both = LOG_SUM_EXP["quadrature"].expect(pair, np.stack([np.zeros(7), np.full(7, var)], axis=1))
-    np.testing.assert_allclose(both[0], exact, rtol=1e-8)
-
-
 @pytest.mark.parametrize("name", sorted(SOFTPLUS))
 def test_binary_bounds_are_never_below(name):
     mean, v = moments(6, 5.0)
@@ -355,17 +328,3 @@ def test_quadrature_of_wide_and_uneven_predictors(smallest, largest):
     assert (np.abs(share - probs.mean(axis=0)) < 4.5 * probs.std(axis=0) / 200.0 + 1e-4).all()
     np.testing.assert_allclose(share.sum(axis=-1), 1.0, atol=1e-11)
     assert (spread >= -1e-12).all()
-
-
-def test_errors_at_the_paper_s_setting():
-    """Knowles and Minka (2011), figure 2 at K = 10, v = 1: log10 of relative errors."""
-    rng = np.random.default_rng(6)
-    mean, var = rng.uniform(size=(200, 10)), np.ones((200, 10))
-    exact = LOG_SUM_EXP["quadrature"].expect(mean, var)[0]
-    errors = {
-        name: np.log10(np.mean(np.abs(method.expect(mean, var)[0] - exact) / exact))
-        for name, method in LOG_SUM_EXP.items()
-        if name != "quadrature"
-    }
-    assert errors["taylor"] < errors["tilted"] + 0.5 < errors["log"]
-    assert errors["tilted"] < errors["log"] < errors["quadratic"]

@@ -188,18 +188,6 @@ def test_bounds_of_the_evidence(name, covariance):
         assert fit.objective >= alone.objective - 1e-6 or not fit.is_bound
 
 
-def test_without_approximation_the_bound_is_best():
-    data = as_counted_rows(X, Y)
-    levels = {
-        name: fit_softmax_regression(data, PRIOR, method=name).objective
-        for name in LOG_SUM_EXP
-        if LOG_SUM_EXP[name].is_bound
-    }
-    best = levels.pop("quadrature")
-    assert all(level < best for level in levels.values()), levels
-    assert best - levels["tilted"] < 1.0
-
-
 def test_predictions_average_over_the_posterior():
     data = as_counted_rows(X, Y)
     rng = np.random.default_rng(2)

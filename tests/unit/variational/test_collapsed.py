@@ -295,16 +295,6 @@ def test_conjugate_directions_save_evaluations():
         assert fits[method].evaluations[-1] < 0.5 * fits["vbem"].evaluations[-1]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_normalisation_of_the_start_does_not_matter(method):
-    problem = PROBLEMS["topics"]
-    start = random_start(problem, 6)
-    shifts = np.repeat(50.0 * np.random.default_rng(7).standard_normal(len(problem.weights)), 3)
-    one, other = (natural_cg(problem, s, method, max_iterations=8) for s in (start, start + shifts))
-    np.testing.assert_allclose(one.probs, other.probs, atol=1e-10)
-    assert one.objective == pytest.approx(other.objective, abs=1e-9)
-
-
 @several
 @pytest.mark.parametrize("method", ["hestenes_stiefel", "squarem"])
 def test_threads_do_not_matter(problem, method):
@@ -445,14 +435,6 @@ def test_a_search_begins_where_its_problem_says(problem):
     assert np.any(one.probs != other.probs)
     given = natural_cg(problem, start, random_seed=4, max_iterations=2)
     np.testing.assert_array_equal(one.probs, given.probs)
-
-
-def test_as_many_components_as_rows():
-    fit = natural_cg(
-        problem := GaussianMixtureProblem(clusters(each=2), 6), random_start(problem, 0)
-    )
-    assert fit.converged
-    assert problem.weights_posterior(fit)[0].sum() == pytest.approx(1.0)
 
 
 def test_one_component_is_exact():

@@ -225,8 +225,3 @@ def test_a_callback_sees_every_iteration(model):
     )
     assert [len(f.history) for f in seen] == [1, 2, 3]
     assert not fit.converged
-
-
-def test_an_unknown_method_is_named(model):
-    with pytest.raises(ValueError, match=r"method must be one of laplace, delta.*got 'newton'"):
-        fit_nonconjugate(model, START, (2.0, 1.0), method="newton")

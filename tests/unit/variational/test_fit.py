@@ -235,15 +235,3 @@ def test_a_misspelt_method_is_answered_by_all_names(name):
     call, names = MISSPELT[name]
     with pytest.raises(ValueError, match=re.escape(f"must be one of {names}, got ") + "'?newton"):
         call()
-
-
-@pytest.mark.parametrize(
-    "left_out", ["method", "objective", "is_bound", "converged", "num_iterations"]
-)
-def test_nothing_may_be_left_out(left_out):
-    answers = {
-        name: None
-        for name in ("method", "objective", "is_bound", "converged", "num_iterations")
-        if name != left_out
-    }
-    assert not isinstance(type("Some", (), answers)(), Fit)
