@@ -219,19 +219,6 @@ def test_evidence_of_rows_is_joint_over_posterior(rng):
     np.testing.assert_allclose(constants, constants[0], rtol=1e-9)
 
 
-def test_bad_drifts_are_refused(rng):
-    rows, times = timed_rows(rng)
-    with pytest.raises(ValueError, match="times must be below 3, got 3"):
-        TimedRows.of(rows, times, 3)
-    with pytest.raises(ValueError, match=r"times \(rows,\)"):
-        TimedRows.of(rows, times[:4], 5)
-    prior = mean_walk(NIW, 0.3, 4)
-    with pytest.raises(ValueError, match=r"over \(5, 2\) times and coordinates, got \(4, 2\)"):
-        TimedRows.of(rows, times, 5).posterior(prior)
-    with pytest.raises(ValueError, match="drift_var must be positive"):
-        mean_walk(NIW, 0.0, 4)
-
-
 # ------------------------------------------------------------------ slices
 
 

@@ -23,11 +23,6 @@ BASE = np.array([[0.5, 0.2, 0.2, 0.04, 0.03, 0.03], [0.03, 0.03, 0.04, 0.3, 0.3,
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(5)
-
-
-@pytest.fixture
 def data(rng):
     return with_covariates(
         as_corpus(rng.poisson(5.0, size=(8, 6)), WORDS, [f"speech {d}" for d in range(8)]),

@@ -215,16 +215,6 @@ def test_topics_hold_the_words_in_their_places(data, state):
     np.testing.assert_allclose(topics[:, :, data.order[1]], second)
 
 
-def test_allocation_counts_words_at_their_times(data, counts, state, rng):
-    topic_counts, (word_counts,) = MODEL._allocate(rng, state, data, None)
-    word_counts = word_counts.reshape(state.topics.shape)
-    np.testing.assert_array_equal(topic_counts.sum(axis=1), counts.sum(axis=1))
-    by_time = np.zeros((6, 12), dtype=int)
-    np.add.at(by_time, data.times, counts)
-    np.testing.assert_array_equal(word_counts.sum(axis=0), by_time)
-    np.testing.assert_array_equal(word_counts.sum(axis=(1, 2)), topic_counts.sum(axis=0))
-
-
 def test_prevalence_is_the_share_of_each_time(data, state):
     shares = MODEL.prevalence(state, data)
     assert shares.shape == (6, 3)

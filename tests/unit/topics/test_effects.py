@@ -28,11 +28,6 @@ TOPICS = np.array([[0.8, 0.1, 0.05, 0.05], [0.1, 0.8, 0.05, 0.05], [0.05, 0.05, 
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(12)
-
-
-@pytest.fixture
 def corpus(rng):
     return as_corpus(rng.poisson(2.0, size=(6, 4)), ["salt", "pan", "goal", "ball"])
 

@@ -14,7 +14,6 @@ from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.scores.whole_documents import (
     TopicDraw,
-    anneal_shares,
     annealed,
     topic_draws,
 )
@@ -35,11 +34,6 @@ def make_draws(rng, num_topics=4, num_words=6):
 PRIORS = pytest.mark.parametrize(
     "prior", ["Dirichlet", pytest.param("sticks", marks=pytest.mark.slow)]
 )
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(4)
 
 
 @pytest.fixture
@@ -104,15 +98,6 @@ def test_impossible_words_have_probability_zero(rng, prior):
     assert np.isfinite(score.by_unit[0])
     assert score.by_unit[1] == score.log_predictive == -np.inf
     assert np.isnan(score.standard_error)
-
-
-def test_shares_run_from_zero_to_one():
-    for steps in (1, 7):
-        shares = anneal_shares(steps)
-        assert shares[0] == 0.0
-        assert shares[-1] == 1.0
-        assert (np.diff(shares) > 0.0).all()
-        assert len(shares) == steps + 1
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -87,20 +87,6 @@ def test_concentrations_have_their_exact_posterior(rng):
     assert stats.kstest(ranks, "uniform").pvalue > 1e-3
 
 
-def test_a_learned_concentration_finds_the_one_that_made_the_words(rng):
-    """From far above, from words whose topics are known."""
-    true = 0.1
-    topics = rng.dirichlet(np.full(200, true), size=10)
-    counts = np.array([rng.multinomial(400, row) for row in topics]).T
-    eta, draws = 5.0, []
-    for i in range(300):
-        eta = sample_concentration(rng, eta, counts, 1.0, 1.0)
-        if i >= 100:
-            draws.append(eta)
-    assert abs(np.mean(draws) - true) < 4.0 * np.std(draws)
-    assert np.std(draws) < 0.2 * true
-
-
 # ------------------------------------------------------------------ the collapsed sweep
 
 

@@ -6,7 +6,6 @@ from topic_runs import run_of
 
 import pgmult
 from pgmult import Posterior
-from pgmult.sampling.labels import match_rows
 from pgmult.topics import (
     CorrelatedTopics,
     document_topics,
@@ -209,13 +208,6 @@ class TestWarnings:
         text = self.long(lambda: np.linspace(0, 1, 1600).reshape(2, 800)).convergence_problems()
         assert "each within its chains" in text
         assert "its halves differ: tune longer" in text
-
-
-def test_far_rows_do_not_cost_near_ones_their_partner():
-    rows = np.array([[[0.45, 0.55], [1.0, 0.0]], [[0.49, 0.51], [0.0, 1.0]]])
-    found = match_rows(rows, limit=0.4)
-    assert found.order[1].tolist() == [0, 1]
-    assert found.found[1].tolist() == [True, False]
 
 
 def test_scores_after_seconds_of_a_processor():

@@ -37,11 +37,6 @@ COUNTS[:, 4] = 0
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(2)
-
-
-@pytest.fixture
 def corpus():
     return as_corpus(COUNTS)
 

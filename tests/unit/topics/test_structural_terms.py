@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
 from pgmult import load, resume, sample
 from pgmult.sampling.chains import Sweep
@@ -103,15 +102,9 @@ def test_held_out_words_are_scored_by_group():
 
 
 @pytest.mark.parametrize("n", [13, 200, 10**6])
-@pytest.mark.parametrize("a", [1e-8, 0.3, 40.0, 900.0])
-def test_log_rising_is_a_difference_of_log_gammas(a, n):
-    assert log_rising(a, n) == pytest.approx(gammaln(a + n) - gammaln(a), rel=1e-11)
-
-
-@pytest.mark.parametrize("a", [1001.0, 1e6, 1e10])
-def test_log_rising_of_large_numbers_is_a_sum_of_logarithms(a):
-    expected = np.sum(np.log(a + np.arange(500)))
-    assert log_rising(a, 500) == pytest.approx(expected, rel=1e-13)
+@pytest.mark.parametrize("a", [1e-8, 0.3, 40.0, 900.0, 1001.0, 1e6, 1e10])
+def test_log_rising_is_a_sum_of_logarithms(a, n):
+    assert log_rising(a, n) == pytest.approx(np.sum(np.log(a + np.arange(n))), rel=1e-11)
 
 
 def test_groups_that_differ_are_found_to_and_equal_ones_not():
@@ -180,21 +173,6 @@ def test_keywords_mix_and_unmix():
     np.testing.assert_array_equal(left[0][untouched], counts[0][untouched])
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"keywords": ["tax"]}, TypeError, "keywords must be a mapping from a topic's name"),
-        ({"keywords": {"a": []}}, ValueError, r"keywords\['a'\] must hold a word"),
-        ({"keywords": {c: ["w0"] for c in "abcd"}}, ValueError, "of 3 topics at most, got 4"),
-        ({"effect_scale": 0.0}, ValueError, "effect_scale"),
-        ({"content": 30.0}, TypeError, "content must be"),
-    ],
-)
-def test_bad_models_are_refused(options, error, message):
-    with pytest.raises(error, match=message):
-        StructuralTopics(3, **options)
-
-
 def test_keywords_must_be_words_of_the_corpus():
     own = StructuralTopics(3, keywords={"a": ["w0", "nope"]})
     with pytest.raises(
@@ -203,9 +181,3 @@ def test_keywords_must_be_words_of_the_corpus():
         sample(own, data())
     with pytest.raises(ValueError, match="need a corpus with a vocabulary"):
         sample(own, with_covariates(COUNTS, TABLE, "~ year"))
-
-
-@pytest.mark.parametrize("name", ["shape", "rate_shape", "rate_rate", "start"])
-def test_bad_priors_of_content_are_refused(name):
-    with pytest.raises(ValueError, match=name):
-        ContentPrior(**{name: 0.0})

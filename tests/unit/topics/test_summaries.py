@@ -24,7 +24,6 @@ from pgmult.topics import (
 from pgmult.topics.draws import mean_of
 from pgmult.topics.summaries import (
     TopicCorrelations,
-    align_topics,
     correlated_pairs,
     exclusivity,
     frex,
@@ -314,16 +313,6 @@ class TestDocuments:
             document_topics(draws, probability=1, chain=0)
 
 
-def test_aligned_chains_are_averaged_topic_by_topic():
-    base = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
-    shifted = np.array([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]])
-    found = align_topics({"topics": np.stack([base, shifted[[1, 2, 0]]])[:, None]})
-    np.testing.assert_allclose(found.mean, (base + shifted) / 2)
-    np.testing.assert_allclose(found.between_sd, np.abs(base - shifted) / np.sqrt(2), atol=1e-15)
-    np.testing.assert_allclose(found.matches.distance[1], [0.2, 0.2, 0.1])
-    assert np.isnan(align_topics({"topics": base[None, None]}).between_sd).all()
-
-
 def run_on(topics, words):
     return Posterior(
         {"topics": np.asarray(topics)[None, None]},
@@ -381,30 +370,6 @@ class TestMatchingRuns:
             match_runs(first, first, max_distance=0)
 
 
-def test_matching_undoes_a_relabelling():
-    rng = np.random.default_rng(1)
-    base = rng.dirichlet(np.full(30, 0.1), size=6)
-    permutation = rng.permutation(6)
-    draws = np.stack([np.stack([base] * 4), np.stack([base[permutation]] * 4)])
-    matches = match_topics({"topics": draws})
-    np.testing.assert_array_equal(matches.order[0], np.arange(6))
-    np.testing.assert_array_equal(permutation[matches.order[1]], np.arange(6))
-    np.testing.assert_allclose(matches.distance, 0.0, atol=1e-12)
-
-
-def test_matching_says_when_a_topic_has_no_counterpart():
-    topics = np.eye(4)[None, None].repeat(2, axis=0)
-    topics[1, 0, 3] = [1.0, 0.0, 0.0, 0.0]
-    matches = match_topics({"topics": topics})
-    assert sorted(matches.distance[1].tolist()) == [0.0, 0.0, 0.0, 1.0]
-
-
-def test_two_topics_are_perfectly_anticorrelated():
-    draws = run_of(CorrelatedTopics(2), mu=np.zeros((1, 5, 1)), Sigma=np.ones((1, 5, 1, 1)))
-    result = topic_correlations(draws, num_simulated=100)
-    np.testing.assert_allclose(result.mean, [[1.0, -1.0], [-1.0, 1.0]])
-
-
 def test_correlations_match_a_long_simulation_and_ignore_the_order_of_sticks():
     """A correlation of sticks moves two topics together; permuted sticks give permuted topics."""
     rng = np.random.default_rng(3)
@@ -419,24 +384,6 @@ def test_correlations_match_a_long_simulation_and_ignore_the_order_of_sticks():
     turned = run_of(CorrelatedTopics(4, order=order), **draws)
     permuted = topic_correlations(turned, num_simulated=40_000, random_seed=1)
     np.testing.assert_allclose(permuted.mean[np.ix_(order, order)], expected, atol=0.03)
-
-
-def test_interval_is_a_quantile_over_draws():
-    rhos = np.linspace(-0.9, 0.9, 41)
-    Sigma = np.array([[[1.0, r], [r, 1.0]] for r in rhos])[None]
-    draws = {"mu": np.zeros((1, 41, 2)), "Sigma": Sigma}
-
-    def found(which=slice(None), **options):
-        chosen = {name: values[:, which] for name, values in draws.items()}
-        posterior = run_of(CorrelatedTopics(3), **chosen)
-        return topic_correlations(posterior, random_seed=4, **options)
-
-    wide, narrow = found(probability=0.9), found(probability=0.5)
-    assert (wide.lower <= narrow.lower).all()
-    assert (narrow.upper <= wide.upper).all()
-    assert wide.upper[0, 1] - wide.lower[0, 1] > narrow.upper[0, 1] - narrow.lower[0, 1] > 0.0
-    ends = [found(slice(i, i + 1)).mean for i in (0, 40)]
-    np.testing.assert_allclose(found(max_draws=2).mean, np.mean(ends, axis=0))
 
 
 def test_bad_probability():

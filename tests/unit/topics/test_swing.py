@@ -175,18 +175,6 @@ def test_without_observations_rows_are_the_prior():
     assert np.abs(np.corrcoef(whitened.T) - np.eye(3)).max() < 0.03
 
 
-def test_rare_categories_move_faster_than_by_augmentation():
-    """One use in many: steps given omega are short."""
-    link, rng = StickBreaking(), np.random.default_rng(3)
-    mean, cov = np.array([-8.0]), np.array([[9.0]])
-    counts = np.tile([0, 100], (5000, 1))
-    start = np.full((5000, 1), -8.0)
-    potential = link.augment(rng, start, counts)
-    augmented = MvNormal(mean, cov).condition(potential).sample(rng)
-    moved = swing_psi(rng, link, start, counts, mean, cov)
-    assert np.mean((moved - start) ** 2) > 5.0 * np.mean((augmented - start) ** 2)
-
-
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("num_topics", [3, 6, 21])
 def test_threads_do_not_matter_and_arguments_are_not_changed(num_topics, link):

@@ -14,7 +14,7 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.validate import new_key
 from pgmult.priors import HalfTScales
 from pgmult.topics import CorrelatedTopics, LogisticNormalTopics, as_corpus, split_tokens
-from pgmult.topics.compiled.tokens import Shares, allocate, pad_columns, pad_rows, sample_tables
+from pgmult.topics.compiled.tokens import Shares, allocate, sample_tables
 from pgmult.topics.fits import fit_cavi, fit_ctm
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.completion import unigram_log_predictive
@@ -54,17 +54,6 @@ def test_topics_of_tokens_follow_their_conditional(rng, num_topics):
             for a in (word_counts[word].astype(float), expected)
         ]
         assert stats.chisquare(*grouped).pvalue > 1e-5
-
-
-def test_padding_goes_both_ways(rng):
-    probs = rng.random((19, 11))
-    by_row, by_column = np.full((19, 16), 9.0, np.float32), np.full((11, 24), 9.0, np.float32)
-    pad_rows(0, 0, 19, probs, by_row)
-    pad_columns(0, 0, 11, probs, by_column)
-    np.testing.assert_array_equal(by_row[:, :11], probs.astype(np.float32))
-    np.testing.assert_array_equal(by_column[:, :19], probs.T.astype(np.float32))
-    assert not by_row[:, 11:].any()
-    assert not by_column[:, 19:].any()
 
 
 def test_tiny_probabilities_are_drawn_in_double_precision(rng):
