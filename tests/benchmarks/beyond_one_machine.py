@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from simulated import simulated
+from simulated import Truth
 
 import pgmult
 from pgmult.core.blas import one_blas_thread
@@ -117,9 +117,11 @@ def problem(options):
     """Data, the state that they were simulated from, and the model."""
     if options.model == "paths":
         return paths(options)
-    corpus, state = simulated(
-        np.random.default_rng(0), options.documents, options.words, options.topics, options.length
+    rng = np.random.default_rng(0)
+    words, state = Truth(rng, options.words, options.topics, options.length).block(
+        options.documents
     )
+    corpus = pgmult.topics.as_corpus(words)
     threads = f" of {options.threads} threads" if options.threads > 1 else ""
     print(f"{corpus}, K = {options.topics}, {options.workers} workers{threads}", flush=True)
     model = pgmult.topics.CorrelatedTopics(options.topics, block_rows=options.block_rows or 2048)

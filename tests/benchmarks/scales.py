@@ -2,7 +2,6 @@
 
     python tests/benchmarks/scales.py                        # horseshoe and half-t, three outcomes
     python tests/benchmarks/scales.py --priors horseshoe --outcomes softmax --skip-peers
-    python tests/benchmarks/scales.py --only-peers           # of numpyro alone
 
 300 rows, 20 columns of which three matter, an intercept with N(0, 2.5^2). NUTS is numpyro's, not
 centred, in double precision, without compilation but with its warm-up. A line tells the least and
@@ -125,9 +124,8 @@ def main(options):
     warnings.simplefilter("ignore")
     for prior in options.priors:
         for outcome in options.outcomes:
-            if not options.only_peers:
-                found = pgmult_draws(outcome, prior, options.draws)
-                tell(f"{prior}, {outcome}: pgmult", *found)
+            found = pgmult_draws(outcome, prior, options.draws)
+            tell(f"{prior}, {outcome}: pgmult", *found)
             if not options.skip_peers:
                 found = numpyro_draws(outcome, prior, options.peer_draws)
                 tell(f"{prior}, {outcome}: NUTS", *found)
@@ -140,5 +138,4 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--peer-draws", type=int, default=500, help="and as many of warm-up")
     parser.add_argument("--skip-peers", action="store_true")
-    parser.add_argument("--only-peers", action="store_true")
     main(parser.parse_args())

@@ -1,66 +1,28 @@
 """Searches for starts of topic models: what they find, what it is worth, what it costs.
 
-    python tests/benchmarks/starts.py searches --corpus docstrings --topics 20 --seeds 4
-    python tests/benchmarks/starts.py searches --corpus overlapping --topics 20 --seeds 4
+    python tests/benchmarks/starts.py searches --corpus ap --topics 50 --seeds 2
     python tests/benchmarks/starts.py scores --corpus ap --topics 50 --seconds 20 --seeds 3
 
-Corpora: ap and nips (PGMULT_DATA), docstrings (of installed packages), messages (on the State of
-the Union, by decade for `DynamicTopics`), separated and overlapping (simulated, correlated
-proportions). Seconds are of the processor, on one thread. Two topics are unmatched where the best
-one-to-one matching leaves them 0.5 or more apart in total variation.
+Corpora are those of topics.py. Seconds are of the processor, on one thread. Two topics are
+unmatched where the best one-to-one matching leaves them 0.5 or more apart in total variation.
 """
 
 import argparse
-import os
 import time
-from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
-from topics import Sweep, frequent_words
+from topics import CORPORA, Sweep, frequent_words
 
 import pgmult
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
-from pgmult.topics import as_corpus, split_tokens
+from pgmult.topics import split_tokens
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import unsearched
 from pgmult.topics.starts.searches import search_leaves
 
 ETA = 0.05
-
-
-def simulated(num_topics, overlapping, seed=7, documents=1000, words=1000, length=80):
-    rng = np.random.default_rng(seed)
-    topics = rng.dirichlet(np.full(words, 0.03), size=num_topics)
-    if overlapping:  # groups of four share most of their words
-        base = rng.dirichlet(np.full(words, 0.1))
-        groups = rng.dirichlet(base * 200 + 1e-3, size=max(1, num_topics // 4))
-        topics = np.array(
-            [rng.dirichlet(groups[k % len(groups)] * 100 + 5e-3) for k in range(num_topics)]
-        )
-    loadings = 0.9 * rng.normal(size=(num_topics, 3))
-    psi = rng.normal(size=(documents, 3)) @ loadings.T + rng.normal(size=num_topics)
-    psi += 1.2 * rng.normal(size=psi.shape)
-    theta = np.exp(psi) / np.exp(psi).sum(axis=1, keepdims=True)
-    totals = rng.poisson(length, size=documents)
-    return as_corpus(rng.multinomial(totals, theta @ topics)), topics
-
-
-def corpus_of(options):
-    """The corpus, and its true topics where there are any."""
-    name = options.corpus
-    if name in ("separated", "overlapping"):
-        return simulated(options.topics, name == "overlapping")
-    if name == "nips":
-        file = np.load(Path(os.environ["PGMULT_DATA"], "nips11", "nips11_v2000.npz"))
-        entries = file["count"].astype(int), (file["doc"].astype(int), file["word"].astype(int))
-        return as_corpus(scipy.sparse.coo_array(entries).tocsr()), None
-    if name == "messages":
-        return state_of_the_union(), None
-    return (frequent_words(associated_press()) if name == "ap" else demo_corpus()), None
 
 
 def before(rng, corpus, num_topics):
@@ -95,9 +57,9 @@ def unmatched(first, second):
 
 
 def search_table(options):
-    corpus, truth = corpus_of(options)
+    corpus = frequent_words(CORPORA[options.corpus]())
     print(f"{options.corpus}, {corpus}, K = {options.topics}, {options.seeds} seeds")
-    print(f"{'':20s}  CPU s   LOO      F       J      unmatched  distance  topics lost")
+    print(f"{'':20s}  CPU s   LOO      F       J      unmatched  distance")
     searched("consensus", 2, 20)(np.random.default_rng(0), corpus, 2)  # compile
     for name, find in SEARCHES.items():
         if options.only and options.only not in name:
@@ -115,12 +77,10 @@ def search_table(options):
             for j in range(i)
         ]
         apart = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
-        lost = [] if truth is None else [unmatched(truth, at.topics())[0] for at in found]
         print(
             f"{name:20s} {np.mean(seconds):6.2f} "
             + " ".join(f"{mean / corpus.num_tokens:7.4f}" for mean in means)
-            + f"   {apart[0]:5.1f}      {apart[1]:.3f}   "
-            + (f"  {np.mean(lost):5.1f}" if lost else ""),
+            + f"   {apart[0]:5.1f}      {apart[1]:.3f}",
             flush=True,
         )
 
@@ -132,8 +92,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
     if find is None:
         state = model.init(rng, training)
     else:
-        corpus = training
-        at = find(rng, corpus, model.num_topics).by_size(model.order)
+        at = find(rng, training, model.num_topics).by_size(model.order)
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
     windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}
@@ -148,7 +107,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
 
 
 def score_table(options):
-    corpus, _ = corpus_of(options)
+    corpus = frequent_words(CORPORA[options.corpus]())
     model = pgmult.topics.CorrelatedTopics(options.topics, word_concentration=ETA)
     lda = pgmult.topics.LDA(options.topics, word_concentration=ETA)
     chosen = ["before", "plain 200", "merge 100"]
@@ -161,12 +120,6 @@ def compare(options, corpus, rows):
     for seed in range(options.seeds):
         test = min(112, corpus.num_documents // 10)
         training, held_out = split_tokens(corpus, test, options.observed, random_seed=seed)
-        if isinstance(rows[0][1], pgmult.topics.StructuralTopics):
-            lengths = np.log(np.maximum(corpus.totals, 1))
-            training = pgmult.topics.with_covariates(training, {"length": lengths})
-        if isinstance(rows[0][1], pgmult.topics.DynamicTopics):
-            decades = np.asarray(corpus.table.columns["year"]) // 10
-            training = pgmult.topics.as_timed_corpus(training, decades)
         for _, model, _ in rows:  # compile
             model.step(rng := np.random.default_rng(0), model.init(rng, training), training)
         first = None
@@ -190,10 +143,7 @@ def compare(options, corpus, rows):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["searches", "scores"])
-    parser.add_argument(
-        "--corpus", default="docstrings",
-        choices=["ap", "docstrings", "messages", "nips", "separated", "overlapping"],
-    )  # fmt: skip
+    parser.add_argument("--corpus", default="docstrings", choices=CORPORA)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=10.0)

@@ -1,7 +1,6 @@
 """What random effects and words by group cost, and what they gain: structural topic models.
 
-    python tests/benchmarks/structural.py sweep            CPU s a sweep beside the plain model
-    python tests/benchmarks/structural.py large            10,000 documents and words, K = 50, G = 4
+    python tests/benchmarks/structural.py large            CPU s a sweep beside the plain model
     python tests/benchmarks/structural.py directions       effective draws of everything, real data
 
 Corpora are simulated from the model with a known concentration of words by group.
@@ -91,18 +90,16 @@ FORMS = {
 }
 
 
-def sweep(options):
+def large(options):
     rng = np.random.default_rng(0)
-    sizes = (options.documents, options.words, options.topics, options.groups, options.length)
-    corpus, table = simulated(rng, *sizes, 300.0)
-    print(f"{corpus}, {len(corpus.words):,} entries, K = {options.topics}, G = {options.groups}")
-    model = StructuralTopics(
-        options.topics, start_sweeps=20, content=ContentPrior(start_sweeps=options.held)
-    )
+    documents, words, topics, groups, length = 10_000, 10_000, 50, 4, 150
+    corpus, table = simulated(rng, documents, words, topics, groups, length, 300.0)
+    print(f"{corpus}, {len(corpus.words):,} entries, K = {topics}, G = {groups}")
+    model = StructuralTopics(topics, start_sweeps=20, content=ContentPrior(start_sweeps=3))
     plain = None
     for name, (formula, content) in FORMS.items():
         data = with_covariates(corpus, table, formula, content=content)
-        seconds = cpu_a_sweep(model, data, options.sweeps)
+        seconds = cpu_a_sweep(model, data, 3)
         plain = plain or seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
         print(
@@ -193,18 +190,7 @@ def directions(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["sweep", "large", "directions"])
-    parser.add_argument("--documents", type=int, default=2000)
-    parser.add_argument("--words", type=int, default=3000)
-    parser.add_argument("--topics", type=int, default=20)
-    parser.add_argument("--groups", type=int, default=2)
-    parser.add_argument("--length", type=int, default=150)
-    parser.add_argument("--sweeps", type=int, default=200)
-    parser.add_argument("--held", type=int, default=20)
+    parser.add_argument("what", choices=["large", "directions"])
+    parser.add_argument("--sweeps", type=int, default=200, help="of directions")
     chosen = parser.parse_args()
-    if chosen.what == "large":
-        chosen.documents, chosen.words, chosen.topics = 10_000, 10_000, 50
-        chosen.groups, chosen.length, chosen.sweeps, chosen.held = 4, 150, 3, 3
-    elif chosen.what == "sweep":
-        chosen.sweeps = 10
-    {"sweep": sweep, "large": sweep, "directions": directions}[chosen.what](chosen)
+    {"large": large, "directions": directions}[chosen.what](chosen)

@@ -6,9 +6,8 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
     python tests/benchmarks/topics_sweep.py psi --topics 50 --sweeps 200    # paths of documents
 
 Times are CPU milliseconds on one thread, each the least of rounds that go over all parts in turn,
-so that other work on the machine meets all of them alike. With ``--start FILE`` the chains start
-from the states kept there, or keep them there first: two versions of the code then time the same
-state. A processor without AVX-512 is emulated by the environment (with a cache of its own):
+so that other work on the machine meets all of them alike. A processor without AVX-512 is emulated
+by the environment (with a cache of its own):
 
     NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt \
     TOMOTOPY_ISA=avx2 PGMULT_CACHE_DIR=/tmp/plain python tests/benchmarks/topics_sweep.py parts
@@ -17,7 +16,6 @@ state. A processor without AVX-512 is emulated by the environment (with a cache 
 import argparse
 import time
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from topics import ap_split, tomotopy_documents
@@ -25,11 +23,8 @@ from topics import ap_split, tomotopy_documents
 import pgmult
 import pgmult.sampling.blocks
 from pgmult.sampling.diagnostics import ess_mean
-from pgmult.topics.models.gaussian import ExchangeableTopicsState
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.swing import swing_psi
-
-FIELDS = ("psi", "mu", "Sigma", "topics", "topic_counts")
 
 
 def least(blocks, rounds):
@@ -45,17 +40,11 @@ def least(blocks, rounds):
     return {name: 1e3 * min(times) for name, times in seconds.items()}
 
 
-def settled(model, data, rng, file, sweeps=60):
-    """A state after some sweeps, read from a file where one keeps it."""
-    path = file and Path(f"{file}-{model.num_topics}.npz")
-    if path and path.exists():
-        kept = np.load(path)
-        return ExchangeableTopicsState(*(kept[field] for field in FIELDS))
+def settled(model, data, rng, sweeps=60):
+    """A state after some sweeps."""
     state = model.init(rng, data)
     for _ in range(sweeps):
         state = model.step(rng, state, data)
-    if path:
-        np.savez(path, **{field: getattr(state, field) for field in FIELDS})
     return state
 
 
@@ -97,7 +86,7 @@ def parts(options):
     for num_topics in options.topics:
         rng = np.random.default_rng(options.seed)
         model = pgmult.topics.CorrelatedTopics(num_topics)
-        state = settled(model, data, rng, options.start)
+        state = settled(model, data, rng)
         blocks = sweep_parts(model, data, state, rng)
         others = {} if options.alone else peers(num_topics, data)
         found = least(blocks, options.rounds)
@@ -119,7 +108,7 @@ def paths(options):
     for num_topics in options.topics:
         for kind in (pgmult.topics.CorrelatedTopics, pgmult.topics.LogisticNormalTopics):
             rng, model = np.random.default_rng(options.seed), kind(num_topics)
-            state, link = settled(model, data, rng, None), model.link(data)
+            state, link = settled(model, data, rng), model.link(data)
             psi, counts = state.psi, state.topic_counts.astype(np.int64)
             theta, moved = [], []
 
@@ -150,7 +139,6 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--sweeps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--start", help="where settled states are kept, without the ending")
     parser.add_argument("--alone", action="store_true", help="no peers")
     chosen = parser.parse_args()
     {"parts": parts, "psi": paths}[chosen.what](chosen)

@@ -459,68 +459,54 @@ def test_components_without_data_keep_the_prior():
 # ------------------------------------------------------------------ bad input
 
 
-def test_bad_mixtures():
-    x = clusters()
-    bad = x.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(ValueError, match="x must be finite, got nan at row 3, column 1"):
-        GaussianMixtureProblem(bad, 2)
-    with pytest.raises(ValueError, match="num_components must be at most the 45 rows of x, got 46"):
-        GaussianMixtureProblem(x, 46)
-    with pytest.raises(ValueError, match="x must vary in every column, column 1 does not"):
-        GaussianMixtureProblem(np.column_stack([x[:, 0], np.full(len(x), 0.1)]), 2)
-    with pytest.raises(ValueError, match=r"x must have shape \(rows, columns\), got \(45,\)"):
-        GaussianMixtureProblem(x[:, 0], 2)
-    with pytest.raises(ValueError, match="prior must have 1 dimensions, got 2"):
-        GaussianMixtureProblem(x[:, :1], 2, prior=NIW)
-    with pytest.raises(ValueError, match="concentration must be above 0, got 0"):
-        GaussianMixtureProblem(x, 2, concentration=0.0)
+def own(**changes):
+    right = TwoCoins()
+    parts = {"indptr": right.indptr, "weights": right.weights, "marginal": right.marginal}
+    return SimpleNamespace(**(parts | changes))
 
 
-def test_bad_topics():
-    with pytest.raises(ValueError, match="corpus must have at least one token"):
-        TopicProblem(np.zeros((3, 4), dtype=int), 2)
-    with pytest.raises(ValueError, match="num_topics must be at least 2, got 1"):
-        TopicProblem(PROBLEMS["topics"].corpus, 1)
-    with pytest.raises(ValueError, match="word_concentration must be above 0, got -1"):
-        TopicProblem(PROBLEMS["topics"].corpus, 2, word_concentration=-1.0)
+X, START = clusters(), np.zeros(8)
+BAD = [
+    (
+        lambda: GaussianMixtureProblem(np.where(X[3, 1] == X, np.nan, X), 2),
+        "got nan at row 3, colu",
+    ),
+    (lambda: GaussianMixtureProblem(X, 46), "at most the 45 rows of x, got 46"),
+    (
+        lambda: GaussianMixtureProblem(np.column_stack([X[:, 0], np.full(45, 0.1)]), 2),
+        "x must vary in every column, column 1 does not",
+    ),
+    (lambda: GaussianMixtureProblem(X[:, 0], 2), r"x must have shape \(rows, columns\), got \(45,"),
+    (lambda: GaussianMixtureProblem(X[:, :1], 2, prior=NIW), "prior must have 1 dimensions, got 2"),
+    (lambda: GaussianMixtureProblem(X, 2, concentration=0.0), "concentration must be above 0"),
+    (lambda: TopicProblem(np.zeros((3, 4), dtype=int), 2), "must have at least one token"),
+    (lambda: TopicProblem(np.eye(3, dtype=int), 1), "num_topics must be at least 2, got 1"),
+    (lambda: natural_cg(TwoCoins(), np.zeros(3)), r"start must have shape \(8,\), got \(3,\)"),
+    (
+        lambda: natural_cg(TwoCoins(), np.where(np.arange(8) == 2, np.inf, 0.0)),
+        "got inf at position 2",
+    ),
+    (lambda: natural_cg(TwoCoins(), START, tolerance=0.0), "tolerance must be above 0, got 0"),
+    (
+        lambda: natural_cg(own(indptr=np.array([0, 2, 2, 6, 8])), START),
+        "every row needs a candidate",
+    ),
+    (
+        lambda: natural_cg(own(indptr=np.array([0, 2, 4, 8])), START),
+        "indptr must be 5 increasing numbers",
+    ),
+    (
+        lambda: natural_cg(own(weights=np.array([1, -1, 1, 1])), START),
+        "must be non-negative, got -1",
+    ),
+    (
+        lambda: natural_cg(own(marginal=lambda probs: (np.nan, probs)), START),
+        "the bound must be finite at the start, got nan",
+    ),
+]
 
 
-def test_bad_expression():
-    with pytest.raises(TypeError, match="data must be a Alignments, got"):
-        ExpressionProblem([1, 2])
-    with pytest.raises(ValueError, match="concentration must be above 0, got -1"):
-        ExpressionProblem(PROBLEMS["expression"].data, concentration=-1.0)
-
-
-def test_bad_searches():
-    problem = PROBLEMS["expression"]
-    start = random_start(problem, 0)
-    with pytest.raises(ValueError, match=r"start must have shape \(8,\), got \(3,\)"):
-        natural_cg(problem, np.zeros(3))
-    with pytest.raises(ValueError, match="start must be finite, got inf at position 2"):
-        natural_cg(problem, np.where(np.arange(8) == 2, np.inf, start))
-    with pytest.raises(
-        ValueError, match=r"method must be one of fletcher_reeves, .*squarem, got 'newton'"
-    ):
-        natural_cg(problem, start, "newton")
-    with pytest.raises(ValueError, match="tolerance must be above 0, got 0"):
-        natural_cg(problem, start, tolerance=0.0)
-    with pytest.raises(ValueError, match="max_iterations must be at least 1, got 0"):
-        natural_cg(problem, start, max_iterations=0)
-
-
-def test_bad_problems():
-    def own(**changes):
-        right = TwoCoins()
-        parts = {"indptr": right.indptr, "weights": right.weights, "marginal": right.marginal}
-        return SimpleNamespace(**(parts | changes))
-
-    with pytest.raises(ValueError, match="every row needs a candidate"):
-        natural_cg(own(indptr=np.array([0, 2, 2, 6, 8])), np.zeros(8))
-    with pytest.raises(ValueError, match="indptr must be 5 increasing numbers"):
-        natural_cg(own(indptr=np.array([0, 2, 4, 8])), np.zeros(8))
-    with pytest.raises(ValueError, match="weights must be non-negative, got -1"):
-        natural_cg(own(weights=np.array([1.0, -1.0, 1.0, 1.0])), np.zeros(8))
-    with pytest.raises(ValueError, match="the bound must be finite at the start, got nan"):
-        natural_cg(own(marginal=lambda probs: (np.nan, probs)), np.zeros(8))
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_problems_and_searches_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
