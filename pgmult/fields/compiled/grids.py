@@ -1,12 +1,9 @@
-"""Gaussian fields on grids with product covariances: draws by conjugate gradients, and dense ones.
+"""Gaussian fields on grids with product covariances: means by conjugate gradients.
 
 On a grid the covariance is a Kronecker product of the axes' covariances, with a root G = (x) G_a
 that is applied one axis at a time. In f = G z, z ~ N(0, I), a column with the potential
-exp(-f' J f / 2 + h' f) is Gaussian with precision B = I + G' J G, and a draw solves
-
-    B z = G' (h + J^1/2 e) + g,    e and g standard normal
-
-(Papandreou and Yuille 2010). The axes' roots are such that G_a' diag(d_a) G_a is diagonal for a
+exp(-f' J f / 2 + h' f) is Gaussian with precision B = I + G' J G and a mean that solves B z = G' h.
+The axes' roots are such that G_a' diag(d_a) G_a is diagonal for a
 product d of axes close to J, so B's preconditioner I + scale G' d G is a diagonal; the condition
 number is at most the range of J / (scale d).
 
@@ -21,7 +18,6 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store
-from pgmult.compiled.streams import normal, open_stream
 from pgmult.compiled.vectors import dot
 
 _Floats = NDArray[np.float64]
@@ -63,17 +59,14 @@ class Found(NamedTuple):
     Attributes
     ----------
     fields : array, ``(number, cells)``
-        Means or draws.
+        Means.
     errors : array, ``(number,)``
         The estimated root mean square of a column's error in posterior standard deviations:
         sqrt(r' M^-1 r / number of coordinates) for residual r and preconditioner M.
-    tilts : array, ``(number, cells)``
-        The h of each system, noise included.
     """
 
     fields: _Floats
     errors: _Floats
-    tilts: _Floats
 
 
 @jit
@@ -155,15 +148,15 @@ def _weighted(x, weights):
 
 
 @jit
-def solve_columns(worker, start, stop, key, is_draw, J, h, plan, tolerance, max_iterations, found):
-    """Mean or draw of some columns by preconditioned conjugate gradients.
+def solve_columns(worker, start, stop, J, h, plan, tolerance, max_iterations, found):
+    """Means of some columns by preconditioned conjugate gradients.
 
     A column's error is beyond `tolerance` where `max_iterations` did not do. Returns the largest
     number of iterations.
     """
     columns, scales, spectrum, sizes, ranks = plan[:5]
     roots, root_places, transposes, transpose_places = plan[5:]
-    out, errors, tilts = found
+    out, errors = found
     num_coordinates = 1
     for rank in ranks:
         num_coordinates *= rank
@@ -175,26 +168,13 @@ def solve_columns(worker, start, stop, key, is_draw, J, h, plan, tolerance, max_
     field, weights = np.empty(cells), np.empty(size)
     z, residual, direction, image = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     most = 0
-    width, padded_width = ranks[-1], padded(ranks[-1])
     for c in range(start, stop):
-        precision, linear = J[columns[c]], h[columns[c]]
-        state = open_stream(key, columns[c])
-        for i in range(cells):
-            field[i] = linear[i]
-            if is_draw and precision[i] > 0.0:
-                noise, state = normal(state)
-                field[i] += math.sqrt(precision[i]) * noise
-        tilts[c] = field
-        there = apply_axes(field, transposes, transpose_places, sizes, ranks, first, second)
+        precision = J[columns[c]]
+        there = apply_axes(h[columns[c]], transposes, transpose_places, sizes, ranks, first, second)
         for i in range(size):
             z[i] = 0.0
             residual[i] = there[i]
             weights[i] = 1.0 / (1.0 + scales[c] * spectrum[i])
-        if is_draw:
-            for i in range(0, size, padded_width):
-                for j in range(i, i + width):
-                    noise, state = normal(state)
-                    residual[j] += noise
         for i in range(size):
             direction[i] = weights[i] * residual[i]
         energy = _weighted(residual, weights)

@@ -18,13 +18,6 @@ sides y. Places without observation (J = 0) are left out. What is asked of a col
 * the log normaliser, from u and the pivots;
 * the *weights* alpha with E f(any t, s) = sum over observed (t', s') of k(t, t') K(s, s') alpha, by
   one backward pass, and the mean at any time and place, by one forward pass over the weights;
-* a draw: a draw from the prior, corrected by the mean given what it leaves unexplained (Durbin
-  and Koopman 2002, in information form: y = h / w - w f - noise);
-* a draw along with the coefficients of a trend F beta added to the field: beta comes in drawn from
-  its prior N(0, I / precision); with v the innovations of the right-hand sides w F, and u those of
-  y = h / w - w (f + F beta) - noise, beta moves by b = G^-1 v'u, G = v'v + precision I, and u by
-  -v b; means likewise from y = h / w and beta = 0, and the log normaliser with the trend integrated
-  out is that without it plus u'v b / 2 - log|G / precision| / 2;
 * the variance that the observations explain of a variable with covariance c to f: u'u for y = w c.
 
 O(T (S**3 (1/6 + q/2 + q**2/2))) multiplications a column, for T times, S places, q blocks.
@@ -37,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky, invert_positive_definite
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 from pgmult.compiled.streams import normal, open_stream
 
@@ -75,30 +67,13 @@ class Chain(NamedTuple):
     starts: _Ints
 
 
-class Trend(NamedTuple):
-    """A trend added to the field, with coefficients that are N(their values, I / precision).
-
-    Attributes
-    ----------
-    features : array, ``(num_features, num_times, num_observed)``
-    precision : float
-    coefficients : array, ``(num_columns, num_features)``
-        Drawn along with a column; moved to their means where nothing is drawn.
-    """
-
-    features: _Floats
-    precision: float
-    coefficients: _Floats
-
-
 class Answers(NamedTuple):
     """What is found of each column; an empty array is not asked for.
 
     Attributes
     ----------
     log_normalizers : array, ``(num_columns,)``
-    means, draws : arrays, ``(num_columns, num_times, num_places)``
-        Without the trend.
+    means : array, ``(num_columns, num_tilts, num_times, num_places)``
     explained : array, ``(num_columns, num_directions)``
         The variance that observations explain of each direction.
     ahead : array, ``(num_columns, num_times, num_observed)``
@@ -107,18 +82,8 @@ class Answers(NamedTuple):
 
     log_normalizers: _Floats
     means: _Floats
-    draws: _Floats
     explained: _Floats
     ahead: _Floats
-
-
-class _Sides(NamedTuple):
-    """How many right-hand sides there are of each kind, in this order."""
-
-    means: int
-    draws: int
-    features: int
-    directions: int
 
 
 class _Work(NamedTuple):
@@ -135,7 +100,6 @@ class _Work(NamedTuple):
     state_weights: _Floats
     at_places: _Floats  # a number for each observed place, of one stage after the other
     x: _Floats
-    noise: _Floats
 
 
 @jit
@@ -205,46 +169,40 @@ def advance(A, t, starts, x):
 
 
 @jit
-def _draw_prior(state, chain, work, field):
-    """Draw the field, ``(num_times, num_places)``, from the prior; the stream's next state."""
-    num_times, num_places = field.shape
-    root_Q, roots, starts, x, noise = (
-        chain.innovation_root,
-        chain.roots,
-        chain.starts,
-        work.x,
-        work.noise,
-    )
-    x[:] = 0.0
-    for t in range(num_times):
-        advance(chain.A, t, starts, x)
-        for i in range(starts.shape[0] - 1):
-            moves = root_Q[t, starts[i], starts[i]] != 0.0
-            for b in range(starts[i], starts[i + 1] if moves else starts[i]):
-                for k in range(chain.ranks[i]):
-                    noise[b, k], state = normal(state)
-                for k in range(chain.ranks[i]):
-                    total = 0.0
-                    for a in range(starts[i], b + 1):
-                        total += root_Q[t, b, a] * noise[a, k]
-                    for c in range(num_places):
-                        x[b, c] += total * roots[i, k, c]
-            for c in range(num_places):
-                field[t, c] = x[starts[i], c] if i == 0 else field[t, c] + x[starts[i], c]
-    return state
+def draw_columns(worker, start, stop, key, chain, draws):
+    """Draws of the prior, ``(num_columns, num_times, num_places)``."""
+    _, num_times, num_places = draws.shape
+    root_Q, roots, starts = chain.innovation_root, chain.roots, chain.starts
+    x, noise = np.empty((2, starts[-1], num_places))
+    for column in range(start, stop):
+        field, state = draws[column], open_stream(key, column)
+        x[:] = 0.0
+        for t in range(num_times):
+            advance(chain.A, t, starts, x)
+            for i in range(starts.shape[0] - 1):
+                moves = root_Q[t, starts[i], starts[i]] != 0.0
+                for b in range(starts[i], starts[i + 1] if moves else starts[i]):
+                    for k in range(chain.ranks[i]):
+                        noise[b, k], state = normal(state)
+                    for k in range(chain.ranks[i]):
+                        total = 0.0
+                        for a in range(starts[i], b + 1):
+                            total += root_Q[t, b, a] * noise[a, k]
+                        for c in range(num_places):
+                            x[b, c] += total * roots[i, k, c]
+                for c in range(num_places):
+                    field[t, c] = x[starts[i], c] if i == 0 else field[t, c] + x[starts[i], c]
 
 
 @jit
-def _set_sides(state, c, J, h, trend, draws, directions, sides, work):
-    """The right-hand sides of a column: h / w, that less what a draw explains, and w times others.
+def _set_sides(J, h, directions, work):
+    """The right-hand sides of a column: each h / w, and w times directions.
 
-    Returns the number of times up to the last observation, the sum of squares of h / w, and the
-    stream's next state.
+    Returns the number of times up to the last observation, and the sum of squares of the first.
     """
     num_times, num_observed = J.shape
+    num_tilts = h.shape[0]
     active, num_active, rhs = work.active, work.num_active, work.rhs
-    first = sides.means + sides.draws
-    last = first + sides.features
     times, constant = np.int64(0), 0.0
     for t in range(num_times):
         num_active[t] = 0
@@ -255,28 +213,20 @@ def _set_sides(state, c, J, h, trend, draws, directions, sides, work):
             active[t, num_active[t]] = s
             num_active[t] += 1
             precision = math.sqrt(J[t, s])
-            data = h[t, s] / precision
-            constant += data * data
-            if sides.means:
-                rhs[t, s, 0] = data
-            for f in range(sides.features):
-                rhs[t, s, first + f] = precision * trend.features[f, t, s]
-            if sides.draws:
-                error, state = normal(state)
-                value = draws[c, t, s]
-                for f in range(sides.features):
-                    value += trend.features[f, t, s] * trend.coefficients[c, f]
-                rhs[t, s, sides.means] = data - precision * value - error
-            for r in range(sides.directions):
-                rhs[t, s, last + r] = precision * directions[r, t, s]
-    return times, constant, state
+            for i in range(num_tilts):
+                rhs[t, s, i] = h[i, t, s] / precision
+            if num_tilts:
+                constant += rhs[t, s, 0] ** 2
+            for r in range(directions.shape[0]):
+                rhs[t, s, num_tilts + r] = precision * directions[r, t, s]
+    return times, constant
 
 
 @jit
-def _filter(J, times, chain, num_solved, work, ahead):
+def _filter(J, times, chain, num_tilts, work, ahead):
     """The forward pass over `times`: factors for `_weights`, squared innovations.
 
-    Right-hand sides are (times, num_places, num_rhs), of which the first `num_solved` are kept in
+    Right-hand sides are (times, num_places, num_rhs), of which the first `num_tilts` are kept in
     the factors. Adds the squares of the innovations to `work.squares`, goes on to fill the later
     rows of `ahead`, (num_times, num_places), with variances, and returns the sum of the logarithms
     of the pivots' roots, or nan where a pivot is not positive.
@@ -286,7 +236,7 @@ def _filter(J, times, chain, num_solved, work, ahead):
     buffers, factors, squares = work.buffers, work.factors, work.squares
     num_places, num_rhs = rhs.shape[1], rhs.shape[2]
     size = starts[-1] * num_places
-    width, kept = size + num_rhs, size + num_solved
+    width, kept = size + num_rhs, size + num_tilts
     stride = buffers.shape[1] // (num_places + size)
     log_roots, first, before = 0.0, 0, 0
     buffers[0, : size * stride] = 0.0
@@ -324,45 +274,6 @@ def _filter(J, times, chain, num_solved, work, ahead):
         first += pivots
         before = pivots
     return log_roots
-
-
-@jit
-def _explain_by_trend(side, times, sides, precision, size, work, coefficients):
-    """Move the coefficients of a trend, and the innovations of `side` by what they explain.
-
-    Returns what integrating the trend out adds to the log normaliser of that right-hand side.
-    """
-    num_active, factors = work.num_active, work.factors
-    num_features, trend = sides.features, sides.means + sides.draws
-    gram, tilt = np.zeros((num_features, num_features)), np.zeros(num_features)
-    for f in range(num_features):
-        gram[f, f] = precision
-    first = 0
-    for t in range(times):
-        begin = num_active[t] + size
-        for row in range(first, first + num_active[t]):
-            for f in range(num_features):
-                v = factors[row, begin + trend + f]
-                tilt[f] += v * factors[row, begin + side]
-                for g in range(num_features):
-                    gram[f, g] += v * factors[row, begin + trend + g]
-        first += num_active[t]
-    inverse = invert_positive_definite(gram)
-    cholesky(gram)
-    gain = 0.0
-    for f in range(num_features):
-        move = 0.0
-        for g in range(num_features):
-            move += inverse[f, g] * tilt[g]
-        coefficients[f] += move
-        gain += 0.5 * tilt[f] * move - math.log(gram[f, f]) + 0.5 * math.log(precision)
-        first = 0
-        for t in range(times):
-            begin = num_active[t] + size
-            for row in range(first, first + num_active[t]):
-                factors[row, begin + side] -= move * factors[row, begin + trend + f]
-            first += num_active[t]
-    return gain
 
 
 @jit(reassociate=True)
@@ -407,8 +318,8 @@ def _weights(side, J, times, A, starts, work):
 
 
 @jit
-def _add_mean(side, J, times, chain, work, field):
-    """Add the field's mean, by its weights, to ``(num_times, num_places of any kind)``."""
+def _write_mean(side, J, times, chain, work, field):
+    """Write the field's mean, by its weights, to ``(num_times, num_places of any kind)``."""
     A, Q, cross, starts = chain.A, chain.Q, chain.cross, chain.starts
     state_weights, x, mixed = work.state_weights, work.x, work.at_places
     num_observed, num_places = cross.shape[1], cross.shape[2]
@@ -428,17 +339,16 @@ def _add_mean(side, J, times, chain, work, field):
                         for c in range(num_places):
                             x[b, c] += mixed[s] * cross[i, s, c]
             for c in range(num_places):
-                field[t, c] += x[starts[i], c]
+                field[t, c] = x[starts[i], c] if i == 0 else field[t, c] + x[starts[i], c]
 
 
 @jit
-def _workspace(J, chain, sides, start, stop):
+def _workspace(J, chain, num_tilts, num_directions, start, stop):
     """Arrays for some columns: as large as the one with most observations needs."""
     _, num_times, num_observed = J.shape
     num_places, num_blocks = chain.cross.shape[2], chain.starts[-1]
     size = num_blocks * num_observed
-    num_solved = sides.means + sides.draws + sides.features
-    num_rhs = num_solved + sides.directions
+    num_rhs = num_tilts + num_directions
     first = np.int64(0)  # a literal 0 would have every callee compiled for it, too
     most, deepest = first, first
     for c in range(start, stop):
@@ -463,59 +373,35 @@ def _workspace(J, chain, sides, start, stop):
         np.empty(num_times, np.int64),
         np.zeros((2, (num_observed + size) * stride)),
         np.empty(size + num_rhs + WIDTH),
-        np.empty((most, row_stride(num_observed + size + num_solved))),
+        np.empty((most, row_stride(num_observed + size + num_tilts))),
         np.empty(num_rhs),
         np.empty((deepest, size)),
         np.empty(num_observed),
-        np.empty((num_blocks, num_places)),
         np.empty((num_blocks, num_places)),
     )
 
 
 @jit
-def solve_columns(worker, start, stop, key, J, h, chain, trend, directions, answers):
-    """For each column: its log normaliser, mean, draw, and what it explains of `directions`.
+def solve_columns(worker, start, stop, J, h, chain, directions, answers):
+    """For each column: log normaliser, means by several h, and what it explains of `directions`.
 
-    `J` and `h` are (num_columns, num_times, num_observed), h = 0 where J = 0; `directions` are
+    `J` is (num_columns, num_times, num_observed), `h` (num_columns, num_tilts, num_times,
+    num_observed) and 0 where J is; the log normaliser is that of the first. `directions` are
     covariances (num_directions, num_times, num_observed) to the field. Returns 0, or 1 + a column
     whose potential is not finite.
     """
-    log_normalizers, means, draws, explained, ahead = answers
-    asks_mean = means.shape[0] > 0 or log_normalizers.shape[0] > 0
-    sides = _Sides(
-        1 if asks_mean else 0, 1 if draws.shape[0] > 0 else 0, trend.features.shape[0],
-        directions.shape[0],
-    )  # fmt: skip
-    num_solved = sides.means + sides.draws + sides.features
-    work = _workspace(J, chain, sides, start, stop)
-    size = work.state_weights.shape[1]
-    of_mean = np.int64(0)
-    of_draw = of_mean + sides.means
+    log_normalizers, means, explained, ahead = answers
+    num_tilts, num_directions = h.shape[1], directions.shape[0]
+    work = _workspace(J, chain, num_tilts, num_directions, start, stop)
     for c in range(start, stop):
-        state = open_stream(key, c)
-        if sides.draws:
-            state = _draw_prior(state, chain, work, draws[c])
-        times, constant, state = _set_sides(
-            state, c, J[c], h[c], trend, draws, directions, sides, work
-        )
-        log_roots = _filter(J[c], times, chain, num_solved, work, ahead[min(c, ahead.shape[0] - 1)])
+        times, constant = _set_sides(J[c], h[c], directions, work)
+        log_roots = _filter(J[c], times, chain, num_tilts, work, ahead[min(c, ahead.shape[0] - 1)])
         if not math.isfinite(log_roots + constant):
             return 1 + c
-        for r in range(sides.directions):
-            explained[c, r] = work.squares[num_solved + r]
-        if sides.features:
-            side = of_draw if sides.draws else of_mean
-            gain = _explain_by_trend(
-                side, times, sides, trend.precision, size, work, trend.coefficients[c]
-            )
-            if not sides.draws:
-                log_roots -= gain
-        if log_normalizers.shape[0]:
+        for r in range(num_directions):
+            explained[c, r] = work.squares[num_tilts + r]
+        if num_tilts:
             log_normalizers[c] = 0.5 * (constant - work.squares[0]) - log_roots
-        for side in range(of_draw + sides.draws):  # one call: what is called is compiled in place
-            out = draws if side == of_draw else means
-            if out.shape[0]:
-                if side != of_draw:
-                    out[c] = 0.0
-                _add_mean(side, J[c], times, chain, work, out[c])
+        for i in range(num_tilts):
+            _write_mean(i, J[c], times, chain, work, means[c, i])
     return 0

@@ -2,7 +2,8 @@
 
 `Field` lists the methods, and `FieldLaw` those of the joint law of the columns and of the
 coefficients of a trend, as `pgmult.latent` moves them. The dense `pgmult.fields.GaussianProcess`
-has few factors to find for either; a `StructuredField` derives all from one method, `_solve`.
+has few factors to find for either; a `StructuredField` derives all from two methods: a draw of the
+prior, and `_solve`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ import numpy as np
 
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
@@ -23,7 +24,6 @@ from pgmult.fields.inputs import as_inputs
 
 _DRAWS = 12  # that tell variances
 NOTHING = np.empty((0, 0))
-NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from
 
 
 class FieldDraw(NamedTuple):
@@ -260,61 +260,61 @@ class FieldLaw(ABC):
         return np.asarray(w + self.solve(g))
 
 
-class DrawnTrend(NamedTuple):
-    """A trend around 0 and coefficients drawn from it.
+class Asked(NamedTuple):
+    """What a structure is asked for.
 
     Attributes
     ----------
-    features : array, ``(n, num_features)``
-    var : float
-    coefficients : array, ``(num_columns, num_features)``
+    tilts : array, ``(num_tilts, n, num_columns)``
+        Values of h for the centred columns, with the J of the potential.
+    new : array, ``(m, num_input_columns)``
+    log_normalizers : bool
+        For the first tilt.
+    variances : bool
+        At the new inputs.
     """
 
-    features: FloatArray
-    var: float
-    coefficients: FloatArray
-
-
-class Asked(NamedTuple):
-    """What a structure is asked for; a draw if there is a generator.
-
-    A draw is joint with that of a trend, which it does not include.
-    """
-
+    tilts: FloatArray
     new: FloatArray
-    rng: np.random.Generator | None = None
     log_normalizers: bool = False
-    means: bool = False
     variances: bool = False
-    trend: DrawnTrend | None = None
 
 
 class Solved(NamedTuple):
-    """What a structure finds of the columns minus their prior means; empty where not asked for.
+    """What a structure finds of the centred columns; empty where not asked for.
 
-    ``means`` and ``draws`` are at the inputs and after them at the new inputs, ``(n + m,
-    num_columns)``, ``vars`` at the new inputs, ``(m, num_columns)``, ``coefficients`` those of a
-    trend, drawn along with the draws, ``(num_columns, num_features)``.
+    Attributes
+    ----------
+    means : array, ``(num_tilts, n + m, num_columns)``
+        At the inputs and after them at the new inputs.
+    log_normalizers : array, ``(num_columns,)``
+    vars : array, ``(m, num_columns)``
     """
 
+    means: FloatArray
     log_normalizers: FloatArray = NOTHING
-    means: FloatArray = NOTHING
-    draws: FloatArray = NOTHING
     vars: FloatArray = NOTHING
-    coefficients: FloatArray = NOTHING
 
 
 class StructuredField(Field):
-    """All methods of a field, derived from one, `_solve`."""
+    """All methods of a field, derived from two: `_draw_prior` and `_solve`.
+
+    A draw is one of the prior, moved to the mean given what it leaves unexplained (Matheron's rule:
+    Papandreou and Yuille 2010; Durbin and Koopman 2002).
+    """
 
     __slots__ = ()
 
     @abstractmethod
-    def _solve(self, asked: Asked) -> Solved:
-        """What is asked for, of the centred columns."""
+    def _draw_prior(self, rng: np.random.Generator, new: FloatArray) -> FloatArray:
+        """The centred columns as they are a priori, at the inputs and after them at new ones."""
 
-    def _ask(self, new: FloatArray | None = None, **asked: Any) -> Solved:
-        return self._solve(Asked(self.inputs[:0] if new is None else new, **asked))
+    @abstractmethod
+    def _solve(self, asked: Asked) -> Solved:
+        """What is asked for."""
+
+    def _ask(self, tilts: list[FloatArray], new: FloatArray | None = None, **asked: Any) -> Solved:
+        return self._solve(Asked(np.array(tilts), self.inputs[:0] if new is None else new, **asked))
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
@@ -322,7 +322,7 @@ class StructuredField(Field):
             return np.zeros(self.shape[1])
         J, h = self.potential.J, self.potential.h
         shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
-        return np.asarray(shift + self._ask(log_normalizers=True).log_normalizers)
+        return np.asarray(shift + self._ask([self._tilt()], log_normalizers=True).log_normalizers)
 
     def law(self, trend: Trend) -> FieldLaw:
         """That of the columns with a trend added, and of its coefficients."""
@@ -330,43 +330,51 @@ class StructuredField(Field):
 
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self._means + self._ask(means=True).means)
+        return np.asarray(self._means + self._ask([self._tilt()]).means[0])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self._means + self._ask(rng=as_generator(rng)).draws)
+        drawn = self._draw_prior(as_generator(rng), self.inputs[:0])
+        if self.potential is not None:
+            drawn = drawn + self._ask([self._left_by(rng, drawn)]).means[0]
+        return np.asarray(self._means + drawn)
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
         new, centre = self._new(new_inputs, new_mean)
-        solved = self._ask(new, means=True, variances=True)
-        return centre + solved.means[len(self.inputs) :], solved.vars
+        solved = self._ask([self._tilt()], new, variances=True)
+        return centre + solved.means[0, len(self.inputs) :], solved.vars
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the inputs and at new ones, and `predict` at the latter."""
         new, centre = self._new(new_inputs, new_mean)
-        solved = self._ask(new, rng=as_generator(rng), means=True, variances=True)
-        n = len(self.inputs)
-        return FieldDraw(
-            self._means + solved.draws[:n],
-            centre + solved.draws[n:],
-            centre + solved.means[n:],
-            solved.vars,
-        )
+        drawn, n = self._draw_prior(as_generator(rng), new), len(self.inputs)
+        tilts = [self._left_by(rng, drawn[:n]), self._tilt()]
+        (moves, means), _, variances = self._ask(tilts, new, variances=True)
+        drawn = drawn + moves
+        return FieldDraw(self._means + drawn[:n], centre + drawn[n:], centre + means[n:], variances)
 
-    def _centred(self) -> tuple[FloatArray, FloatArray]:
-        """J and h of the centred columns, ``(n, num_columns)``."""
+    def _left_by(self, rng: np.random.Generator, drawn: FloatArray) -> FloatArray:
+        """H less what a draw of the prior explains of it, with an error of each site."""
+        J = self._precisions()
+        return self._tilt() - J * drawn - np.sqrt(J) * rng.standard_normal(J.shape)
+
+    def _precisions(self) -> FloatArray:
+        return np.zeros(self.shape) if self.potential is None else self.potential.J
+
+    def _tilt(self) -> FloatArray:
+        """H of the centred columns, ``(n, num_columns)``."""
         if self.potential is None:
-            return np.zeros(self.shape), np.zeros(self.shape)
-        return self.potential.J, self.potential.h - self.potential.J * self._means
+            return np.zeros(self.shape)
+        return self.potential.h - self.potential.J * self._means
 
 
 class StructuredLaw(FieldLaw):
-    """By solving for the columns alone, once more for each feature: w is linear in coefficients."""
+    """By solving for the columns alone, also for each feature: w is linear in the coefficients."""
 
     field: StructuredField
 
@@ -382,18 +390,9 @@ class StructuredLaw(FieldLaw):
 
     def solve(self, g: FloatArray) -> FloatArray:
         """The posterior covariance times g."""
-        moved = self._given(g[: len(self.J)]).mean()
-        return self._with_shift(moved, np.zeros_like(self.trend.centre), g[: len(self.J)])[0]
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """A draw of w."""
-        features, centre, var = self.trend
-        noise = rng.standard_normal(centre.T.shape)
-        drawn = DrawnTrend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
-        level = self._level + self.trend.at(centre)
-        solved = self.field._with(prior_mean=level)._ask(rng=rng, trend=drawn)
-        moved = np.einsum("nf,cf->nc", features, solved.coefficients)
-        return np.concatenate([level + moved + solved.draws, centre + solved.coefficients.T])
+        tilt = g[: len(self.J)]
+        moved = self.field._ask([tilt]).means[0]
+        return self._with_shift(moved, np.zeros_like(self.trend.centre), tilt)[0]
 
     @cached_property
     def _found(self) -> tuple[FloatArray, FloatArray]:
@@ -402,30 +401,25 @@ class StructuredLaw(FieldLaw):
         The log normalizer is quadratic in the coefficients, with the slope features'(h - J mean).
         """
         level = self._level + self.trend.at(self.trend.centre)
-        solved = self.field._with(prior_mean=level)._ask(log_normalizers=True, means=True)
-        w, gain = self._with_shift(level + solved.means, self.trend.centre, self.h)
+        w, gain = self._with_shift(level + self._solved.means[0], self.trend.centre, self.h)
         plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
-        return plain + solved.log_normalizers + gain, w
+        return plain + self._solved.log_normalizers + gain, w
+
+    @cached_property
+    def _solved(self) -> Solved:
+        """Means and log normalizers by the potential's h, and means by J times each feature."""
+        level = self._level + self.trend.at(self.trend.centre)
+        features = [self.J * feature[:, None] for feature in self.trend.features.T]
+        return self.field._ask([self.h - self.J * level, *features], log_normalizers=True)
 
     @cached_property
     def _along(self) -> tuple[FloatArray, FloatArray]:
         """How means move with each coefficient, and the precision of the coefficients."""
-        features = self.trend.features
-        still = self._given(np.zeros_like(self.J))
-        size = features.shape[1]
-        moves = np.empty((size, *self.J.shape))
-        for f in range(size):
-            moves[f] = still._with(prior_mean=np.repeat(features[:, [f]], still.shape[1], 1)).mean()
+        features, var = self.trend.features, self.trend.var
+        moves = features.T[..., None] - self._solved.means[1:]
         precision = np.einsum("nf,gnc->cfg", features, self.J * moves)
-        return moves, 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(size) / (
-            self.trend.var
-        )
-
-    def _given(self, h: FloatArray) -> StructuredField:
-        """Around 0, by another h."""
-        return self.field._with(
-            prior_mean=np.zeros_like(self.J), potential=DiagonalPotential(self.J, h)
-        )
+        precision = 0.5 * (precision + precision.transpose(0, 2, 1))
+        return moves, precision + np.eye(features.shape[1]) / var
 
     def _with_shift(
         self, psi: FloatArray, centre: FloatArray, h: FloatArray
@@ -439,20 +433,6 @@ class StructuredLaw(FieldLaw):
         gain = 0.5 * np.sum(slope * shift, axis=1)
         gain -= 0.5 * np.linalg.slogdet(self.trend.var * precision)[1]
         return np.concatenate([psi + np.einsum("fnc,cf->nc", moves, shift), centre + shift.T]), gain
-
-
-def features_at(cells: IntArray, num_cells: int, trend: DrawnTrend | None) -> FloatArray:
-    """Features by cell, ``(num_features, num_cells)``, 0 where no input is.
-
-    `cells` are those of the inputs; inputs in one cell must have the same features.
-    """
-    if trend is None:
-        return np.zeros((0, num_cells))
-    out = np.zeros((trend.features.shape[1], num_cells))
-    out[:, cells] = trend.features.T
-    if (out[:, cells] != trend.features.T).any():
-        raise ValueError("the features of a trend must agree where inputs are equal")
-    return out
 
 
 def check_columns(statuses: list[int]) -> None:

@@ -6,11 +6,11 @@ grid of all combinations of the axes' points the covariance is a Kronecker produ
 a few dozen multiplications by each axis' matrix. Inputs may miss points of the grid and repeat
 them; new inputs extend the axes.
 
-Draws and means solve linear systems by conjugate gradients, to `tolerance` *in posterior standard
-deviations*: the default of 1e-10 is far below any Monte Carlo error. Log normalisers and variances
-factor each column's precision in the r leading eigenvectors of the covariance, all but a 1e-12th of
-the prior variance: that costs O(n r^2 + r^3) per column and is quick where the covariance is
-smooth.
+Means, and draws with them, solve linear systems by conjugate gradients, to `tolerance` *in
+posterior standard deviations*: the default of 1e-10 is far below any Monte Carlo error. Log
+normalisers and variances factor each column's precision in the r leading eigenvectors of the
+covariance, all but a 1e-12th of the prior variance: that costs O(n r^2 + r^3) per column and is
+quick where the covariance is smooth.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential
@@ -36,23 +36,15 @@ from scipy.sparse import csr_array
 from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import Positive
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator, new_key
+from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import Found, Plan, padded, solve_columns
+from pgmult.fields.compiled.low_rank import Found as FoundByRank
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance, Product
 from pgmult.fields.covariances.base import columns_of
 from pgmult.fields.inputs import find_rows
-from pgmult.fields.priors.field import (
-    NO_KEY,
-    NOTHING,
-    Asked,
-    DrawnTrend,
-    Solved,
-    StructuredField,
-    check_columns,
-    features_at,
-)
+from pgmult.fields.priors.field import NOTHING, Asked, Solved, StructuredField, check_columns
 from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 
 _TINY = 1e-15  # of an axis' largest variance: what is below is rounding
@@ -147,67 +139,55 @@ class GridProcess(StructuredField):
             return [SymmetricRoot.of(axis.cov()) for axis in self._axes], self._cells
         return [SymmetricRoot.of(self.covariance.cov(self.inputs))], np.arange(len(self.inputs))
 
+    def _draw_prior(self, rng: np.random.Generator, new: FloatArray) -> FloatArray:
+        axes, at = _extended(self._axes, np.concatenate([self.inputs, new]))
+        sizes = tuple(len(axis.points) for axis in axes)
+        noise = rng.standard_normal((math.prod(sizes), self.shape[1]))
+        drawn = colour([SymmetricRoot.of(axis.cov()) for axis in axes], noise)
+        return np.asarray(drawn[np.ravel_multi_index(tuple(at.T), sizes)])
+
     def _solve(self, asked: Asked) -> Solved:
-        new, rng, log_normalizers, means, variances, trend = asked
-        log_z, new_vars = self._factor(new) if log_normalizers or variances else (NOTHING,) * 2
-        if rng is None and not means:
-            return Solved(log_z, vars=new_vars)
+        log_z, new_vars = NOTHING, NOTHING
+        if asked.log_normalizers or asked.variances:
+            log_z, new_vars = self._factor(asked.tilts[0], asked.new)
         axes, at = self._axes, self._at
-        if len(new):
-            axes, new_at = _extended(axes, new)
+        if len(asked.new):
+            axes, new_at = _extended(axes, asked.new)
             at = np.concatenate([at, new_at])
         sizes = np.array([len(axis.points) for axis in axes])
         whole = (*sizes[:-1], int(padded(sizes[-1])))
         cells = np.ravel_multi_index(tuple(at.T), whole)
-        n, num_columns = self.shape
+        n = len(self.inputs)
         add = csr_array((np.ones(n), (cells[:n], np.arange(n))), shape=(math.prod(whole), n))
-        J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
+        J = np.ascontiguousarray((add @ self._precisions()).T)
         plans = _plans(axes, J, whole)
-        key = NO_KEY if rng is None else new_key(rng)
-
-        def solve(h: FloatArray, *, is_draw: bool) -> tuple[FloatArray, FloatArray]:
-            """The columns on the grid, and h with its noise."""
-            out, tilts = np.zeros((2, num_columns, math.prod(whole)))
-            errors = np.empty(num_columns)
+        means = np.empty((len(asked.tilts), len(cells), len(J)))
+        for tilt, mean in zip(asked.tilts, means, strict=True):
+            h = np.ascontiguousarray((add @ tilt).T)
             for plan in plans:
-                number = len(plan.columns)
-                fields, part_tilts = np.zeros((2, number, math.prod(whole)))
-                part = Found(fields, np.empty(number), part_tilts)
+                size = len(plan.columns)
+                found = Found(np.empty((size, J.shape[1])), np.empty(size))
                 over_rows(
-                    solve_columns, number, key, is_draw, J, h, plan, self.tolerance,
-                    self.max_iterations, part, grain=1,
+                    solve_columns, size, J, h, plan, self.tolerance,
+                    self.max_iterations, found, grain=1,
                 )  # fmt: skip
-                out[plan.columns], errors[plan.columns], tilts[plan.columns] = part
-            self._check(errors)
-            return out, tilts
+                self._check(plan.columns, found.errors)
+                mean[:, plan.columns] = found.fields[:, cells].T
+        return Solved(means, log_z, new_vars)
 
-        def at_inputs(values: FloatArray) -> FloatArray:
-            return np.ascontiguousarray(values[:, cells].T)
-
-        mean = at_inputs(solve(h, is_draw=False)[0]) if means else NOTHING
-        if rng is None:
-            return Solved(log_z, mean, vars=new_vars)
-        draw, tilts = solve(h, is_draw=True)
-        if trend is None:
-            return Solved(log_z, mean, at_inputs(draw), new_vars)
-        features = features_at(cells[:n], math.prod(whole), trend)
-        shifts = np.array([solve(J * feature, is_draw=False)[0] for feature in features])
-        coefficients = _trend_of(trend, features, J, tilts - J * draw, shifts)
-        draw -= np.einsum("cf,fci->ci", coefficients, shifts.reshape(-1, *draw.shape))
-        return Solved(log_z, mean, at_inputs(draw), new_vars, coefficients)
-
-    def _check(self, errors: FloatArray) -> None:
+    def _check(self, columns: IntArray, errors: FloatArray) -> None:
         bad = ~(errors <= self.tolerance)
         if bad.any():
-            column = int(np.argmax(bad))
+            first = int(np.argmax(bad))
             raise ValueError(
-                f"conjugate gradients left an error of {errors[column]:.3g} posterior standard"
-                f" deviations in column {column} after max_iterations={self.max_iterations},"
-                f" above tolerance={self.tolerance:g} (allow more iterations or a larger tolerance,"
+                f"conjugate gradients left an error of {errors[first]:.3g} posterior standard"
+                f" deviations in column {columns[first]} after"
+                f" max_iterations={self.max_iterations}, above"
+                f" tolerance={self.tolerance:g} (allow more iterations or a larger tolerance,"
                 " or use structure='state_space' or 'dense', which do not iterate)"
             )
 
-    def _factor(self, new: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _factor(self, tilt: FloatArray, new: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log normalisers of the centred columns, and variances at new inputs."""
         axes, new_at = _extended(self._axes, new)
         values, vectors = [], []
@@ -237,32 +217,17 @@ class GridProcess(StructuredField):
             columns = (v[at[:, a]][:, pairs[a]] for a, v in enumerate(vectors))
             return np.asarray(reduce(np.multiply, columns) * np.sqrt(spectrum[pairs]))
 
-        J, h = (np.ascontiguousarray(values.T) for values in self._centred())
+        J, h = (np.ascontiguousarray(values.T) for values in (self._precisions(), tilt))
         directions = basis(new_at)
-        log_normalizers, explained = np.empty(len(J)), np.empty((len(J), len(new)))
+        found = FoundByRank(
+            np.empty(len(J)), np.empty((len(J), len(new))), np.empty((len(J), 1, rank))
+        )
         statuses = over_rows(
-            factor_columns, len(J), NO_KEY, basis(self._at), J, h, directions,
-            log_normalizers, explained, np.empty((0, rank)), np.empty((0, rank)), grain=1,
-        )  # fmt: skip
+            factor_columns, len(J), basis(self._at), J, h[:, None], directions, found, grain=1
+        )
         check_columns(statuses)
         beyond = self.covariance.diagonal(new) - np.sum(np.square(directions), axis=1)
-        return log_normalizers, np.maximum(beyond, 0.0)[:, None] + explained.T
-
-
-def _trend_of(
-    trend: DrawnTrend, features: FloatArray, J: FloatArray, left: FloatArray, shifts: FloatArray
-) -> FloatArray:
-    """Coefficients of a trend from a draw of the field without it, ``(columns, features)``.
-
-    By elimination of the field from the system of both: `left` is h - J draw with the draw's own
-    noise in h, and `shifts` are the means of the field for the h of each feature.
-    """
-    num_features = len(features)
-    shifts = shifts.reshape(num_features, *J.shape)
-    gram = np.einsum("fi,ci,gci->cfg", features, J, features[:, None] - shifts)
-    precision = 0.5 * (gram + gram.transpose(0, 2, 1)) + np.eye(num_features) / trend.var
-    tilt = np.einsum("fi,ci->cf", features, left) + trend.coefficients / trend.var
-    return np.asarray(np.linalg.solve(precision, tilt[..., None])[..., 0])
+        return found.log_normalizers, np.maximum(beyond, 0.0)[:, None] + found.explained.T
 
 
 def _plans(axes: tuple[_Axis, ...], J: FloatArray, whole: tuple[int, ...]) -> list[Plan]:

@@ -29,17 +29,10 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator, new_key
-from pgmult.fields.compiled.low_rank import factor_columns
+from pgmult.core.validate import as_generator
+from pgmult.fields.compiled.low_rank import Found, factor_columns
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.priors.field import (
-    NO_KEY,
-    NOTHING,
-    Asked,
-    Solved,
-    StructuredField,
-    check_columns,
-)
+from pgmult.fields.priors.field import NOTHING, Asked, Solved, StructuredField, check_columns
 
 _TINY = 1e-12  # of the largest variance: no point is added for less
 _ROUNDING = 1e-14  # of the largest variance: residuals below say nothing of their noise
@@ -105,52 +98,45 @@ class InducingProcess(StructuredField):
         enough = _ROUNDING * self.covariance.diagonal(self.inputs).max()
         return np.sqrt(np.where(left > enough, left, 0.0))
 
-    def _solve(self, asked: Asked) -> Solved:
-        new, rng, _, means, variances, trend = asked
+    def _new_basis(self, new: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The basis at new inputs, and variances of the residuals there, ``(m, 1)``."""
         cross = solve_triangular(self._root, self.covariance.cov(self.points, new), lower=True)
-        new_basis = np.ascontiguousarray(cross.T)
-        new_left = self.covariance.diagonal(new) - np.sum(np.square(new_basis), axis=1)
-        new_left = np.maximum(new_left, 0.0)[:, None]
-        J, h = self._centred()
-        left = self.residual_vars[:, None]
+        left = self.covariance.diagonal(new) - np.sum(np.square(cross), axis=0)
+        return np.ascontiguousarray(cross.T), np.maximum(left, 0.0)[:, None]
+
+    def _draw_prior(self, rng: np.random.Generator, new: FloatArray) -> FloatArray:
+        basis, left = self._new_basis(new)
+        basis = np.concatenate([self._basis, basis])
+        left = np.concatenate([self.residual_vars[:, None], left])
+        smooth = np.einsum("nr,rc->nc", basis, rng.standard_normal((basis.shape[1], self.shape[1])))
+        return np.asarray(smooth + np.sqrt(left) * rng.standard_normal(smooth.shape))
+
+    def _solve(self, asked: Asked) -> Solved:
+        new_basis, new_left = self._new_basis(asked.new)
+        J, left = self._precisions(), self.residual_vars[:, None]
         shrink = 1.0 + J * left  # the residuals integrated out, J and h are divided by this
-        features = np.zeros((len(self.inputs), 0))
-        if trend is not None:  # more functions of the basis
-            features = np.sqrt(trend.var) * trend.features
-        basis = np.concatenate([self._basis, features], axis=1)
-        num_columns, rank = self.shape[1], basis.shape[1]
-        directions = np.zeros((len(new) if variances else 0, rank))
-        directions[:, : new_basis.shape[1]] = new_basis[: len(directions)]
-        log_z = np.empty(num_columns)
-        explained = np.empty((num_columns, len(directions)))
-        mean = np.empty((num_columns if means else 0, rank))
-        draw = np.empty((0 if rng is None else num_columns, rank))
+        seen = J.any(axis=1)
+        (num_columns, rank), num_tilts = (self.shape[1], self._basis.shape[1]), len(asked.tilts)
+        directions = new_basis if asked.variances else new_basis[:0]
+        found = Found(
+            np.empty(num_columns), np.empty((num_columns, len(directions))),
+            np.empty((num_columns, num_tilts, rank)),
+        )  # fmt: skip
+        tilts = np.ascontiguousarray(np.moveaxis((asked.tilts / shrink)[:, seen], 2, 0))
         statuses = over_rows(
-            factor_columns, num_columns, NO_KEY if rng is None else new_key(rng), basis,
-            np.ascontiguousarray((J / shrink).T), np.ascontiguousarray((h / shrink).T),
-            directions, log_z, explained, mean, draw, grain=1,
+            factor_columns, num_columns, self._basis[seen],
+            np.ascontiguousarray((J / shrink)[seen].T), tilts, directions, found, grain=1,
         )  # fmt: skip
         check_columns(statuses)
-        log_z += 0.5 * np.sum(h * h * left / shrink - np.log(shrink), axis=0)
-
-        def everywhere(z: FloatArray, rng: np.random.Generator | None) -> FloatArray:
-            """The field without the trend, its residuals drawn or at their means."""
-            z, more = np.split(z, [self._basis.shape[1]], axis=1)
-            smooth, new_smooth = (np.einsum("nr,cr->nc", b, z) for b in (self._basis, new_basis))
-            beyond = smooth + np.einsum("nf,cf->nc", features, more)
-            values = smooth + left / shrink * (h - J * beyond)
-            if rng is not None:
-                values += np.sqrt(left / shrink) * rng.standard_normal(values.shape)
-                new_smooth += np.sqrt(new_left) * rng.standard_normal(new_smooth.shape)
-            return np.concatenate([values, new_smooth])
-
-        return Solved(
-            log_z,
-            everywhere(mean, None) if means else NOTHING,
-            NOTHING if rng is None else everywhere(draw, rng),
-            new_left + explained.T if variances else NOTHING,
-            NOTHING if trend is None else np.sqrt(trend.var) * draw[:, self._basis.shape[1] :],
+        gain = 0.5 * np.sum(asked.tilts[0] ** 2 * left / shrink - np.log(shrink), axis=0)
+        smooth, new_smooth = (
+            np.einsum("nr,ctr->tnc", basis, found.means) for basis in (self._basis, new_basis)
         )
+        values = smooth + left / shrink * (asked.tilts - J * smooth)
+        return Solved(
+            np.concatenate([values, new_smooth], axis=1), found.log_normalizers + gain,
+            new_left + found.explained.T if asked.variances else NOTHING,
+        )  # fmt: skip
 
 
 def _greedy(

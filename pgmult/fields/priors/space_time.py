@@ -28,7 +28,7 @@ array([[0.693, 0.503, 0.458]])
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -45,19 +45,7 @@ from pgmult.fields.compiled.space_time import Chain
 from pgmult.fields.covariances import Covariance, Matern, White
 from pgmult.fields.covariances.base import columns_of, product_terms
 from pgmult.fields.inputs import find_rows
-from pgmult.fields.priors.field import (
-    NO_KEY,
-    NOTHING,
-    Asked,
-    DrawnTrend,
-    FieldLaw,
-    Solved,
-    StructuredField,
-    StructuredLaw,
-    Trend,
-    check_columns,
-    features_at,
-)
+from pgmult.fields.priors.field import Asked, Solved, StructuredField, check_columns
 
 _DIRECTIONS = 128  # variances worked out in one pass of the filter
 _TINY = 1e-15  # of the largest variance of places: what is below is rounding
@@ -185,10 +173,6 @@ class SpaceTimeProcess(StructuredField):
         parts = innovations(chain, *seen, _ROUNDING)
         over_rows(carry_columns, len(noise), whiten, chain, parts, noise, values, grain=1)
 
-    def law(self, trend: Trend) -> FieldLaw:
-        """The law of the columns with a trend added, and of its coefficients."""
-        return _Law(self, trend)
-
     def _cells(self, new: FloatArray) -> _Cells:
         """Where the inputs stand, and after them the new ones."""
         known, num_places = self._known, len(self._known.places)
@@ -198,58 +182,42 @@ class SpaceTimeProcess(StructuredField):
         at = np.concatenate([known.times[known.cells // num_places], new[:, self._time]])
         return _Cells(times, places, np.searchsorted(times, at) * len(places) + place_of)
 
-    def _known_cells(self, cells: _Cells) -> IntArray:
-        """The cell of each of the inputs, among known places only."""
-        time_of, place_of = np.divmod(cells.cells[: len(self.inputs)], len(cells.places))
-        return time_of * len(self._known.places) + place_of
+    def _chain_of(self, new: FloatArray) -> tuple[_Cells, Chain]:
+        """The cells of the inputs and of new ones, and the dynamics there."""
+        if len(new):
+            cells = self._cells(new)
+            return cells, _chain(self._terms, cells, len(self._known.places))
+        inputs = self.inputs
+        return self._known, _known_chain(self._terms, inputs.tobytes(), inputs.shape, self._time)
 
-    def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
-        """J and h of the centred field by time and known place, (num_columns, times, places)."""
-        shape = (self.shape[1], len(cells.times), len(self._known.places))
-        where = self._known_cells(cells)
-        size = shape[1] * shape[2]
-        J, h = (
-            np.array([np.bincount(where, column, size) for column in values.T]).reshape(shape)
-            for values in self._centred()
-        )
-        return J, h
+    def _draw_prior(self, rng: np.random.Generator, new: FloatArray) -> FloatArray:
+        cells, chain = self._chain_of(new)
+        draws = np.empty((self.shape[1], len(cells.times), len(cells.places)))
+        over_rows(compiled.draw_columns, len(draws), new_key(rng), chain, draws, grain=1)
+        return np.ascontiguousarray(draws.reshape(len(draws), -1)[:, cells.cells].T)
 
     def _solve(self, asked: Asked) -> Solved:
-        new, rng, log_normalizers, means, variances, trend = asked
-        cells = self._cells(new) if len(new) else self._known
-        if len(new):
-            chain = _chain(self._terms, cells, len(self._known.places))
-        else:
-            inputs = self.inputs
-            chain = _known_chain(self._terms, inputs.tobytes(), inputs.shape, self._time)
-        J, h = self._potential_at(cells)
-        num_columns, num_times, num_known = J.shape
-        num_places = len(cells.places)
-        log_z = np.empty(num_columns if log_normalizers else 0)
-        mean = np.empty((num_columns if means else 0, num_times, num_places))
-        draw = np.empty((0 if rng is None else num_columns, num_times, num_places))
-        key = NO_KEY if rng is None else new_key(rng)
-        features = features_at(self._known_cells(cells), num_times * num_known, trend)
-        features = features.reshape(-1, num_times, num_known)
-        coefficients = NOTHING if trend is None else trend.coefficients.copy()
-        added = compiled.Trend(features, 1.0 if trend is None else 1.0 / trend.var, coefficients)
+        new, tilts, variances = asked.new, asked.tilts, asked.variances
+        cells, chain = self._chain_of(new)
+        num_times, num_places, num_known = (
+            len(cells.times), len(cells.places), len(self._known.places)
+        )  # fmt: skip
+        time_of, place_of = np.divmod(cells.cells, num_places)
+        where = (time_of * num_known + place_of)[: len(self.inputs)]  # among known places only
 
-        def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
-            if trend is not None:
-                coefficients[:] = trend.coefficients
-            explained = np.empty((num_columns, len(directions)))
-            answers = compiled.Answers(log_z, mean, draw, explained, ahead)
-            statuses = over_rows(
-                compiled.solve_columns, num_columns, key, J, h, chain, added, directions, answers,
-                grain=1,
-            )  # fmt: skip
-            check_columns(statuses)
-            return explained
+        def at_cells(values: FloatArray) -> FloatArray:
+            size = num_times * num_known
+            sums = [np.bincount(where, column, size) for column in values.T]
+            return np.array(sums, dtype=np.float64).reshape(-1, num_times, num_known)
 
+        J = at_cells(self._precisions())
+        h = np.stack([at_cells(tilt) for tilt in tilts], axis=1)
+        num_columns = len(J)
+        log_z, means = np.empty(num_columns), np.empty((*h.shape[:3], num_places))
         new_vars = np.repeat(self.covariance.diagonal(new)[:, None], num_columns, axis=1)
         # beyond the last observation the filter's own variances are the answer; before it, and at
         # other places, what the observations explain is taken from the prior variance
-        time_of, place_of = np.divmod(cells.cells[len(self.inputs) :], num_places)
+        time_of, place_of = time_of[len(self.inputs) :], place_of[len(self.inputs) :]
         seen = np.flatnonzero(J.any(axis=(0, 2)))
         last = seen[-1] if len(seen) else -1
         is_ahead = (time_of > last) & (place_of < num_known) & variances
@@ -262,42 +230,18 @@ class SpaceTimeProcess(StructuredField):
                 at = np.tile(self._known.places, (num_times, 1))
                 at[:, self._time] = np.repeat(cells.times, num_known)
                 directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
-            new_vars[part] -= run(directions, ahead).T
+            explained = np.empty((num_columns, len(directions)))
+            answers = compiled.Answers(log_z, means, explained, ahead)
+            statuses = over_rows(
+                compiled.solve_columns, num_columns, J, h if first == 0 else h[:, :0], chain,
+                directions, answers, grain=1,
+            )  # fmt: skip
+            check_columns(statuses)
+            new_vars[part] -= explained.T
         new_vars[is_ahead] = ahead[:, time_of[is_ahead], place_of[is_ahead]].T
-
-        def at_inputs(values: FloatArray) -> FloatArray:
-            flat = values.reshape(-1, num_times * num_places)
-            return np.ascontiguousarray(flat[:, cells.cells].T)
-
-        return Solved(
-            log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0), coefficients
-        )
-
-
-class _Law(StructuredLaw):
-    """With the trend in one pass."""
-
-    def solve(self, g: FloatArray) -> FloatArray:
-        """The posterior covariance times g."""
-        solved = self._passed(self._given(g[: len(self.J)]))
-        return self._joined(solved, np.zeros_like(self.J), np.zeros_like(self.trend.centre))
-
-    @cached_property
-    def _found(self) -> tuple[FloatArray, FloatArray]:
-        level = self._level + self.trend.at(self.trend.centre)
-        around = self.field._with(prior_mean=level)
-        solved = self._passed(around, log_normalizers=True)
-        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
-        return plain + solved.log_normalizers, self._joined(solved, level, self.trend.centre)
-
-    def _passed(self, field: StructuredField, log_normalizers: bool = False) -> Solved:
-        features, centre, var = self.trend
-        centred = DrawnTrend(np.ascontiguousarray(features), var, np.zeros(centre.T.shape))
-        return field._ask(trend=centred, means=True, log_normalizers=log_normalizers)
-
-    def _joined(self, solved: Solved, level: FloatArray, centre: FloatArray) -> FloatArray:
-        shift = solved.coefficients.T
-        return np.concatenate([level + self.trend.at(shift) + solved.means, centre + shift])
+        means = means.reshape(num_columns, len(tilts), -1)[..., cells.cells]
+        means = np.ascontiguousarray(means.transpose(1, 2, 0))
+        return Solved(means, log_z, np.maximum(new_vars, 0.0))
 
 
 @lru_cache(maxsize=8)  # every value of hyperparameters asks for it

@@ -35,16 +35,28 @@ def test_joint_distribution(structure, any_approximation):
     check_geweke(replace(MODEL, structure=structure), DATA, replicates=200)
 
 
-def test_a_filter_that_forgets_its_mean_is_refused(any_approximation):
-    class Centred(SpaceTimeProcess):
-        def _centred(self):
-            return self.potential.J, self.potential.h
+class Vague(SpaceTimeProcess):
+    """Its filter sees less of the observations."""
 
+    def _precisions(self):
+        return 0.1 * super()._precisions()
+
+
+class Narrow(SpaceTimeProcess):
+    """Draws that are moved by what is left come from too narrow a prior."""
+
+    def _draw_prior(self, rng, new):
+        return 0.2 * super()._draw_prior(rng, new)
+
+
+@pytest.mark.parametrize("any_approximation", [0.3], indirect=True)
+@pytest.mark.parametrize("broken", [Vague, Narrow])
+def test_broken_filters_and_draws_are_refused(broken, any_approximation):
     fixed = replace(MODEL, hyperparameters="fixed", mean=np.array([1.5, -1.5]))
 
     def step(self, rng, state, data):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(structures._MAKERS, "state_space", Centred)
+            patch.setitem(structures._MAKERS, "state_space", broken)
             return fixed.step(rng, state, data)
 
     rejects(check_geweke, mutant(fixed, step=step), DATA, replicates=100)

@@ -188,15 +188,3 @@ def test_draws_with_a_trend_have_the_dense_law(structure):
     less = 0.8 if FEWER == 1 else 0.0
     with pytest.raises(AssertionError):
         assert_drawn_from(draws.T, *law_with_trend(less * J, h, 0.3))
-
-
-@pytest.mark.parametrize("structure", [STATE_SPACE, GRIDS])
-def test_features_must_agree_where_inputs_do(structure):
-    inputs = FEW[[0, 0, 1, 3]]
-    field = make_field(structure, MARKOV, inputs).condition(
-        DiagonalPotential(np.ones((4, 1)), np.zeros((4, 1)))
-    )
-    with pytest.raises(ValueError, match="must agree where inputs are equal"):
-        field.law(Trend(np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0)).sample(
-            np.random.default_rng(0)
-        )
