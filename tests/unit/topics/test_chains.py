@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from pgmult import DiagonalPotential, MvNormal, NormalInverseWishart
-from pgmult.compiled.rows import row_threads
 from pgmult.sampling.moves import slice_sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics.compiled import chains as compiled
@@ -83,16 +82,6 @@ def test_draws_have_the_moments_of_the_dense_gaussian(rng, persistence):
         white = (x - law.mean()) @ np.linalg.inv(np.linalg.cholesky(law.cov())).T
         assert min(stats.kstest(white[:, t], "norm").pvalue for t in range(6)) > 1e-5
         np.testing.assert_allclose(white.T @ white / copies, np.eye(6), atol=4.5 / np.sqrt(copies))
-
-
-def test_chains_of_a_row_are_independent_draws(rng):
-    prior, potential = random_chains(rng, num_rows=2, num_chains=compiled.LANES + 9)
-    draws = prior.condition(potential).sample(rng)
-    assert len(np.unique(draws)) == draws.size
-    with row_threads(2, grain=1):
-        again = prior.condition(potential).sample(np.random.default_rng(5))
-    alone = prior.condition(potential).sample(np.random.default_rng(5))
-    np.testing.assert_array_equal(again, alone)
 
 
 @pytest.mark.parametrize("num_times", [1, 6])

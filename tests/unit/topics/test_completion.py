@@ -3,7 +3,6 @@
 A document of three tokens and one of two, three words, two topics: all 32 allocations are summed.
 """
 
-from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -15,7 +14,6 @@ from pgmult.priors import NormalInverseWishart
 from pgmult.topics import (
     LDA,
     CorrelatedTopics,
-    LogisticNormalTopics,
     StructuralTopics,
     as_corpus,
     split_tokens,
@@ -91,27 +89,6 @@ def sweep_of(model, state, data, index=0, chain=0):
     )
 
 
-def test_models_with_the_same_allocation_are_told_alike(rng):
-    """Drawn topics and integrated ones score the same where the tokens' topics are the same."""
-    corpus = as_corpus(rng.poisson(0.6, size=(12, 9)))
-    training, held_out = split_tokens(corpus, documents=4, random_seed=0)
-    collapsed, drawn = (kind(3, alpha=0.5) for kind in (LDA, UncollapsedLDA))
-    lda = replace(collapsed.init(rng, training), word_concentration=0.05)
-    z = count_topics(training, lda.assignments, 3)
-    seeds = np.zeros(training.num_documents, dtype=np.int64)
-    own = drawn.init(rng, training).__class__(
-        seeds, collapsed.topics(lda, training), z.topic_counts, drawn.alpha, 0.05, z.word_counts.T
-    )
-    first, second = (DocumentCompletion(held_out, every=1) for _ in range(2))
-    first(sweep_of(collapsed, lda, training))
-    second(sweep_of(drawn, own, training))
-    np.testing.assert_allclose(first.score().by_unit, second.score().by_unit, rtol=1e-12)
-    sticks = CorrelatedTopics(3)
-    whole = sticks.init(rng, training)
-    whole = replace(whole, word_counts=z.word_counts.T.astype(np.int32))
-    np.testing.assert_allclose(sticks.mean_topics(whole, training), collapsed.topics(lda, training))
-
-
 def test_means_given_the_tokens_topics_are_those_of_the_draws(rng):
     """With groups and keywords, too: the words of a sweep drawn many times anew."""
     counts = as_corpus(rng.poisson(1.0, size=(20, 5)), [f"w{v}" for v in range(5)])
@@ -128,21 +105,6 @@ def test_means_given_the_tokens_topics_are_those_of_the_draws(rng):
     error = (means - draws).std(axis=0) / np.sqrt(len(draws))
     assert (np.abs((means - draws).mean(axis=0)) < 4.5 * error).all()
     assert means.std(axis=0).mean() < 0.9 * draws.std(axis=0).mean()
-
-
-@pytest.mark.parametrize("kind", [CorrelatedTopics, LogisticNormalTopics])
-def test_theta_is_averaged_over_draws_given_the_counts_of_topics(kind, rng):
-    """Of chosen documents; without their words, whose topics are given."""
-    training = as_corpus(rng.poisson(1.0, size=(8, 6)))
-    model = kind(2, start_sweeps=2)
-    state = model.init(rng, training)
-    rows = np.array([5, 2])
-    one, many = (model.mean_theta(rng, state, training, rows, n) for n in (1, 600))
-    assert one.shape == many.shape == (2, 2)
-    np.testing.assert_allclose(many.sum(axis=1), 1.0)
-    again = model.mean_theta(rng, state, training, rows, 600)
-    np.testing.assert_allclose(many, again, atol=0.05)
-    assert np.abs(many - model.theta(state, training)[rows]).max() > 0.02
 
 
 def test_every_state_is_told_by_draws_of_its_own(rng):

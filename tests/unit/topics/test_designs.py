@@ -87,16 +87,6 @@ def test_other_documents_are_coded_alike(formula):
         np.testing.assert_array_equal(new.to_csr().todense(), COUNTS[chosen])
 
 
-def test_rows_keep_design_and_content():
-    corpus = data(content="~ party")
-    part = corpus[[7, 3]]
-    np.testing.assert_array_equal(part.covariates, corpus.covariates[[7, 3]])
-    np.testing.assert_array_equal(part.content.codes, corpus.content.codes[[7, 3]])
-    np.testing.assert_array_equal(part.design.terms[0].basis, corpus.design.terms[0].basis[[7, 3]])
-    mask = np.arange(NUM_DOCUMENTS) >= 58
-    np.testing.assert_array_equal(corpus[mask].covariates, corpus[58:].covariates)
-
-
 def test_storage_keeps_terms_and_groups():
     corpus, arrays = data(content="~ party + house"), {}
     again = decode(encode(corpus, arrays), arrays)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pgmult import MvNormal, NormalInverseWishart, StickBreaking, sample
+from pgmult import NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus, split_tokens
 from pgmult.topics.priors.chains import ScalarChains
@@ -178,29 +178,6 @@ def test_base_given_eta(state, data):
         rejects(conditional_ratio, *base_block(state, change), points)
 
 
-def psi_block(state, data, times):
-    potential = StickBreaking().augment(np.random.default_rng(4), state.psi, state.topic_counts)
-    reaching = state.topic_counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
-
-    def log_joint(psi):
-        log_omega = reaching * np.log(np.cosh(psi / 2.0)) - potential.J * psi**2 / 2.0
-        likelihood = StickBreaking().log_likelihood(psi, state.topic_counts).sum()
-        prior = sum(
-            MvNormal(state.mu[t], state.Sigma).log_density(row)
-            for t, row in zip(data.times, psi, strict=True)
-        )
-        return prior + likelihood + log_omega.sum()
-
-    posterior = MvNormal(state.mu[times], state.Sigma).condition(potential)
-    return log_joint, lambda psi: posterior.log_density(psi).sum()
-
-
-def test_psi_given_omega(state, data):
-    points = [state.psi, *(other.psi for other in others(data))]
-    conditional_ratio(*psi_block(state, data, data.times), points)
-    rejects(conditional_ratio, *psi_block(state, data, 5 - data.times), points)
-
-
 # ------------------------------------------------------------------ the model
 
 
@@ -240,33 +217,6 @@ def test_document_completion_uses_the_words_of_the_documents_time(rng, counts):
     used = held > 0
     expected = np.sum(held[used] * np.log(dense[used])) / held.sum()
     assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.slow
-def test_a_topic_that_turns_over_is_followed(rng):
-    """Two topics of separate words; the first moves from its first words to its last in 8 steps."""
-    num_times, per_time = 8, 40
-    weights = np.linspace(1.0, 0.0, num_times)[:, None]
-    early, late, steady = np.eye(3).repeat(5, axis=1) / 5
-    moving = weights * early + (1.0 - weights) * late
-    times = np.repeat(np.arange(num_times), per_time)
-    share = rng.beta(1.0, 1.0, size=len(times))
-    words = share[:, None] * moving[times] + (1.0 - share[:, None]) * steady
-    data = as_timed_corpus(np.array([rng.multinomial(60, p) for p in words]), times)
-    model = DynamicTopics(2, start_sweeps=30)
-    state = model.init(rng, data)
-    draws, drift = [], []
-    for sweep in range(200):
-        state = model.step(rng, state, data)
-        if sweep >= 100:
-            draws.append(state.topics)
-            drift.append(state.drift_var)
-    mean = np.mean(draws, axis=0)
-    first = int(np.argmin(mean[:, :, 10:].sum(axis=(1, 2))))
-    assert np.abs(mean[first] - moving).sum(axis=1).max() < 0.3  # of 2 at most
-    assert np.abs(mean[1 - first] - steady).sum(axis=1).max() < 0.2
-    drift = np.median(drift, axis=0)
-    assert drift[first] > 3.0 * drift[1 - first]
 
 
 def test_a_corpus_without_times_is_refused(counts):

@@ -129,18 +129,6 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, ave
     assert ("in documents such as these" in found.caption) == (scope == "documents")
 
 
-def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
-    data = with_covariates(corpus, COLUMNS, "~ year + (1 | author)")
-    coefficients, u = rng.normal(size=(2, 2)), rng.normal(size=(3, 2))
-    posterior = point_mass(data, coefficients, 1e-16 * np.eye(2), u, np.array([0.5]))
-    found = effects(posterior, "author", at={"year": 2000}, num_simulated=2)
-    psi = data.design.rows({"year": 2000}) @ coefficients + u
-    np.testing.assert_allclose(found.mean, StickBreaking().probs(psi), atol=1e-7)
-    assert found.setting_texts == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="'author' must be one of a, b, c, got 'x'"):
-        effects(posterior, "author", at={"author": ["a", "x"]})
-
-
 def test_typical_values_and_curves(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
     posterior = point_mass(

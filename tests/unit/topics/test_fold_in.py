@@ -176,16 +176,6 @@ def test_covariates_authors_and_groups_enter_the_prior(random_effects):
         assert (np.abs(theta[:, d].mean(axis=0) - exact[0]) < 5.0 * error[d]).all()
 
 
-def test_the_documents_that_were_sampled_may_be_folded_in_again():
-    posterior = structured(3)
-    assert len(list(fold_in(posterior, STRUCTURED))) == 3
-    part = list(fold_in(posterior, STRUCTURED[[3, 0]]))
-    np.testing.assert_array_equal(
-        part[-1].theta, list(fold_in(posterior, STRUCTURED))[-1].theta[[3, 0]]
-    )
-    assert part[0].topics.shape == (3, 8)
-
-
 def test_documents_without_the_posteriors_covariates_are_refused():
     posterior = structured(3)
     with pytest.raises(TypeError, match=r"data\.new_documents\(corpus, table\)"):
@@ -195,17 +185,6 @@ def test_documents_without_the_posteriors_covariates_are_refused():
     plain = with_covariates(COUNTS, TABLE, "~ party")[:]
     with pytest.raises(ValueError, match=r"posterior's effects, 1 \| author\[a\], .*; got none"):
         next(fold_in(posterior, plain))
-
-
-def test_columns_that_other_documents_centred_are_refused():
-    columns = {"x": [0.0, 1.0, 2.0, 3.0, 9.0]}
-    data = with_covariates(COUNTS, columns)
-    model = StructuralTopics(3, effects="sticks")
-    posterior = repeated(model, data, 3, topics=TOPICS, coefficients=COEFFICIENTS, Sigma=SIGMA)
-    assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
-    others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):
-        next(fold_in(posterior, others[[0, 1]]))
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -1,7 +1,6 @@
 """Latent Dirichlet allocation: its concentrations, its sweeps, what it keeps."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -216,33 +215,3 @@ def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
         np.testing.assert_allclose(model.theta(state, corpus).sum(axis=1), 1.0)
         np.testing.assert_allclose(state.topics.sum(axis=1), 1.0)
         state = model.step(rng, state, corpus)
-
-
-@pytest.mark.slow
-def test_lda_holds_a_given_alpha(rng):
-    """Against the posterior of two tokens' topics, summed over all assignments."""
-    alpha, eta = np.array([0.2, 0.9]), 0.4
-    corpus = as_corpus([[1, 1, 0], [1, 0, 2]])
-    model = LDA(2, word_concentration=eta, alpha=alpha)
-
-    def together(alpha):
-        weights = {True: 0.0, False: 0.0}
-        for z in itertools.product(range(2), repeat=5):
-            allocation = count_topics(corpus, np.array(z), 2)
-            words = allocation.word_counts.T
-            log_weight = gammaln(allocation.topic_counts + alpha).sum() + gammaln(words + eta).sum()
-            log_weight -= gammaln(words.sum(axis=1) + 3 * eta).sum()
-            weights[z[0] == z[2]] += np.exp(log_weight)
-        return weights[True] / (weights[True] + weights[False])
-
-    chains, count = 6000, 0
-    for _ in range(chains):
-        state = model.init(rng, corpus)
-        for _ in range(8):
-            state = model.step(rng, state, corpus)
-        np.testing.assert_array_equal(state.alpha, alpha)
-        count += int(state.assignments[0] == state.assignments[2])
-    assert stats.binomtest(count, chains, together(alpha)).pvalue > 1e-3
-    assert stats.binomtest(count, chains, together(np.ones(2))).pvalue < 1e-4
-    np.testing.assert_array_equal(model.prior(rng, corpus).alpha, alpha)
-    np.testing.assert_array_equal(LDA(3, alpha=1).init(rng, corpus).alpha, np.ones(3))

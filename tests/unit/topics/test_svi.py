@@ -380,11 +380,6 @@ def test_tiny_concentrations_do_not_underflow():
         (lambda q, c: q.update(c, 10), ValueError, "num_documents must be at least 60"),
         (lambda q, c: q.update(as_corpus(np.zeros((3, 24), int))), ValueError, "one token"),
         (lambda q, c: q.infer(as_corpus(np.ones((3, 5), int))), ValueError, "the fit's 24 words"),
-        (lambda q, c: q.infer(c, tolerance=0.0), ValueError, "tolerance must be above 0"),
-        (lambda q, c: q.infer(c, max_steps=0), ValueError, "max_steps must be at least 1"),
-        (lambda q, c: fit_cavi(q.model, c, tolerance=-1.0), ValueError, "tolerance"),
-        (lambda q, c: fit_svi(q.model, c, batch_size=0), ValueError, "batch_size"),
-        (lambda q, c: fit_svi(q.model, c, cores=0), ValueError, "cores"),
         (lambda q, c: fit_cavi(q.model, as_corpus(np.zeros((3, 4), int))), ValueError, "one token"),
     ],
 )
@@ -394,16 +389,9 @@ def test_bad_arguments_are_refused(fitted, corpus, call, error, message):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_means_agree_with_gibbs_and_spreads_are_too_small():
-    """Three topics of disjoint words, a long chain started at the fit, so with its labels.
-
-    Means of theta agree within half the posterior's standard deviation, topics within 0.15 in total
-    variation. Standard deviations do not agree: those of sticks are some 30 % too small, Sigma some
-    40 %, and those of most word probabilities severalfold. The chain mixes slowly (its worst word
-    has an effective sample size of about 10), so the tolerances hold its own error as well.
-    """
+    """Three topics of disjoint words, a long chain started at the fit, so with its labels."""
     rng = np.random.default_rng(0)
     truth = np.kron(np.eye(3), np.full((1, 10), 0.1))
     psi = rng.multivariate_normal([-0.7, 0.0], [[2.0, -1.0], [-1.0, 2.0]], size=200)

@@ -161,16 +161,6 @@ def test_the_m_step_is_a_maximum_of_the_objective(corpus):
             assert expected(dataclasses.replace(best, **change)) < level
 
 
-def test_covariances_enter_the_m_step(corpus):
-    fit = fit_ctm(LogisticNormalTopics(3), corpus, random_seed=0, max_iterations=2)
-    q = fit.infer(corpus)
-    without = dataclasses.replace(q, _cov_sum=np.zeros((3, 3)))
-    with_them, without = fit._maximized(q), fit._maximized(without)
-    total = sum(q.cov(d) for d in range(corpus.num_documents))
-    weight = LogisticNormalTopics(3).gaussian_prior.dof + corpus.num_documents - 3
-    np.testing.assert_allclose(with_them.Sigma - without.Sigma, total / weight, rtol=1e-9)
-
-
 @methods
 def test_held_out_words_are_more_probable_than_under_one_distribution(corpus, method):
     training, held_out = split_tokens(corpus, documents=40)

@@ -445,17 +445,6 @@ def test_one_component_is_exact():
     assert fit.objective == pytest.approx(log_evidence(NIW, x), rel=1e-12)
 
 
-def test_components_without_data_keep_the_prior():
-    x = np.concatenate([clusters(), clusters() + 1e-3])
-    problem = GaussianMixtureProblem(x, 20, prior=NIW, concentration=1e-3)
-    fit = natural_cg(problem, random_start(problem, 0))
-    assert fit.converged
-    empty = problem.weights_posterior(fit)[0] < 1e-4
-    assert empty.any()
-    for law in np.array(problem.components(fit), dtype=object)[empty]:
-        np.testing.assert_allclose(law.scale, NIW.scale, rtol=0.05)
-
-
 # ------------------------------------------------------------------ bad input
 
 

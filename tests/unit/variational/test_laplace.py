@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from gaussian_targets import PoissonLogNormal, TwoHumps, derivative
+from gaussian_targets import PoissonLogNormal, TwoHumps
 from scipy.optimize import minimize
 
 from pgmult.compiled.rows import row_threads
@@ -12,16 +12,6 @@ COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [50, 2, 7], [1, 200, 0], [5, 5, 5]])
 TARGET = PoissonLogNormal(COUNTS, [0.3, -0.5, 1.0], COV)
 ROWS = np.arange(len(COUNTS))
-
-
-@pytest.mark.parametrize("target", [TARGET, TwoHumps()], ids=["Poisson", "two humps"])
-def test_the_targets_of_these_tests_have_their_derivatives(target):
-    size = 3 if target is TARGET else 1
-    theta = np.random.default_rng(0).standard_normal((len(ROWS), size))
-    gradient = derivative(lambda t: target.value(t, ROWS), theta)
-    np.testing.assert_allclose(target.gradient(theta, ROWS), gradient, rtol=1e-7, atol=1e-7)
-    hessian = derivative(lambda t: target.gradient(t, ROWS), theta)
-    np.testing.assert_allclose(target.hessian(theta, ROWS), hessian, rtol=1e-7, atol=1e-7)
 
 
 def test_modes_and_curvatures_against_a_general_optimiser():
