@@ -21,13 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from beside import agreement, numpyro_parts, nuts, tell
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import pgmult
 from pgmult.choice import MixedLogit, choices_of, lengthen
-from pgmult.sampling.diagnostics import ess_bulk
 
+KEPT = ("mean", "sds", "tastes")
 NAMES = ("pf", "cl", "loc", "wk", "tod", "seas")
 FIXED = f"choice ~ {' + '.join(NAMES)}"
 FULL = f"{FIXED} + ({' + '.join(NAMES)} | id)"
@@ -80,18 +81,12 @@ def travel(draws):
     for formula in ("(time | who)", "(time + cost | who)", "(alternative + time + cost | who)"):
         run, seconds = ours(choices_of(f"{plain} + {formula}", table, **asked), draws)
         print(f"{formula}: {seconds:.1f} s")
-        for name in ("mean", "sds", "tastes"):
-            told(name, np.asarray(run[name]), seconds)
+        tell("pgmult", seconds, **kept(run))
         print(run.tastes())
 
 
-def told(name, draws, seconds):
-    """Least and median effective draws, and a second; draws are (chain, draw, ...)."""
-    ess = ess_bulk(draws.reshape(*draws.shape[:2], -1))
-    low, mid = np.min(ess), np.median(ess)
-    print(
-        f"  {name:<8} ESS {low:6.0f}/{mid:<6.0f} a second {low / seconds:7.2f}/{mid / seconds:.2f}"
-    )
+def kept(run):
+    return {name: np.asarray(run[name]) for name in KEPT}
 
 
 def ours(data, draws, tune=200, chains=2):
@@ -106,14 +101,8 @@ def ours(data, draws, tune=200, chains=2):
     return run, time.process_time() - began
 
 
-def nuts(data, warmup, draws):
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    numpyro.enable_x64()
+def numpyro_draws(data, warmup, draws):
+    jax, jnp, numpyro, dist = numpyro_parts()
     num, d = data.num_people, len(data.random)
     x = jnp.asarray(data.x / data.scale)
     person, occasion = jnp.asarray(data.person_of_row), jnp.asarray(data.occasion_of_row)
@@ -136,15 +125,8 @@ def nuts(data, warmup, draws):
         total = jax.ops.segment_sum(jnp.exp(u - top[occasion]), occasion, number)
         numpyro.factor("choices", jnp.sum(taken * (u - (top + jnp.log(total))[occasion])))
 
-    sampler = MCMC(NUTS(model), num_warmup=warmup, num_samples=draws, progress_bar=False)
-    sampler.run(jax.random.PRNGKey(0), extra_fields=("num_steps",))  # compiles
-    began = time.process_time()
-    sampler.run(jax.random.PRNGKey(1), extra_fields=("num_steps",))
-    seconds = time.process_time() - began
-    found = {name: np.asarray(value)[None] for name, value in sampler.get_samples().items()}
-    steps = np.mean(sampler.get_extra_fields()["num_steps"])
-    print(f"numpyro, {warmup} + {draws} sweeps: {seconds:.0f} s, {steps:.0f} gradients a draw")
-    return found, seconds
+    found, seconds = nuts(model, warmup, draws)
+    return {name: value[None] for name, value in found.items()}, seconds
 
 
 def nutpie(data, warmup, draws):
@@ -263,28 +245,18 @@ def main():
     data = choices_of(FULL, table, occasion="chid")
     run, seconds = ours(data, options.draws)
     print(f"pgmult, 2 x (200 + {options.draws}) sweeps: {seconds:.1f} s")
-    for name in ("mean", "sds", "tastes"):
-        told(name, np.asarray(run[name]), seconds)
+    tell("pgmult", seconds, **kept(run))
     mean, cov = run.stack("mean").mean(axis=0), run.stack("cov").mean(axis=0)
     print(f"  simulated log likelihood at the posterior means {simulated(data, mean, cov):.1f}")
     if options.nuts:
-        found, other = nuts(data, 300, 300)
-        for name in ("mean", "sds", "tastes"):
-            told(name, found[name], other)
+        found, other = numpyro_draws(data, 300, 300)
+        tell("numpyro", other, **{name: found[name] for name in KEPT})
         scale = data.scale[data.random]
-        for name in ("mean", "sds", "tastes"):
-            one, two = run.stack(name) * scale, found[name][0]
-            error = np.hypot(*(x.std(axis=0) / np.sqrt(ess_bulk(x[None])) for x in (one, two)))
-            z, ratio = (
-                (one.mean(axis=0) - two.mean(axis=0)) / error,
-                one.std(axis=0) / two.std(axis=0),
-            )
-            print(f"  {name}: rms of z {np.sqrt(np.mean(z**2)):.2f}, largest {np.abs(z).max():.1f};"
-                  f" ratios of sds {ratio.min():.2f} to {ratio.max():.2f}")  # fmt: skip
+        for name in KEPT:
+            agreement(name, run.stack(name) * scale, found[name][0])
     if options.nutpie:
         found, other = nutpie(data, 400, 300)
-        for name in ("mean", "sds", "tastes"):
-            told(name, found[name], other)
+        tell("nutpie", other, **found)
     if options.xlogit:
         from xlogit import MixedLogit as Simulated
 

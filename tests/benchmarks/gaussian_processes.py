@@ -22,6 +22,7 @@ import argparse
 import time
 
 import numpy as np
+from beside import numpyro_parts, nuts
 
 import pgmult
 from pgmult.datasets.names import thin, us_names
@@ -225,13 +226,7 @@ def _chain_of(model, data, options, seed):
 
 def nuts_of(model, data, draws):
     """Psi and log hyperparameters of Matérn 3/2 times a squared exponential, by NUTS."""
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    jax.config.update("jax_enable_x64", True)
+    _, jnp, numpyro, dist = numpyro_parts()
     taken, reaching = (jnp.asarray(part) for part in model.binomials(data))
     trend, n = model.trend(data), data.num_sites
     apart = jnp.asarray(np.abs(data.sites[:, [0]] - data.sites[:, 0]))
@@ -251,12 +246,8 @@ def nuts_of(model, data, draws):
         psi = numpyro.deterministic("psi", level + root @ z)
         numpyro.factor("counts", jnp.sum(taken * psi - reaching * jnp.logaddexp(0.0, psi)))
 
-    sampler = MCMC(NUTS(law), num_warmup=500, num_samples=draws, progress_bar=False)
-    sampler.warmup(jax.random.PRNGKey(0))
-    start = time.process_time()
-    sampler.run(jax.random.PRNGKey(1))
-    samples = {name: np.asarray(each) for name, each in sampler.get_samples().items()}
-    return samples["psi"], samples["theta"], time.process_time() - start
+    samples, seconds = nuts(law, 500, draws, warmed=True)
+    return samples["psi"], samples["theta"], seconds
 
 
 def main():

@@ -37,7 +37,7 @@ from pgmult.regression import (
     as_labelled_rows,
 )
 from pgmult.sampling.diagnostics import ess_mean
-from tests.benchmarks import sequences_mixing
+from tests.benchmarks import beside, sequences_mixing
 
 
 def standardised(load):
@@ -82,13 +82,7 @@ def ours(model, make_data, sweeps):
 
 
 def nuts(x, y, var, num_draws):
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    jax.config.update("jax_enable_x64", True)
+    _, jnp, numpyro, dist = beside.numpyro_parts()
     x, y, classes = jnp.asarray(x), jnp.asarray(y), int(y.max()) + 1
 
     def model():
@@ -99,13 +93,8 @@ def nuts(x, y, var, num_draws):
         law = dist.Categorical(logits=psi) if classes > 2 else dist.Bernoulli(logits=psi)
         numpyro.sample("y", law, obs=y)
 
-    mcmc = MCMC(NUTS(model), num_warmup=300, num_samples=num_draws, progress_bar=False)
-    mcmc.warmup(jax.random.PRNGKey(0))
-    mcmc.run(jax.random.PRNGKey(1))  # compiles the sampling loop
-    start = time.process_time()
-    mcmc.run(jax.random.PRNGKey(2))
-    draws = np.asarray(mcmc.get_samples()["w"]).reshape(num_draws, -1)
-    return draws, time.process_time() - start
+    found, seconds = beside.nuts(model, 300, num_draws, warmed=True)
+    return found["w"].reshape(num_draws, -1), seconds
 
 
 def report(name, draws, seconds):

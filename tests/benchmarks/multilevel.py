@@ -19,13 +19,13 @@ import time
 import warnings
 
 import numpy as np
+from beside import agreement, numpyro_parts, nuts, tell
 from scipy import sparse
 
 import pgmult
 from pgmult.latent.terms import Fixed, Levels
 from pgmult.links import StickBreaking
 from pgmult.regression import AdditiveRegression
-from pgmult.sampling.diagnostics import ess_bulk
 
 STATES, AGES, EDUCATIONS = 51, 6, 5
 
@@ -161,23 +161,6 @@ def shares_of(weights, data, census, which, people):
     return np.array([(member @ each).ravel() for each in probs])
 
 
-def tell(name, seconds, **draws):
-    parts = []
-    for what, values in draws.items():
-        size = ess_bulk(values.reshape(1, len(values), -1))
-        a, b = size.min(), np.median(size)
-        parts.append(f"{what} {a:.0f}/{b:.0f}, a second {a / seconds:.3g}/{b / seconds:.3g}")
-    print(f"  {name:8s} {seconds:7.1f} s  " + "; ".join(parts), flush=True)
-
-
-def agreement(ours, theirs):
-    """Standard deviation of z, of differences of means, and the median ratio of sds."""
-    errors = sum(x.var(axis=0) / np.maximum(ess_bulk(x[None]), 1.0) for x in (ours, theirs))
-    z = (ours.mean(axis=0) - theirs.mean(axis=0)) / np.sqrt(errors)
-    ratio = np.median(ours.std(axis=0) / theirs.std(axis=0))
-    print(f"  {z.size} shares: z has sd {z.std():.2f}, sds are {ratio:.3f} of NUTS's", flush=True)
-
-
 def pgmult_draws(data, draws, tune=20):
     model, rng, kept = AdditiveRegression(), np.random.default_rng(0), []
     start = time.process_time()
@@ -217,13 +200,7 @@ class Parts:
 
 
 def numpyro_draws(data, draws, warm_up):
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    jax.config.update("jax_enable_x64", True)
+    _, jnp, numpyro, dist = numpyro_parts()
     parts = Parts(data)
     sticks = parts.num_sticks
     half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
@@ -240,17 +217,9 @@ def numpyro_draws(data, draws, warm_up):
         value = taken * psi - reaching * jnp.logaddexp(0.0, psi)
         numpyro.factor("y", jnp.sum(value))
 
-    settings = {"num_warmup": warm_up, "num_samples": draws, "progress_bar": False}
-    chain = MCMC(NUTS(model), jit_model_args=True, **settings)
-    counts, extra = (parts.taken, parts.reaching), ("num_steps", "diverging")
-    for times in (0.0, 1.0):  # of the prior, which is quick and compiles, then of the posterior
-        start = time.process_time()
-        chain.run(jax.random.PRNGKey(0), *(times * x for x in counts), extra_fields=extra)
-        found = {name: np.asarray(values) for name, values in chain.get_samples().items()}
-        seconds = time.process_time() - start
-    extra = chain.get_extra_fields()
-    steps, bad = np.mean(extra["num_steps"]), int(np.sum(extra["diverging"]))
-    print(f"  NUTS: {steps:.0f} steps a draw, {bad} divergent")
+    counts = parts.taken, parts.reaching
+    prior = tuple(0.0 * x for x in counts)  # of which a run is quick
+    found, seconds = nuts(model, warm_up, draws, *counts, first=prior)
     return *_stacked(found, parts), seconds
 
 
@@ -301,15 +270,15 @@ def main(options):
         spreads = [round(found.spread, 2) for found in AdditiveRegression().approximations(data)]
         print(f"  spreads of the approximations {spreads[:8]}")
         ours = shares_of(weights, data, census, which, people)
-        tell("pgmult", seconds, sds=np.log(sds), weights=weights, shares=ours)
+        tell("pgmult", seconds, sds=np.log(sds)[None], weights=weights[None], shares=ours[None])
         peers = {} if options.skip_peers else {"NUTS": numpyro_draws}
         if options.nutpie:
             peers["nutpie"] = nutpie_draws
         for peer, sample in peers.items():
             weights, sds, seconds = sample(data, options.peer_draws, options.peer_draws)
             theirs = shares_of(weights, data, census, which, people)
-            tell(peer, seconds, sds=np.log(sds), weights=weights, shares=theirs)
-            agreement(ours, theirs)
+            tell(peer, seconds, sds=np.log(sds)[None], weights=weights[None], shares=theirs[None])
+            agreement("shares", ours, theirs)
 
 
 if __name__ == "__main__":

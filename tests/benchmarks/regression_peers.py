@@ -24,6 +24,7 @@ import warnings
 from importlib.util import find_spec
 
 import numpy as np
+from beside import numpyro_parts
 from scipy.special import expit, gammaln, log_softmax, logsumexp
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -125,13 +126,9 @@ def evidence_of(fitted, x, y, draws=20_000, dof=8.0):
 
 
 def numpyro_draws(x, y, num_classes, draws, warm_up):
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
+    jax, jnp, numpyro, dist = numpyro_parts()
     from numpyro.infer import MCMC, NUTS
 
-    jax.config.update("jax_enable_x64", True)
     outputs = num_classes if num_classes > 2 else 1
     scale = jnp.append(jnp.ones(x.shape[1] - 1), np.sqrt(INTERCEPT_VAR))
 

@@ -15,6 +15,7 @@ import time
 import warnings
 
 import numpy as np
+from beside import numpyro_parts, nuts, tell
 
 OUTCOMES, PRIORS = ("softmax", "logistic", "poisson"), ("horseshoe", "half-t")
 
@@ -63,13 +64,7 @@ def pgmult_draws(outcome, prior, draws):
 
 def numpyro_draws(outcome, prior, draws):
     """The same of NUTS."""
-    import jax
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-    from numpyro.infer import MCMC, NUTS
-
-    jax.config.update("jax_enable_x64", True)
+    jax, jnp, numpyro, dist = numpyro_parts()
     x, y = rows(outcome)
     size, num = x.shape[1] - 1, 4 if outcome == "softmax" else 1
     half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
@@ -90,33 +85,20 @@ def numpyro_draws(outcome, prior, draws):
             value = (y[:, None] * psi - rest)[:, 0]
         numpyro.factor("y", times * jnp.sum(value))
 
-    chain = MCMC(
-        NUTS(model), num_warmup=draws, num_samples=draws, progress_bar=False, jit_model_args=True
-    )
-    for times in (0.0, 1.0):  # of the prior, which is quick and compiles, then of the posterior
-        start = time.process_time()
-        chain.run(jax.random.PRNGKey(0), times)
-        found = {name: np.asarray(values) for name, values in chain.get_samples().items()}
-        seconds = time.process_time() - start
+    found, seconds = nuts(model, draws, draws, 1.0, first=(0.0,))
     local = np.log(found.get("local", np.ones((draws, size))))
     return found["weights"], np.log(found["common"]), local, seconds
 
 
-def tell(name, weights, common, local, seconds):
+def told(name, weights, common, local, seconds):
     """A line."""
-    from pgmult.sampling.diagnostics import ess_bulk
-
     if weights.shape[1] > 1:
         weights = weights - weights.mean(axis=1, keepdims=True)
-    parts = {"weights": weights, "common": common}
+    parts = {"weights": weights[None], "common": common[None]}
     if local.std() > 0.0:
-        parts["columns"] = local
-    words = []
-    for what, values in parts.items():
-        size = ess_bulk(values.reshape(1, len(values), -1)) / seconds
-        words.append(f"{what} {size.min():.3g}/{np.median(size):.3g}")
-    moments = f"log of the common scale {common.mean():.2f} +- {common.std():.2f}"
-    print(f"{name:30s} {seconds:6.2f} s  {'; '.join(words)}; {moments}", flush=True)
+        parts["columns"] = local[None]
+    tell(name, seconds, **parts)
+    print(f"    log of the common scale {common.mean():.2f} +- {common.std():.2f}", flush=True)
 
 
 def main(options):
@@ -125,10 +107,10 @@ def main(options):
     for prior in options.priors:
         for outcome in options.outcomes:
             found = pgmult_draws(outcome, prior, options.draws)
-            tell(f"{prior}, {outcome}: pgmult", *found)
+            told(f"{prior}, {outcome}: pgmult", *found)
             if not options.skip_peers:
                 found = numpyro_draws(outcome, prior, options.peer_draws)
-                tell(f"{prior}, {outcome}: NUTS", *found)
+                told(f"{prior}, {outcome}: NUTS", *found)
 
 
 if __name__ == "__main__":
