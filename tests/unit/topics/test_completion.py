@@ -14,14 +14,17 @@ from pgmult.priors import NormalInverseWishart
 from pgmult.topics import (
     LDA,
     CorrelatedTopics,
+    DynamicTopics,
     StructuralTopics,
     as_corpus,
+    as_timed_corpus,
     split_tokens,
     with_covariates,
 )
 from pgmult.topics.models.lda import UncollapsedLDA
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.updates.collapsed import count_topics
+from pgmult.topics.updates.content import ContentPrior
 
 SEEN = as_corpus(np.array([[2, 1, 0], [0, 1, 1]]))
 HELD_OUT = as_corpus(np.array([[0, 1, 1], [1, 0, 1]]))
@@ -118,3 +121,61 @@ def test_every_state_is_told_by_draws_of_its_own(rng):
         for _ in range(times):
             completion(sweep)
     assert (once.score().by_unit != twice.score().by_unit).any()
+
+
+def words_of_groups(state, training):
+    """Mean words of each document's group given the topics of all tokens."""
+    prior = state.content_concentration[0][:, None] * state.topics
+    varied = state.word_counts + prior
+    return (varied / varied.sum(axis=2, keepdims=True))[training.content.codes]
+
+
+PARTIES = {"party": list("DR") * 20}
+# a model, its states, its data, and words of topics by document
+AVERAGED = {
+    "plain": (
+        CorrelatedTopics(3),
+        CorrelatedTopics.prior,
+        as_corpus,
+        lambda state, data: state.topics[None],
+    ),
+    "by time": (
+        DynamicTopics(3, start_sweeps=2),
+        DynamicTopics.prior,
+        lambda training: as_timed_corpus(training, np.arange(40) % 4),
+        lambda state, data: state.topics[:, data.times].transpose(1, 0, 2),
+    ),
+    "by group": (
+        StructuralTopics(3, content=ContentPrior(start_sweeps=2), start_sweeps=2),
+        lambda model, rng, data: model.step(rng, model.init(rng, data), data),
+        lambda training: with_covariates(training, PARTIES, "~ 1", content="~ party"),
+        words_of_groups,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", AVERAGED)
+def test_completion_averages_probabilities_over_draws(rng, corpus, kind):
+    """By the words of the document's own time or group; every second draw is scored."""
+    model, begin, data_of, words_of = AVERAGED[kind]
+    training, held_out = split_tokens(corpus, documents=10)
+    data, rows = data_of(training), np.flatnonzero(held_out.totals)
+    completion = DocumentCompletion(held_out, every=2)
+    with pytest.raises(ValueError, match="no draws to score"):
+        completion.score()
+    dense = np.zeros((len(rows), corpus.num_words))
+    for chain, index in product(range(2), range(4)):
+        state = begin(model, rng, data)
+        completion(sweep_of(model, state, data, index, chain))
+        if index % 2 == 0:
+            own = np.random.default_rng([chain, index // 2])  # by draws that were scored
+            theta = model.mean_theta(own, state, data, rows, 4)  # of 40 documents for ten
+            words = np.broadcast_to(words_of(state, data), (40, 3, corpus.num_words))
+            dense += np.einsum("dk,dkv->dv", theta, words[rows]) / 4
+    counts = held_out.to_csr().toarray()[rows]
+    used = counts > 0
+    expected = np.sum(counts[used] * np.log(dense[used])) / counts.sum()
+    assert completion.score().num_draws == 4
+    assert completion.score(0).num_draws == 2
+    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
+    assert completion.score().by_unit.sum() == pytest.approx(expected * counts.sum())

@@ -4,16 +4,14 @@ The joint-distribution and calibration tests of the sampler stand in tests/stati
 """
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pgmult import NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
-from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus, split_tokens
+from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus
 from pgmult.topics.priors.chains import ScalarChains
-from pgmult.topics.scores import DocumentCompletion
 
 
 @pytest.fixture
@@ -198,25 +196,6 @@ def test_prevalence_is_the_share_of_each_time(data, state):
     np.testing.assert_array_equal(shares[3], 0.0)  # no documents
     here = state.topic_counts[data.times == 4].sum(axis=0)
     np.testing.assert_allclose(shares[4], here / here.sum())
-
-
-def test_document_completion_uses_the_words_of_the_documents_time(rng, counts):
-    years = np.arange(40) % 4
-    training, held_out = split_tokens(as_corpus(counts), documents=10)
-    data = as_timed_corpus(training, years)
-    completion = DocumentCompletion(held_out, every=1)
-    dense, rows = np.zeros(counts.shape), np.flatnonzero(held_out.totals)
-    for index in range(3):
-        state = MODEL.prior(rng, data)
-        completion(
-            SimpleNamespace(chain=0, index=index, tuning=False, state=state, model=MODEL, data=data)
-        )
-        theta = MODEL.mean_theta(np.random.default_rng([0, index]), state, data, rows, 4)
-        dense[rows] += np.einsum("dk,kdv->dv", theta, state.topics[:, years[rows]]) / 3
-    held = held_out.to_csr().toarray()
-    used = held > 0
-    expected = np.sum(held[used] * np.log(dense[used])) / held.sum()
-    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
 
 
 def test_a_corpus_without_times_is_refused(counts):

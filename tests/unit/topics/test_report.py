@@ -18,7 +18,7 @@ from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore, compare_scores
-from pgmult.topics.summaries import RunMatches, TopicCorrelations, exclusivity, npmi, word_scores
+from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi, word_scores
 
 
 def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):
@@ -252,24 +252,6 @@ def test_a_page_without_rankings_is_plain():
     assert "controls" not in page[page.index("<body>") :]
 
 
-def test_two_runs_side_by_side():
-    words = [[word.word for word in topic] for topic in top_words(draws_of(), 3)]
-    matches = RunMatches(
-        np.array([[1, 4], [0, 2]]), np.array([0.05, 0.25]), np.array([2, 3, 4]),
-        np.array([], int), (words, words),
-    )  # fmt: skip
-    lines = str(matches).splitlines()
-    assert lines[0].startswith("2 topics found in both runs")
-    assert lines[2].split()[:3] == ["0.05", "1", words[1][0]]
-    assert lines[3].split()[:2] == ["4", words[4][0]]
-    assert "3 topics of the first run alone" in str(matches)
-    assert "second run alone" not in str(matches)
-    table = matches.table()
-    assert table.columns["first"] == [1, 0, 2, 3, 4]
-    assert table.columns["second"] == [4, 2, None, None, None]
-    assert len(table) == 5
-
-
 def test_few_draws_and_missing_variables():
     posterior = draws_of(num_chains=1, num_draws=2)
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
@@ -381,16 +363,6 @@ class TestPlots:
         assert again is axes
         with pytest.raises(ValueError, match=r"must be \(chain, draw\), got shape \(3,\)"):
             plots.trace(np.arange(3.0))
-
-    @pytest.mark.slow
-    def test_no_global_state(self, tmp_path):
-        script = (
-            "import sys, numpy as np; from pgmult.topics import plots;"
-            "assert 'matplotlib' not in sys.modules;"
-            "plots.trace(np.zeros((1, 3))).plot().figure.savefig(sys.argv[1]);"
-            "assert 'matplotlib.pyplot' not in sys.modules"
-        )
-        subprocess.run([sys.executable, "-c", script, tmp_path / "trace.png"], check=True)
 
 
 def test_plots_without_matplotlib(monkeypatch):

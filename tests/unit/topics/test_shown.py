@@ -7,7 +7,7 @@ from pgmult.topics import as_corpus
 from pgmult.topics.fits import NewDocuments
 from pgmult.topics.scores import CompletionScore, DocumentScore, TopicChoice
 from pgmult.topics.scores.selection import Candidate
-from pgmult.topics.summaries import DocumentTopics, PredictiveChecks
+from pgmult.topics.summaries import DocumentTopics, PredictiveChecks, RunMatches
 from pgmult.topics.summaries.checks import Dependence
 from pgmult.topics.summaries.quotes import Quote, Quotes
 
@@ -66,6 +66,17 @@ RESULTS = {
         {"error": [0.1, 0.1]},
         "nats",
     ),
+    "two runs": (
+        RunMatches(
+            np.array([[1, 4], [0, 2]]),
+            np.array([0.05, 0.25]),
+            np.array([2, 3, 4]),
+            np.array([], int),
+            ([["a"]] * 5, [["b"]] * 5),
+        ),
+        {"first": [1, 0, 2, 3, 4], "second": [4.0, 2.0]},
+        "2 topics found in both runs",
+    ),
     "checks": (
         PredictiveChecks(
             1.0, 1.0, 0.5, (dependence("document"), dependence("party")), ["0 x", "1 y"], 9
@@ -80,7 +91,7 @@ RESULTS = {
 def test_results_are_shown_and_handed_on(name):
     result, columns, said = RESULTS[name]
     frame = result.to_dataframe()
-    assert {column: frame[column].tolist() for column in columns} == columns
+    assert {column: frame[column].dropna().tolist() for column in columns} == columns
     assert said in result._repr_html_()
 
 

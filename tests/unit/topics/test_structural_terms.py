@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from pgmult import load, resume, sample
-from pgmult.sampling.chains import Sweep
-from pgmult.topics import StructuralTopics, as_corpus, split_tokens, with_covariates
+from pgmult.topics import StructuralTopics, as_corpus, with_covariates
 from pgmult.topics.compiled.content import log_rising
-from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.updates.content import ContentPrior
 from pgmult.topics.updates.keywords import Keywords
 
@@ -78,27 +76,6 @@ def test_what_the_data_do_not_have_is_not_kept():
     only_groups = sample(model(), data("~ year", "~ party"), draws=2, **OPTIONS)
     assert only_groups["group_topics"].shape == (2, 2, 2, 3, 12)
     assert "effects" not in only_groups
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_held_out_words_are_scored_by_group():
-    """By the words of the document's own group, whatever those of the base."""
-    corpus = data("~ year", "~ party")
-    training, held_out = split_tokens(as_corpus(COUNTS, VOCABULARY), documents=20)
-    completion = DocumentCompletion(held_out, every=1)
-    training = with_covariates(training, TABLE, "~ year", content="~ party")
-    state = model().init(np.random.default_rng(3), training)
-    state = model().step(np.random.default_rng(4), state, training)
-    completion(Sweep(0, 0, False, state, model(), training))
-    rows = np.flatnonzero(held_out.totals)
-    theta = model().mean_theta(np.random.default_rng([0, 0]), state, training, rows, 2)
-    prior = state.content_concentration[0][:, None] * state.topics
-    varied = state.word_counts + prior
-    varied /= varied.sum(axis=2, keepdims=True)
-    probs = np.einsum("dk,dkw->dw", theta, varied[corpus.content.codes[rows]])
-    tokens = held_out.to_csr().toarray()[rows]
-    expected = np.sum(tokens * np.log(probs)) / tokens.sum()
-    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("n", [13, 200, 10**6])

@@ -10,7 +10,6 @@ from scipy import stats
 from pgmult import LogisticNormal, MvNormal, StickBreaking
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import row_at
-from pgmult.compiled.rows import row_threads
 from pgmult.compiled.simd import WIDTH, store
 from pgmult.testing import conditional_ratio
 from pgmult.topics.compiled import swing as kernels
@@ -173,26 +172,6 @@ def test_without_observations_rows_are_the_prior():
     for column in whitened.T:
         assert stats.kstest(column, "norm").pvalue > 1e-4
     assert np.abs(np.corrcoef(whitened.T) - np.eye(3)).max() < 0.03
-
-
-@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
-@pytest.mark.parametrize("num_topics", [3, 6, 21])
-def test_threads_do_not_matter_and_arguments_are_not_changed(num_topics, link):
-    rng = np.random.default_rng(4)
-    if isinstance(link, StickBreaking):
-        link = StickBreaking(link.order and rng.permutation(num_topics))
-    counts = rng.poisson(rng.gamma(0.3, 5.0, size=(101, num_topics)))
-    psi = rng.normal(size=(101, num_topics - isinstance(link, StickBreaking)))
-    before = psi.copy()
-    mean, cov = np.zeros(psi.shape[1]), np.eye(psi.shape[1])
-    draws = []
-    for threads in (1, 2, 3):
-        with row_threads(threads):
-            draws.append(swing_psi(np.random.default_rng(0), link, psi, counts, mean, cov))
-    np.testing.assert_array_equal(psi, before)
-    np.testing.assert_array_equal(draws[1], draws[0])
-    np.testing.assert_array_equal(draws[2], draws[0])
-    assert (draws[0] != psi).any(axis=1).mean() > 0.8
 
 
 @pytest.mark.parametrize("link", [LINKS["sticks"], LINKS["softmax"]], ids=["sticks", "softmax"])

@@ -135,34 +135,6 @@ def test_split_tokens_is_the_published_protocol(rng, corpus):
         split_tokens(corpus, 41)
 
 
-def test_document_completion_averages_probabilities_over_draws(rng, corpus):
-    training, held_out = split_tokens(corpus, documents=10)
-    model = CorrelatedTopics(3)
-    completion = DocumentCompletion(held_out, every=2)
-    with pytest.raises(ValueError, match="no draws to score"):
-        completion.score()
-    dense, rows = np.zeros(corpus.to_csr().shape), np.flatnonzero(held_out.totals)
-    for chain in range(2):
-        for index in range(4):
-            state = model.prior(rng, training)
-            sweep = SimpleNamespace(
-                chain=chain, index=index, tuning=False, state=state, model=model, data=training
-            )
-            completion(sweep)
-            if index % 2 == 0:
-                own = np.random.default_rng([chain, index // 2])  # by draws that were scored
-                theta = model.mean_theta(own, state, training, rows, 4)
-                dense[rows] += theta @ state.topics / 4
-    counts = held_out.to_csr().toarray()
-    used = counts > 0
-    by_token = np.log(dense[used])
-    expected = np.sum(counts[used] * by_token) / counts.sum()
-    assert completion.score().num_draws == 4
-    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
-    assert completion.score().by_unit.sum() == pytest.approx(expected * counts.sum())
-    assert completion.score(0).num_draws == 2
-
-
 def test_completion_of_a_uniform_model_is_minus_log_v(corpus, rng):
     training, held_out = split_tokens(corpus, documents=10)
     empty = as_corpus(np.zeros(corpus.to_csr().shape, dtype=int))
