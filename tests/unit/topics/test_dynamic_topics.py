@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgmult import NormalInverseWishart, StickBreaking, sample
+from pgmult import MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus
 from pgmult.topics.priors.chains import ScalarChains
@@ -174,6 +174,29 @@ def test_base_given_eta(state, data):
     conditional_ratio(*base_block(state), points)
     for change in (lambda mean, var: (0.9 * mean, var), lambda mean, var: (mean, 1.1 * var)):
         rejects(conditional_ratio, *base_block(state, change), points)
+
+
+def psi_block(state, data, times):
+    potential = StickBreaking().augment(np.random.default_rng(4), state.psi, state.topic_counts)
+    reaching = state.topic_counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
+
+    def log_joint(psi):
+        log_omega = reaching * np.log(np.cosh(psi / 2.0)) - potential.J * psi**2 / 2.0
+        likelihood = StickBreaking().log_likelihood(psi, state.topic_counts).sum()
+        prior = sum(
+            MvNormal(state.mu[t], state.Sigma).log_density(row)
+            for t, row in zip(data.times, psi, strict=True)
+        )
+        return prior + likelihood + log_omega.sum()
+
+    posterior = MvNormal(state.mu[times], state.Sigma).condition(potential)
+    return log_joint, lambda psi: posterior.log_density(psi).sum()
+
+
+def test_psi_given_omega(state, data):
+    points = [state.psi, *(other.psi for other in others(data))]
+    conditional_ratio(*psi_block(state, data, data.times), points)
+    rejects(conditional_ratio, *psi_block(state, data, 5 - data.times), points)
 
 
 # ------------------------------------------------------------------ the model

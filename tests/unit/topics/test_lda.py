@@ -130,7 +130,7 @@ def test_a_collapsed_sweep_has_its_exact_transition_probabilities(rng, start, al
     corpus = as_corpus([[2, 1, 0, 0], [0, 1, 0, 1]])
     allocation = count_topics(corpus, np.array(start), 3)
     expected = sweep_probabilities(documents, start, alpha, eta, num_words)
-    draws, alpha = 30_000, np.array(alpha)
+    draws, alpha = 12_000, np.array(alpha)
     outcomes = np.array(
         [collapsed_sweeps(rng, corpus, allocation, alpha, eta).assignments for _ in range(draws)]
     )

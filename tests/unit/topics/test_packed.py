@@ -220,7 +220,7 @@ def test_no_damage_passes(whole, tmp_path, block, monkeypatch):
     folder = tmp_path / "corpus"
     pack_corpus(whole, folder)
     pgmult.sample(MODEL, open_corpus(folder), store=tmp_path / "run", **FEW)
-    for path, content in damages(sorted(folder.iterdir()), 200):
+    for path, content in damages(sorted(folder.iterdir()), 120):
         right = path.read_bytes()
         path.write_bytes(content)
         for read in (open_corpus, lambda folder: pgmult.load(folder.parent / "run").data):

@@ -153,7 +153,7 @@ def test_accuracy_is_in_the_order_that_the_table_says(data):
     """Against long Gibbs sampling: the bound below the truth, quadrature nearest to it."""
     one = as_labelled_rows(data.covariates, data.successes)
     model = LogisticRegression(PRIOR)
-    draws = sample(model, one, draws=6000, tune=100, chains=2, random_seed=0, progressbar=False)
+    draws = sample(model, one, draws=3000, tune=100, chains=2, random_seed=0, progressbar=False)
     weights = draws["weights"].reshape(-1, 4)
     error, spread = {}, {}
     for name in NAMES:
