@@ -28,7 +28,7 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
-from pgmult.core.scores import Score, leave_one_out
+from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import told_values
@@ -408,8 +408,7 @@ def compare(
         raise ValueError("choices must be whole numbers to be left out one at a time")
 
     def score(one: Posterior) -> Score:
-        loo = leave_one_out(log_scores(one, used))
-        return Score(loo.log_p, totals.astype(np.int64), loo.by_chain, float(np.mean(loo.k > 0.7)))
+        return Score.of_draws(log_scores(one, used), totals.astype(np.int64))
 
     scores = {"this model": score(run)}
     if other is not None:

@@ -84,6 +84,43 @@ class Score:
     by_chain: FloatArray | None = None
     large_k: float = 0.0
 
+    @classmethod
+    def of_draws(
+        cls,
+        log_p: FloatArray,
+        totals: IntArray,
+        *,
+        unit: IntArray | None = None,
+        times: IntArray | None = None,
+        left_out: bool = True,
+    ) -> "Score":
+        """That of draws, which predict each observation given all others, or as they are.
+
+        Parameters
+        ----------
+        log_p : array, ``(num_chains, num_draws, num_entries)``
+            As `leave_one_out` takes it, an entry what is left out at a time.
+        totals : int array, ``(num_entries,)``
+            Observations that an entry counts for.
+        unit : int array, ``(num_entries,)``, optional
+            Of each entry; by default entries are units.
+        times : int array, ``(num_entries,)``, optional
+            How many alike an entry stands for, once by default.
+        left_out : bool
+            Whether the draws have seen the observations.
+        """
+        times = np.ones_like(totals) if times is None else times
+        unit = np.arange(len(totals)) if unit is None else unit
+        if left_out:
+            found = leave_one_out(log_p)
+            pooled, alone = found.log_p, found.by_chain
+            large = float(times @ (found.k > LARGE_K) / times.sum())
+        else:
+            alone = logsumexp(log_p, axis=1) - np.log(log_p.shape[1])
+            pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
+        sums = np.array([np.bincount(unit, times * each) for each in (pooled, *alone)])
+        return cls(sums[0], np.bincount(unit, totals).astype(np.int64), sums[1:], large)
+
     @property
     def mean(self) -> float:
         """Nats an observation."""

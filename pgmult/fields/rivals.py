@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 
 from pgmult.core.comparison import Comparison
-from pgmult.core.scores import Score, leave_one_out
+from pgmult.core.scores import Score
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -81,20 +81,20 @@ class _Cells:
         self, counts: IntArray, row: IntArray, category: IntArray, number: IntArray, left_out: bool
     ):
         self.row, self.category, self.number, self.left_out = row, category, number, left_out
-        self.rows, self._unit = np.unique(row, return_inverse=True)
-        self.totals = np.bincount(self._unit, number).astype(np.int64)
+        self.rows, self.unit = np.unique(row, return_inverse=True)
         pooled = counts.sum(axis=0).astype(np.float64)
         own = float(left_out)  # the count itself is in what is shown
         self._pooled = (pooled[category] - own + 0.5) / (pooled.sum() - own + 0.5 * len(pooled))
 
-    def by_unit(self, log_p: FloatArray) -> FloatArray:
-        """Sums over the counts of each row."""
-        return np.asarray(np.bincount(self._unit, self.number * log_p), np.float64)
+    def _told(self, log_p: FloatArray) -> Score:
+        """That of probabilities, added up over the counts of each row."""
+        totals = np.bincount(self.unit, self.number).astype(np.int64)
+        return Score(np.bincount(self.unit, self.number * log_p).astype(np.float64), totals)
 
     def score(self, source: FloatArray | None, has_own: bool) -> Score:
         """That of shares of the source, ``(num_rows, num_categories)``, at the best weight."""
         if source is None:
-            return Score(self.by_unit(np.log(self._pooled)), self.totals)
+            return self._told(np.log(self._pooled))
         own = float(self.left_out and has_own)
         taken = source[self.row, self.category] - own
         total = source.sum(axis=1)[self.row] - own
@@ -107,7 +107,7 @@ class _Cells:
             return -float(self.number @ log_p(log_weight))
 
         best = minimize_scalar(loss, bounds=(-5.0, 15.0), method="bounded", options={"xatol": 0.05})
-        return Score(self.by_unit(log_p(float(best.x))), self.totals)
+        return self._told(log_p(float(best.x)))
 
 
 def _own(run: Posterior, data: CountField, cells: _Cells, max_draws: int) -> Score:
@@ -122,15 +122,8 @@ def _own(run: Posterior, data: CountField, cells: _Cells, max_draws: int) -> Sco
     for chain, draw in np.ndindex(*draws.shape[:2]):
         probs = link(draws[chain, draw, at[0]])
         log_p[chain, draw] = np.log(np.maximum(probs[at[1], cells.category], 1e-300))
-    if cells.left_out:
-        found = leave_one_out(log_p)
-        alone, large = found.by_chain, float(cells.number @ (found.k > 0.7) / cells.number.sum())
-        pooled = found.log_p
-    else:
-        alone, large = np.log(np.exp(log_p).mean(axis=1)), 0.0
-        pooled = np.log(np.exp(log_p).mean(axis=(0, 1)))
-    chains = np.array([cells.by_unit(one) for one in alone])
-    return Score(cells.by_unit(pooled), cells.totals, chains, large)
+    number = cells.number
+    return Score.of_draws(log_p, number, unit=cells.unit, times=number, left_out=cells.left_out)
 
 
 def _sources(data: CountField, left_out: bool) -> dict[str, tuple[FloatArray | None, bool]]:

@@ -97,19 +97,6 @@ def rough(family: Family, rows: RowsLikelihood) -> Approximation:
     return Approximation(J, h, family.absorb(J, h), guess, math.nan)
 
 
-def near_mode(family: Family, rows: RowsLikelihood, x: FloatArray, start: float) -> Approximation:
-    """Sites near the mode of the weights given hyperparameters, a Newton step from a start.
-
-    Good for moves of the weights while x stays as it is; `start` is the first predictor of all rows
-    and must not depend on the weights either.
-    """
-    J, h = _expected(rows, np.full(family.shape, start), np.zeros(family.shape))
-    psi = family.predictor(family.at(x, family.absorb(J, h)).mean)
-    J, h = _expected(rows, psi, np.zeros(family.shape))
-    guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
-    return Approximation(J, h, family.absorb(J, h), guess, math.nan)
-
-
 def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
     """Find it; random numbers, where variances need draws, are the same each time."""
     rng = np.random.default_rng(0)

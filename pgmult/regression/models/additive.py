@@ -598,7 +598,7 @@ def _sized(
         if not _SIZES[0] < size < _SIZES[1]:
             return np.array([-np.inf])
         value = float(replace(rows, size=size).value(psi).sum())
-        return np.array([value - 0.5 * (float(at[0] - math.log(law.median)) / law.sd) ** 2])
+        return np.asarray(value + law.log_density(at))
 
     return slice_sample(rng, log_density, log_size)
 

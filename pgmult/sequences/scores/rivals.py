@@ -19,11 +19,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, made, under_name
 from pgmult.core.comparison import Comparison
-from pgmult.core.scores import LARGE_K, Score, leave_one_out
+from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
@@ -344,18 +343,8 @@ def _each(
 def _scored(log_p: FloatArray, test: Sequences, leave_out: bool) -> Score:
     """The score of draws, by blocks of steps; each step without itself, or as it is."""
     seen = test.totals > 0
-    each, totals = log_p[:, :, seen], test.totals[seen]
-    if leave_out:
-        found = leave_one_out(each)
-        pooled, alone = found.log_p, found.by_chain
-        large = float(np.mean(found.k > LARGE_K))
-    else:
-        alone = logsumexp(each, axis=1) - np.log(each.shape[1])
-        pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
     block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[seen])
-    sums = [np.bincount(block, values) for values in (pooled, *alone)]
-    number = np.bincount(block, totals).astype(np.int64)
-    return Score(np.asarray(sums[0]), number, np.array(sums[1:]), large)
+    return Score.of_draws(log_p[:, :, seen], test.totals[seen], unit=block, left_out=leave_out)
 
 
 def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
