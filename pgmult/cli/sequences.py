@@ -186,8 +186,7 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
         print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
     name, found = best_model(data, able, options.seed)
     if not options.json:
-        table = replace(found.table(), caption=found.how)
-        print(f"{table.text(width())}\nTaken: {name}\n", flush=True)
+        print(f"{found.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 

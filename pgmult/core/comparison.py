@@ -17,7 +17,7 @@ The model beats the obvious: it tells a count better than pooled shares by +0.10
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Comparison(Tabled):
     advice: Mapping[str, str]
     simpler: Collection[str]
 
+    subject: ClassVar[str] = "the model"
+
     @classmethod
     def of(
         cls,
@@ -65,7 +67,7 @@ class Comparison(Tabled):
         how: str,
         advice: Mapping[str, str] | None = None,
         simpler: Collection[str] | None = None,
-    ) -> "Comparison":
+    ) -> Self:
         """The comparison of scores of the same observations, the model's first.
 
         Rivals stand from the simplest on; all of them are simpler than the model unless it is said
@@ -160,7 +162,9 @@ class Comparison(Tabled):
                 Column(
                     "nats", [self.levels[i] for i in order], f"nats {self.unit}", "{:.4f}".format
                 ),
-                Column("ahead_by", [gain.mean for gain in gains], "the model is ahead by", told),
+                Column(
+                    "ahead_by", [gain.mean for gain in gains], f"{self.subject} is ahead by", told
+                ),
                 Column("error", [gain.error for gain in gains]),
                 Column("verdict", verdicts, "it is"),
             ],
@@ -175,15 +179,15 @@ class Comparison(Tabled):
         verdicts = [_VERDICTS[gain.sign] for gain in gains]
         levels = [f"{level:.4f}" for level in self.levels[1:]]
         cells = [
-            Column("", told, "the model is ahead by"), Column("", verdicts, "it is"),
+            Column("", told, f"{self.subject} is ahead by"), Column("", verdicts, "it is"),
             Column("", levels, f"nats {self.unit}"),
         ]  # fmt: skip
         return Forest(
             labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,
-            name="rival", x_label=f"the model is ahead by, nats {self.unit}",
-            caption="Right of the line the model is better.", cells=cells, told=told,
-            note=f"Points right of the line: the model is better; bars are twice the error. Its own"
-            f" score is {self.levels[0]:.4f} nats {self.unit}.",
+            name="rival", x_label=f"{self.subject} is ahead by, nats {self.unit}",
+            caption=f"Right of the line {self.subject} is better.", cells=cells, told=told,
+            note=f"Points right of the line: {self.subject} is better; bars are twice the error."
+            f" Its own score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip
 
     def plot(self, axes: Any = None) -> Any:

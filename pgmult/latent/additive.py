@@ -236,8 +236,8 @@ class Additive:
 
     def pull(self, g: FloatArray) -> FloatArray:
         """A' g."""
-        out = np.empty(self.num_weights)
-        out[self._full] = g @ self._full_design
+        out = np.empty((self.num_weights, *g.shape[1:]))
+        out[self._full] = (g.T @ self._full_design).T
         if len(self._others):
             out[self._others] = self._other_columns @ g
         return out

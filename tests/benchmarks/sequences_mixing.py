@@ -8,7 +8,7 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing pooled [--draws 4000]
         [--nuts]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing rare [--state-dim 1]
-        [--symbols 3] [--steps 200] [--total 1000] [--level 5.5] [--draws 2000]
+        [--symbols 3] [--steps 60] [--total 5000] [--level 9.5] [--draws 3000] [--seeds 3 4 5]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing {dna,alice} [--draws 1000]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fits [--states 2]
         [--steps 400] [--starts 10] [--only ours hmmlearn dynamax]
@@ -20,7 +20,9 @@ same model follows, moods summed out, and the gaps of its
 means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
 charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
 observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
-`level`, without and with moves around sites. `dna` is the first
+`level`, without and with moves around sites: for each stick the least effective draws, of the mean
+and the standard deviation of psi over the steps and of psi at each, in `draws` sweeps of two chains
+each, and the largest R-hat. `dna` is the first
 682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each. `fits` prints the log
 likelihood of hidden Markov models of three fourths of a sequence of three symbols, and the log
 probability of a symbol of the last fourth given all before it: of draws, and of the best of some
@@ -43,7 +45,7 @@ from scipy.stats import rankdata
 
 import pgmult
 from pgmult.latent.terms import from_sd
-from pgmult.sampling.diagnostics import ess_bulk, ess_mean
+from pgmult.sampling.diagnostics import ess_bulk, ess_mean, r_hat
 from pgmult.sequences import (
     GaussianLDS,
     LogisticNormalLDS,
@@ -79,7 +81,7 @@ def simulated(state_dim, num_symbols, num_steps=80, gaps=False, seed=5):
     return as_sequences([symbols], num_symbols=num_symbols)
 
 
-def rare(state_dim, num_symbols, num_steps, total, level, seed=3):
+def rare(state_dim, num_symbols, num_steps, total, level, seed):
     """Counts of one frequent symbol and rare ones that come and go."""
     rng = np.random.default_rng(seed)
     x = np.zeros((num_steps, state_dim))
@@ -159,6 +161,27 @@ def ours(model, data, num_draws, every_step, seed=0):
     kept = stacked(draws)
     report("MultinomialLDS", kept, first + seconds, unit)
     return kept
+
+
+def of_sticks(model, data, num_draws):
+    """Print how the predictor of each stick mixes in two chains."""
+    begun = time.process_time()
+    run = pgmult.sample(
+        model, data, draws=num_draws, tune=num_draws // 3, chains=2, cores=1, random_seed=0,
+        keep=("states", "noise", "loadings", "offset"), progressbar=False,
+    )  # fmt: skip
+    psi = np.einsum("abtd,abkd->abkt", run["states"], run["loadings"]) + run["offset"][..., None]
+    print(f"{model.update}: {time.process_time() - begun:.1f} CPU s")
+    for k, symbol in enumerate(data.order[:-1]):
+        own = psi[:, :, k]
+        kept = np.concatenate([own, own.mean(-1, keepdims=True), own.std(-1, keepdims=True)], -1)
+        ess, converged = ess_bulk(kept) / len(kept), r_hat(kept)
+        count = data.to_csr().toarray()[:, symbol].sum()
+        print(
+            f"  {count:7} occurrences: {ess.min():5.0f} effective of {num_draws} a chain (mean"
+            f" {ess[-2]:.0f}, sd {ess[-1]:.0f}, median step {np.median(ess[:-2]):.0f}), R-hat"
+            f" {converged.max():.3f}", flush=True,
+        )  # fmt: skip
 
 
 def nuts(model, data, num_draws, seed=0):
@@ -462,10 +485,12 @@ def main():
     among = choices.add_parser("rare")
     among.add_argument("--state-dim", type=int, default=1)
     among.add_argument("--symbols", type=int, default=3)
-    among.add_argument("--steps", type=int, default=200)
-    among.add_argument("--total", type=int, default=1000)
-    among.add_argument("--level", type=float, default=5.5)
-    among.add_argument("--draws", type=int, default=2000)
+    among.add_argument("--steps", type=int, default=60)
+    among.add_argument("--total", type=int, default=5000)
+    among.add_argument("--level", type=float, default=9.5)
+    among.add_argument("--draws", type=int, default=3000)
+    among.add_argument("--seeds", type=int, nargs="*", default=[3, 4, 5])
+    among.add_argument("--updates", nargs="*", default=["gibbs", "auto"])
     of = choices.add_parser("fits")
     of.add_argument("--states", type=int, default=2)
     of.add_argument("--steps", type=int, default=400)
@@ -490,13 +515,13 @@ def main():
         if arguments.nuts:
             compare(kept, nuts_of_animals(model, data, arguments.draws))
     elif arguments.part == "rare":
-        data = rare(
-            arguments.state_dim, arguments.symbols, arguments.steps, arguments.total,
-            arguments.level,
-        )  # fmt: skip
-        for update in ("gibbs", "auto"):
-            print(update)
-            ours(MultinomialLDS(arguments.state_dim, update=update), data, arguments.draws, True)
+        for seed in arguments.seeds:
+            data = rare(
+                arguments.state_dim, arguments.symbols, arguments.steps, arguments.total,
+                arguments.level, seed,
+            )  # fmt: skip
+            for update in arguments.updates:
+                of_sticks(MultinomialLDS(arguments.state_dim, update=update), data, arguments.draws)
     else:
         data = {"dna": dna, "alice": alice}[arguments.part]()
         ours(MultinomialLDS(10), data, arguments.draws, False)

@@ -261,6 +261,29 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
 
 
 @jit
+def add_up_counts(data, cells, smoothed, pairs, counts):
+    """Add how often the categories of rows of probabilities occurred, in expectation.
+
+    `data` are the offsets, indptr, symbols and counts of sequences, `counts` those of first states,
+    transitions and emissions, the latter by cell where there is more than one.
+    """
+    offsets, indptr, symbols, times = data
+    first, moved, emitted = counts
+    num_states = first.size
+    for s in range(offsets.size - 1):
+        for m in range(num_states):
+            first[m] += smoothed[offsets[s], m]
+    for t in range(smoothed.shape[0]):
+        into = cells[t] if moved.shape[0] > 1 else 0
+        own = cells[t] if emitted.shape[0] > 1 else 0
+        for i in range(num_states):
+            for j in range(num_states):
+                moved[into, i, j] += pairs[t, i, j]
+            for entry in range(indptr[t], indptr[t + 1]):
+                emitted[own, i, symbols[entry]] += times[entry] * smoothed[t, i]
+
+
+@jit
 def simulate_paths(worker, start, stop, key, offsets, initial, transition, which, states):
     """States ~ p(z): first states and transitions alone."""
     for s in range(start, stop):

@@ -65,12 +65,12 @@ from pgmult.sequences.models.hmm import (
 )
 from pgmult.sequences.updates.summed_out import (
     Fit,
-    Observed,
     Part,
     Regressions,
     Rows,
     Sticks,
     Values,
+    fit_of,
     walk_summed_out,
 )
 
@@ -410,8 +410,8 @@ class MixedHMM(MultinomialHMM):
         self, parts: tuple[Part, Part, Part], psi: Sequence[FloatArray], data: Sequences
     ) -> Fit:
         """The log likelihood of predictors and expected counts."""
-        many = self.acts_on_transitions, self.acts_on_emissions
-        return _observed(data, self._seen(data.design)).fit(self._chains(parts, psi, data), many)
+        sizes = np.array([len(own) for own in psi[1:]])
+        return fit_of(data, self._chains(parts, psi, data), self._seen(data.design).which, sizes)
 
     def _log_likelihood(
         self, parts: tuple[Part, Part, Part], psi: Sequence[FloatArray], data: Sequences
@@ -594,17 +594,6 @@ def _times(absorbed: Any, by: float) -> Any:
     else:
         packed = by * packed
     return packed, 0.0 * pull
-
-
-@once_a_data_set
-def _observed(data: Sequences, seen: _Seen) -> Observed:
-    first = np.zeros(data.num_steps, dtype=np.bool_)
-    first[data.offsets[:-1]] = True
-    return Observed(
-        first, seen.which, np.repeat(np.arange(data.num_steps), np.diff(data.indptr)),
-        data.symbols.astype(np.int64), data.counts.astype(np.float64), data.num_symbols,
-        len(seen.share),
-    )  # fmt: skip
 
 
 def _split(sizes: list[int]) -> list[slice]:

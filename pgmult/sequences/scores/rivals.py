@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
 _SHORT = 8  # steps
+_MOST_A_STEP = 1000  # observations that are told: millions are a matter of the last digit
 _SHARES = "shares alone"
 _ORDER = (  # from the simplest on
     _SHARES, "a Markov chain of order 1", "a Markov chain of order 2", "a hidden Markov model",
@@ -52,6 +53,22 @@ _ADVICE = {
     "a Markov chain of order 2": "take that: --model markov2, pgmult.sequences.MarkovChain(2)",
     "a hidden Markov model": "take that: --model hmm, pgmult.sequences.MultinomialHMM(8)",
 }
+
+
+class Search(Comparison):
+    """Models of which one is to be taken; the one with the best score stands first."""
+
+    __slots__ = ()
+    subject: ClassVar[str] = "the best"
+
+    @property
+    def sentences(self) -> list[str]:
+        """Which one to take."""
+        if self.best == self.names[0]:
+            return [f"Take {self.best}: it predicts best."]
+        return [
+            f"Take {self.best}: {self.names[0]} predicts best, but by no more than twice the error."
+        ]
 
 
 def compare_with_rivals(
@@ -84,7 +101,7 @@ def compare_with_rivals(
     after, test = None, data
     if held_out is not None:
         with under_name("held_out", of="data"):
-            test = sequences_of(run, as_kind(held_out, "held_out", Sequences))
+            test = _thinned(sequences_of(run, as_kind(held_out, "held_out", Sequences)))
         after = data
     own, test, note = _own(run, test, after, max_draws, num_particles, seed)
     scores = {"the model": own, _SHARES: _shares(data, test, after is None)}
@@ -114,7 +131,7 @@ def best_model(
     random_seed: int = 0,
     hold_out: int | None = None,
     draws: int = _DRAWS,
-) -> tuple[str, Comparison]:
+) -> tuple[str, Search]:
     """Which of some models to take, by brief runs of each: the best, or the first as good as it.
 
     Parameters
@@ -124,8 +141,7 @@ def best_model(
         The simplest first.
     random_seed : int
     hold_out : int, optional
-        How many last steps of every sequence to leave out of the fits and predict; if left out,
-        every step is predicted, by draws given all others.
+        As for `search_state_dim`.
     draws : int
         Of a run, after half as many.
 
@@ -137,16 +153,23 @@ def best_model(
     """
     if len(models) < 2:
         raise ValueError(f"models must be two at least, got {len(models)}")
+    shortest = int(data.lengths.min())
+    if hold_out is None and shortest >= _SHORT:
+        hold_out = shortest // 4
+    if hold_out is not None and as_positive_int(hold_out, "hold_out") >= shortest:
+        raise ValueError(
+            f"hold_out must leave steps in data, whose shortest sequence has {shortest},"
+            f" got {hold_out}"
+        )
     scores = {}
     for name, model in models.items():
         own = held_by(model, data) or data
         train, test = (own, own) if hold_out is None else own.split(-hold_out)
         run = _sampled_briefly(model, train, random_seed, draws)
         after = None if hold_out is None else sequences_of(run)
-        tested = sequences_of(run, test)
+        tested = sequences_of(run, test if hold_out is None else _thinned(test))
         scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
-    ordered = {first: scores[first], **scores}
     how = (
         "Each step is told from those before it, by draws of a brief run given all other steps"
         " (leave-one-out)."
@@ -154,10 +177,27 @@ def best_model(
         else f"The last {hold_out} steps are told, each from those before it, by a brief run"
         " without them."
     )
-    found = Comparison.of(
-        ordered, _unit(data), how, simpler=[*scores][: [*scores].index(first)]
+    found = Search.of(
+        {first: scores[first], **scores}, _unit(data), how,
+        simpler=[*scores][: [*scores].index(first)],
     )  # fmt: skip
     return found.best, found
+
+
+def _thinned(data: Sequences) -> Sequences:
+    """At most a thousand observations of each step, drawn without replacement."""
+    many = np.flatnonzero(data.totals > _MOST_A_STEP)
+    if not len(many):
+        return data
+    rng, rows = np.random.default_rng(0), data.to_csr().copy()
+    for t in many:
+        part = slice(data.indptr[t], data.indptr[t + 1])
+        rows.data[part] = rng.multivariate_hypergeometric(data.counts[part], _MOST_A_STEP)
+    rows.eliminate_zeros()
+    return replace(
+        data, indptr=rows.indptr.astype(np.int64), symbols=rows.indices.astype(np.int32),
+        counts=rows.data,
+    )  # fmt: skip
 
 
 def search_state_dim(
@@ -183,14 +223,14 @@ def search_state_dim(
     hold_out : int, optional
         Last steps of every sequence, to be predicted from those before them. If left out, a quarter
         of the shortest sequence, where that has eight steps or more; otherwise all steps are
-        predicted, by draws given all others.
+        predicted, by draws given all others. Of a step held out at most 1,000 observations count.
     draws, random_seed : int
         Of the two chains of each candidate.
 
     Returns
     -------
     number : int
-        The best, or the smallest that is as good within a standard error.
+        The best, or the smallest that is as good within twice the standard error.
     comparison : Comparison
         Scores of all; print it for a table.
 
@@ -211,14 +251,6 @@ def search_state_dim(
     )
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
         raise ValueError(f"candidates must be two different numbers or more, got {candidates}")
-    shortest = int(whole.lengths.min())
-    if hold_out is None and shortest >= _SHORT:
-        hold_out = shortest // 4
-    if hold_out is not None and as_positive_int(hold_out, "hold_out") >= shortest:
-        raise ValueError(
-            f"hold_out must leave steps in data, whose shortest sequence has {shortest},"
-            f" got {hold_out}"
-        )
     models = {
         str(number): made(make, number, "a number of dimensions or states") for number in numbers
     }

@@ -20,7 +20,7 @@ and keeps. Any amount leaves the posterior as it is.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -30,6 +30,7 @@ from pgmult.compiled.sticks import probs_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.additive import Additive, Conditioned
 from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.data.sequences import Sequences
 
 _LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
@@ -51,52 +52,29 @@ class Fit(NamedTuple):
     counts: tuple[FloatArray, FloatArray, FloatArray]
 
 
-class Observed(NamedTuple):
-    """Where each observation stands, as expected counts are added up.
+def fit_of(data: Sequences, chains: compiled.Chains, cells: IntArray, sizes: IntArray) -> Fit:
+    """Expected counts.
 
-    Attributes
+    Parameters
     ----------
-    first : bool array, ``(num_steps,)``
-    which : int array, ``(num_steps,)``
-        The cell of each step.
-    step : int array, ``(num_entries,)``
-    symbols, counts : arrays, ``(num_entries,)``
-    num_symbols, num_cells : int
+    data : Sequences
+    chains : Chains
+        The data and the probabilities.
+    cells : int array, ``(num_steps,)``
+        Of each step the row of the design.
+    sizes : int array, ``(2,)``
+        How many cells transitions and emissions have, 1 where they are the same in all.
     """
-
-    first: Any
-    which: IntArray
-    step: IntArray
-    symbols: IntArray
-    counts: FloatArray
-    num_symbols: int
-    num_cells: int
-
-    def fit(self, chains: compiled.Chains, many: tuple[bool, bool]) -> Fit:
-        """Expected counts, of each cell for transitions and emissions that differ by cell."""
-        T, M = len(self.first), len(chains.initial)
-        log_predictive, smoothed = np.empty(T), np.empty((T, M))
-        pairs = np.zeros((T, M, M))
-        over_rows(
-            compiled.smooth_paths, len(chains.offsets) - 1, chains, log_predictive, smoothed,
-            pairs, grain=1,
-        )  # fmt: skip
-        cells, K = self.num_cells, self.num_symbols
-        moved = pairs.sum(axis=0)[None] if not many[0] else _summed(self.which, pairs, cells)
-        place, size = self.symbols, 1
-        if many[1]:
-            place, size = self.which[self.step] * K + place, cells
-        weights = self.counts[:, None] * smoothed[self.step]
-        emitted = [np.bincount(place, w, minlength=size * K).reshape(size, K) for w in weights.T]
-        first = smoothed[self.first].sum(axis=0)[None, None]
-        return Fit(float(log_predictive.sum()), (first, moved, np.stack(emitted, axis=1)))
-
-
-def _summed(which: IntArray, values: FloatArray, size: int) -> FloatArray:
-    """Sums of rows of values by cell."""
-    flat = values.reshape(len(values), -1)
-    columns = [np.bincount(which, column, minlength=size) for column in flat.T]
-    return np.stack(columns, axis=1, dtype=np.float64).reshape(size, *values.shape[1:])
+    T, M = data.num_steps, len(chains.initial)
+    log_predictive, smoothed, pairs = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
+    over_rows(
+        compiled.smooth_paths, data.num_sequences, chains, log_predictive, smoothed, pairs, grain=1
+    )
+    first, moved = np.zeros((1, 1, M)), np.zeros((sizes[0], M, M))
+    emitted = np.zeros((sizes[1], M, data.num_symbols))
+    seen = data.offsets, data.indptr, data.symbols, data.counts
+    compiled.add_up_counts(seen, cells, smoothed, pairs, (first[0, 0], moved, emitted))
+    return Fit(float(log_predictive.sum()), (first, moved, emitted))
 
 
 class Sticks(NamedTuple):
@@ -225,12 +203,11 @@ class Regressions:
         """As of `Rows`."""
         taken, reached = self.sticks.tried(counts)
         slopes = (taken - reached * expit(psi)).reshape(len(psi), -1)
-        slopes += self.information.T * self.family.times(values.T)
-        pulled = [
-            law.factor.solve(self.family.pull(slope))
-            for law, slope in zip(self.laws, slopes.T, strict=True)
-        ]
-        return np.array(pulled) - values
+        seen = psi.reshape(len(psi), -1) - self.family.offset[:, None] - self.shifts
+        slopes += self.information.T * seen
+        pulled = np.ascontiguousarray(self.family.pull(slopes).T)
+        solved = [law.factor.solve(own) for law, own in zip(self.laws, pulled, strict=True)]
+        return np.array(solved) - values
 
     def velocity(self, rng: np.random.Generator) -> FloatArray:
         """A draw under the metric."""

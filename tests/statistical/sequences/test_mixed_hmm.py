@@ -1,6 +1,7 @@
 """Hidden Markov models with inputs: exact, beside weighted draws from the prior, and mutants."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from pgmult.priors import HalfT, Normal
 from pgmult.sequences import MixedHMM
 from pgmult.sequences.models import mixed_hmm as module
 from pgmult.sequences.updates import summed_out
-from pgmult.sequences.updates.summed_out import Regressions
+from pgmult.sequences.updates.summed_out import Regressions, Rows
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -138,6 +139,29 @@ BROKEN = {
 def test_mutants_are_refused(kind):
     statistics = STATISTICS | {"suits": suits}
     assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=300)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_paths_without_the_prior_of_rows_are_refused(broken):
+    """Paths alone, without the draw of rows given states that would hide it."""
+    some = {name: column[:6] for name, column in TABLE.items()}
+    data = sequences("~ x", some)
+    priors = {name: PRIORS[name] for name in ("fixed", "Intercept")}
+    model = replace(MODELS["transitions"], emission_concentration=3.0, priors=priors)
+
+    def step(self, rng, state, data):
+        with pytest.MonkeyPatch.context() as patched:
+            if broken:
+                patched.setattr(Rows, "log_prior", lambda self, values: 0.0)
+            rows = model._walked(rng, state, data)
+        return model._whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
+
+    statistics = {
+        "emission": lambda state, data: (state.emission**2).sum(), "fit": model.log_likelihood,
+    }  # fmt: skip
+    check = partial(check_geweke, statistics=statistics, replicates=100)
+    alone = mutant(model, step=step)
+    rejects(check, alone, data) if broken else check(alone, data)
 
 
 MANY = sequences(table=TABLE | {"n": np.full(18, 8)})
