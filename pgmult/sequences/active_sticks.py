@@ -39,8 +39,7 @@ from pgmult.sampling.diagnostics import augmentation_rate, slow_in_words
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences, Whole
 
-_CERTAIN = np.empty((0, 0, 0))
-_KAPPA = np.empty(0)
+KAPPA = np.empty(0)  # in the place of a pull, for kappa itself
 _SLOW = 0.1  # of `stick_rates`, where nobody should do with Pólya-gamma variables alone
 _LAGS = 4  # of steps around one
 _FROM_ALL, _FROM_AROUND = 1.0, 8.0  # successes that a guess adds to counts
@@ -142,7 +141,7 @@ class ActiveSticks(NamedTuple):
 
     def potential(
         self, omega: FloatArray, design: FloatArray, weights: FloatArray, size: int,
-        pull: FloatArray = _KAPPA,
+        pull: FloatArray = KAPPA,
     ) -> DensePotential:  # fmt: skip
         """The potential of the first `size` coordinates of every z_t, given omega.
 
@@ -169,16 +168,11 @@ class ActiveSticks(NamedTuple):
         return DensePotential(J, h)
 
     def statistics(
-        self,
-        omega: FloatArray,
-        design: FloatArray,
-        pull: FloatArray = _KAPPA,
-        covs: FloatArray = _CERTAIN,
+        self, omega: FloatArray, design: FloatArray, pull: FloatArray = KAPPA
     ) -> tuple[FloatArray, FloatArray]:
         """The potential of every row of W, given omega and the z_t.
 
-        `pull` is as in `potential`; `covs` are covariances of the leading coordinates of z_t, of no
-        size where these are known.
+        `pull` is as in `potential`.
 
         Returns
         -------
@@ -192,7 +186,7 @@ class ActiveSticks(NamedTuple):
         pairs = -(-self.num_sticks // symbols.STICKS)
         over_rows(
             symbols.accumulate_statistics, pairs, num_workers(pairs), tuple(self), omega, design,
-            covs, squares,
+            squares,
         )  # fmt: skip
         if pull.size:
             linear = np.zeros((self.num_sticks, n))

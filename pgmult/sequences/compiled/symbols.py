@@ -243,13 +243,9 @@ def accumulate_potentials(worker, start, stop, active, omega, pull, design, rows
 
 
 @jit
-def _load_products(order, first_group, groups, design, covs, products, lanes):
-    """``products[groups, columns]`` of lanes: z_i z_j, j <= i, of eight steps each.
-
-    Covariances of the leading coordinates, where there are any, are added.
-    """
-    num_steps, n = design.shape
-    uncertain = covs.shape[1]
+def _load_products(order, first_group, groups, design, products, lanes):
+    """``products[groups, columns]`` of lanes: z_i z_j, j <= i, of eight steps each."""
+    n = design.shape[1]
     columns = products.size // (_BLOCK * WIDTH)
     for g in range(groups):
         _load_lanes(order, (first_group + g) * WIDTH, design, lanes)
@@ -258,18 +254,12 @@ def _load_products(order, first_group, groups, design, covs, products, lanes):
             for j in range(i + 1):
                 for lane in range(WIDTH):
                     products[place + lane] = lanes[i * WIDTH + lane] * lanes[j * WIDTH + lane]
-                if i < uncertain:
-                    first = (first_group + g) * WIDTH
-                    for lane in range(min(WIDTH, num_steps - first)):
-                        products[place + lane] += covs[order[first + lane], i, j]
                 place += WIDTH
 
 
 @jit
-def accumulate_statistics(worker, start, stop, pieces, active, omega, design, covs, out):
-    """out[k] = sum_t omega_tk E z_t z_t', its lower triangle row by row, ``(num_sticks, columns)``.
-
-    E z_t is `design`, and `covs` ``(num_steps, m, m)`` are the covariances of the leading m.
+def accumulate_statistics(worker, start, stop, pieces, active, omega, design, out):
+    """out[k] = sum_t omega_tk z_t z_t', its lower triangle row by row, ``(num_sticks, columns)``.
 
     This piece does tiles ``worker, worker + pieces, ...`` of `STICKS` sticks, which balances the
     pieces: early sticks are active more often. `start` and `stop` go unused.
@@ -286,7 +276,7 @@ def accumulate_statistics(worker, start, stop, pieces, active, omega, design, co
         if depths[order[block * WIDTH]] == 0:
             break
         groups = min(_BLOCK, num_groups - block)
-        _load_products(order, block, groups, design, covs, products, lanes)
+        _load_products(order, block, groups, design, products, lanes)
         for k in range(worker * STICKS, num_sticks, pieces * STICKS):
             active = 0
             while active < groups and depths[order[(block + active) * WIDTH]] > k:

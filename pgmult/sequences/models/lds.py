@@ -24,15 +24,13 @@ filters treat it as further states without memory.
 
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
-0. all but Q, m, V, v       moves around Gaussian sites, without omega, where steps have many
-                            observations: see `pgmult.sequences.updates.carried`
-   A, B, C, E, b, x         a Hamiltonian path by the likelihood itself, in the place of that in
-                            2, where there are few steps and those have few observations: see
+0. A, B, C, E, b, x         a Hamiltonian path by the likelihood itself, where steps have few
+                            observations and first states are free: see
                             `pgmult.sequences.updates.white_paths`
+   s, e, C, E, b, x         moves around Gaussian sites, where steps have many observations: see
+                            `pgmult.sequences.updates.carried`
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
-2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
-                            free: see `pgmult.sequences.updates.collapsed`
-   x | omega, the rest      filter forwards, sample backwards, all steps at once
+2. x | omega, the rest      filter forwards, sample backwards, all steps at once
 3. C, E, b | omega, x, v    Gaussian, row by row
 4. v | C                    inverse gamma
 5. level of x and b         a translation of all x and the b that undoes it: Gaussian
@@ -40,9 +38,9 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 7. scales of x and C        factors of x and the C that undoes them: a slice update
 
 Given what they share, sequences are independent, so a sweep is made of blocks of them
-(`pgmult.sampling.blocks`). A block does 0 and 1, computes its part of log Z and of its gradient at
-each leapfrog step (2), draws x and sums what 3 to 7 need: cross products of psi's design for each
-stick, moments of steps and of first states. At the end its states are moved by 5 and 7.
+(`pgmult.sampling.blocks`). A block does 0 to 2 and sums what 3 to 7 need: cross products of psi's
+design for each stick, moments of steps and of first states. At the end its states are moved by 5
+and 7. A path (0) takes a single block.
 
 The data do not identify the basis of the state: after a change of basis (x, A, Q, C) fit equally
 well. Look at what does not depend on the basis: probabilities, `eigenvalue_moduli` of A, the log
@@ -63,7 +61,6 @@ A Q C').
 import warnings
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -74,7 +71,13 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sequences.active_sticks import ActiveSticks, Pairs, slow_symbol, stick_rates
+from pgmult.sequences.active_sticks import (
+    KAPPA,
+    ActiveSticks,
+    Pairs,
+    slow_symbol,
+    stick_rates,
+)
 from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.compiled.white_paths import Held as HeldByPath
 from pgmult.sequences.data.sequences import Sequences
@@ -84,6 +87,7 @@ from pgmult.sequences.models._stick_breaking_lds import (
     StickBreakingState,
     stationary,
 )
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.carried import (
     RowLaw,
     Sited,
@@ -91,9 +95,7 @@ from pgmult.sequences.updates.carried import (
     grid_of_sds,
     log_density_of_sds,
     many_a_step,
-    step_of_sds,
 )
-from pgmult.sequences.updates.collapsed import Augmented, Collapsed, path_share, walk_collapsed
 from pgmult.sequences.updates.dynamics import (
     RegressionSums,
     draw_dynamics,
@@ -109,11 +111,8 @@ from pgmult.sequences.updates.unseen_moves import (
     sample_scales,
     scale_law,
 )
-from pgmult.sequences.updates.white_paths import few_steps, seen_by, walk_white
+from pgmult.sequences.updates.white_paths import few_states, seen_by, walk_white
 
-Held = Augmented | Sited
-_KAPPA = np.empty(0)
-_STEPS_OF_NOISE = 2  # of one stick each, a sweep
 _NEWTON = 2  # steps towards the mode of weights
 
 
@@ -159,18 +158,19 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     update : {"auto", "gibbs"}
         Whether moves without Pólya-gamma variables come on top of the sweep given these: "auto" has
         moves around sites where steps have twenty observations on average, and Hamiltonian paths by
-        the likelihood itself where there are few steps. Noise always uses the former.
+        the likelihood itself where they have fewer. Noise always uses the former.
     block_rows : int
         Sequences per block: see `pgmult.sampling.blocks`. It changes the draws, not their
-        distribution.
+        distribution. Of more than one block no sweep has a Hamiltonian path.
 
     Notes
     -----
     The log likelihood is that of the observations *given the states*, so it does not measure
     prediction. For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
 
-    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), some fifteen times over with a path, for
-    P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
+    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), and a path some ten times O(P (D + U) +
+    T D (D + U)), for P active (step, stick) pairs, T steps and U inputs, and memory is
+    O(P + T D**2 + K (D + U)**2).
     """
 
     update: Literal["auto", "gibbs"] = "auto"
@@ -215,49 +215,16 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
 
     def local_step(
         self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
-    ) -> tuple[StickBreakingState, Held, Sums]:
-        """Sites or omega of a block, and a path's first evaluation; or all of a path."""
-        if self._is_small(data):
-            moved, states = self._walked_white(rng, state, data)
-            state = replace(state, states=states)
-            return state, self._with_omega(rng, state, data, moved[1]), Sums((), moved)
-        always = self._path_share(data) == 1.0
+    ) -> tuple[StickBreakingState, Sited | Softened | None, Sums]:
+        """Sites of a block; or its states given omega, after a path with dynamics and weights."""
+        dynamics, weights = self._coefficients(state, data), self._weights(state)
         if self._has_sites(data):
-            held: Held = self._sited(rng, state, data)
-        else:
-            held = self._with_omega(rng, state, data, self._weights(state))
-        if not always:
-            return state, held, Sums((), (np.zeros(()),))
-        return state, held, held.evaluate(self._coefficients(state, data), self._weights(state))
-
-    def local_carry(
-        self,
-        rng: None,
-        state: StickBreakingState,
-        held: Sited,
-        data: Sequences,
-        dynamics: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[StickBreakingState, Sited, Sums]:
-        """Change of a block's correction along a path of dynamics and weights."""
-        before = self._coefficients(state, data), self._weights(state)
-        return state, held, Sums((), (np.array(held.carry(before, (dynamics, weights))),))
-
-    def local_noise_and_states(
-        self,
-        rng: None,
-        state: StickBreakingState,
-        held: Sited,
-        data: Sequences,
-        accepted: BoolArray,
-        dynamics: FloatArray,
-        weights: FloatArray,
-        noise_sd: FloatArray,
-    ) -> tuple[StickBreakingState, Sited, Sums]:
-        """Change of a block's log density by other noise and the states carried with it."""
-        held.settle(accepted)
-        gains = held.carry_all(dynamics, weights, noise_sd**2)
-        return state, held, Sums((), (np.array(sum(gains)),))
+            return state, self._sited(state, data), Sums((), (np.zeros(()),))
+        if not self._has_paths(data):
+            return self._given_omega(rng, state, state.states, data, dynamics, weights)
+        dynamics, weights, states = self._walked(rng, state, data, dynamics, weights)
+        state, _, sums = self._given_omega(rng, state, states, data, dynamics, weights)
+        return state, None, Sums((), (dynamics, weights, *sums.rounded))
 
     def local_noise(
         self,
@@ -265,12 +232,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         state: StickBreakingState,
         held: Sited,
         data: Sequences,
-        accepted: BoolArray,
         weights: FloatArray,
         noise_sd: FloatArray,
     ) -> tuple[StickBreakingState, Sited, Sums]:
-        """A block's part of the log density of standard deviations of noise, after the carry."""
-        held.settle(accepted)
+        """A block's part of the log density of standard deviations of noise."""
         return state, held, Sums((), (held.noise_log_densities(weights, noise_sd**2),))
 
     def local_noise_carry(
@@ -310,64 +275,58 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """A block's gain, stick by stick, by the first weights over the others."""
         return state, held, Sums((), (held.fits(weights) - held.fits(others),))
 
-    def local_augment(
+    def local_states(
         self,
         rng: np.random.Generator,
         state: StickBreakingState,
         held: Sited,
         data: Sequences,
-        accepted: BoolArray,
-        dynamics: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[StickBreakingState, Held, Sums]:
-        """A turn of a block's states and noise, and omega; a path's first evaluation."""
-        held.settle(accepted)
-        if self.update != "gibbs":
-            held.turn(rng, dynamics, weights)
-        omega = self._with_omega(rng, replace(state, states=held.states), data, weights, held)
-        state = replace(state, states=held.states)
-        if self._path_share(data) < 1.0:
-            return state, omega, Sums((), (np.zeros(()),))
-        return state, omega, omega.evaluate(dynamics, weights)
-
-    def local_density(
-        self,
-        rng: None,
-        state: StickBreakingState,
-        held: Held,
-        data: Sequences,
-        dynamics: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[StickBreakingState, Held, Sums]:
-        """A block's part of the density of dynamics and weights, and of its slopes."""
-        return state, held, held.evaluate(dynamics, weights)
-
-    def local_states(
-        self,
-        rng: None,
-        state: StickBreakingState,
-        held: Augmented,
-        data: Sequences,
-        dynamics: FloatArray,
         weights: FloatArray,
     ) -> tuple[StickBreakingState, Softened | None, Sums]:
-        """A block's states given omega, and the sums that all else is drawn from."""
-        states = held.sample_states(dynamics, weights) if held.keep else None
-        if states is None:
-            seen = held.active.potential(
-                held.omega, held.design, weights, self.state_dim, held.pull
-            )
-            transition, input_weights = self._split(dynamics, data)
-            here = replace(state, transition=transition, input_weights=input_weights)
-            states = self._law(here, data, seen).sample(held.rng)
+        """A block's states after a turn, and then given omega."""
+        if self.update != "gibbs":
+            design, active = self._design(held.states, data), ActiveSticks.of(data)
+
+            def law_of(J: FloatArray, h: FloatArray) -> LinearDynamics:
+                return self._law(
+                    state, data, active.potential(J, design, weights, self.state_dim, h)
+                )
+
+            held.turn(rng, weights, law_of)
+        dynamics = self._coefficients(state, data)
+        return self._given_omega(rng, state, held.states, data, dynamics, weights, held)
+
+    def _given_omega(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        states: FloatArray,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+        sited: Sited | None = None,
+    ) -> tuple[StickBreakingState, Softened | None, Sums]:
+        """A block's states given omega, noise integrated out, and the sums all else depends on."""
+        design, active = self._design(states, data), ActiveSticks.of(data)
+        softened, pull = None, KAPPA
+        if sited is None or not len(state.noise_sd):
+            omega = active.augment(rng, design, weights)
+        else:
+            softened = Softened(rng, sited.pairs, sited.psi(weights), sited.noise_var)
+            omega, pull = softened.sites
+        seen = active.potential(omega, design, weights, self.state_dim, pull)
+        states = self._law_of(
+            data, *self._split(dynamics, data), state.noise_cov, state.initial_mean,
+            state.initial_cov, seen,
+        ).sample(rng)  # fmt: skip
         later = transition_sums(states, data.offsets, self._driving(data), dynamics)
         first = first_sums(states, data.offsets, state.initial_mean)
-        design = self._design(states, data)
+        design[:, : self.state_dim] = states
         sums = (
-            *held.active.statistics(held.omega, design, held.pull), later.zz, later.ze, later.ee,
-            first.zz, first.ze, first.ee,
+            *active.statistics(omega, design, pull), later.zz, later.ze, later.ee, first.zz,
+            first.ze, first.ee,
         )  # fmt: skip
-        return replace(state, states=states), held.softened, Sums((), sums)
+        return replace(state, states=states), softened, Sums((), sums)
 
     def local_move(
         self,
@@ -391,12 +350,11 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """All that sequences share; their level and scales."""
         dynamics, weights = self._coefficients(state, data), self._weights(state)
         noise_sd = state.noise_sd
-        if self._is_small(data):
-            dynamics, weights = sums.rounded
-        elif self._has_sites(data):
-            dynamics, weights, noise_sd, sums = yield from self._carried(rng, state, sums, data)
-        dynamics, weights = yield from self._walked(rng, state, sums, data, dynamics, weights)
-        sums = yield Ask("local_states", (dynamics, weights), moves=True, draws=False)
+        if self._has_sites(data):
+            weights, noise_sd, sums = yield from self._around_sites(rng, state, weights, data)
+        elif self._has_paths(data):
+            dynamics, weights, *rounded = sums.rounded
+            sums = Sums((), tuple(rounded))
         squares, linear, *moments_of_states = sums.rounded
         later = RegressionSums(dynamics, *moments_of_states[:3])
         first = RegressionSums(state.initial_mean[:, None], *moments_of_states[3:])
@@ -415,52 +373,18 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         yield Ask("local_move", (delta, factors, weights), moves=True, draws=len(noise_sd) > 0)
         return _rescaled(moved, factors)
 
-    def _walked(
+    def _around_sites(
         self,
         rng: np.random.Generator,
         state: StickBreakingState,
-        sums: Sums,
-        data: Sequences,
-        dynamics: FloatArray,
         weights: FloatArray,
-    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray]]:
-        """Dynamics and weights after a path, in a share of the sweeps."""
-        share = self._path_share(data)
-        if not (share == 1.0 or rng.random() < share):
-            return dynamics, weights
-        if share < 1.0:
-            sums = yield Ask("local_density", (dynamics, weights), moves=False, draws=False)
-        x = state.hyperparameters
-        moments = self._weight_moments(weights.shape, state.loading_var, x, data)
-        density = Collapsed(state.noise_cov, self._dynamics(data, x), *moments, data.whole)
-        dynamics, weights, _ = yield from walk_collapsed(
-            rng, density, sums, dynamics, weights, "local_density"
-        )
-        return dynamics, weights
-
-    def _carried(
-        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences
-    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray, FloatArray, Sums]]:
-        """Dynamics, weights and standard deviations of noise, with states and noise; omega."""
-        old = self._coefficients(state, data), self._weights(state)
-        new = yield from self._walked(rng, state, sums, data, *old)
-        accepted = np.zeros(len(state.offset), dtype=np.bool_)
-        if new[1] is not old[1]:
-            sums = yield Ask("local_carry", new, moves=True, draws=False)
-            accepted[:] = -rng.standard_exponential() < sums.rounded[0]
-        dynamics, weights = new if accepted.any() else old
-        sd = state.noise_sd
-        for _ in range(_STEPS_OF_NOISE if len(sd) else 0):
-            other = step_of_sds(rng, sd)
-            ask = accepted, dynamics, weights, other
-            sums = yield Ask("local_noise_and_states", ask, moves=True, draws=False)
-            gain = log_density_of_sds(other, self.noise_scale).sum()
-            gain += float(sums.rounded[0]) - log_density_of_sds(sd, self.noise_scale).sum()
-            accepted = np.full(len(sd), -rng.standard_exponential() < gain)
-            sd = np.where(accepted, other, sd)
+        data: Sequences,
+    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray, Sums]]:
+        """Weights and standard deviations of noise, and the sums of states, noise and omega."""
+        sd, accepted = state.noise_sd, np.zeros(len(weights), dtype=np.bool_)
         if len(sd):
             grid = grid_of_sds(rng, sd)
-            sums = yield Ask("local_noise", (accepted, weights, grid), moves=True, draws=False)
+            sums = yield Ask("local_noise", (weights, grid), moves=False, draws=False)
             log_p = sums.rounded[0] + log_density_of_sds(grid, self.noise_scale)
             chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
             other = grid[np.arange(len(sd)), chosen]
@@ -468,9 +392,8 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             accepted = -rng.standard_exponential(len(sd)) < sums.rounded[0]
             sd = np.where(accepted, other, sd)
         weights = yield from self._moved_rows(rng, state, accepted, weights, data)
-        kept = np.zeros(len(accepted), dtype=np.bool_)
-        sums = yield Ask("local_augment", (kept, dynamics, weights), moves=True)
-        return dynamics, weights, sd, sums
+        sums = yield Ask("local_states", (weights,), moves=True)
+        return weights, sd, sums
 
     def _moved_rows(
         self,
@@ -514,84 +437,46 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """
         return stick_rates(data)
 
-    def _is_small(self, data: Sequences) -> bool:
-        """Whether paths are by the likelihood itself, omega left out."""
+    def _has_paths(self, data: Sequences) -> bool:
+        """Whether sweeps have a path by the likelihood itself."""
         return (
             self.update == "auto"
             and self.initial == "free"
-            and few_steps(data.whole.num_steps)
+            and few_states(data.whole.num_steps, self.state_dim)
             and data.whole.num_sequences <= self.block_rows  # one block
             and not self._has_sites(data)
         )
 
-    def _walked_white(
-        self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
-    ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    def _walked(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[FloatArray, ...]:
         """Dynamics and weights, and the states of the only block, after a path."""
-        weights, x = self._weights(state), state.hyperparameters
+        x, Q = state.hyperparameters, state.noise_cov
         mean, var = self._weight_moments(weights.shape, state.loading_var, x, data)
-        prior, Q = self._dynamics(data, x), state.noise_cov
+        prior = self._dynamics(data, x)
         held = HeldByPath(
             lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
             invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
         )  # fmt: skip
         known = self._design(state.states, data)[:, self.state_dim :]
         seen = seen_by(data, self._driving(data), known)
-        here = self._coefficients(state, data), weights, state.states
-        dynamics, weights, states = walk_white(rng, seen, held, here)
-        return (dynamics, weights), states
+        return walk_white(rng, seen, held, (dynamics, weights, state.states))
 
     def _has_sites(self, data: Sequences) -> bool:
         """Whether sweeps have moves around sites: noise has no others."""
         return self.is_noisy(data) or (self.update != "gibbs" and many_a_step(data))
 
-    def _sited(self, rng: np.random.Generator, state: StickBreakingState, data: Sequences) -> Sited:
-        design = self._design(state.states, data)
-        augment = partial(self._augmented, rng, state, data, design)
+    def _sited(self, state: StickBreakingState, data: Sequences) -> Sited:
         var = state.noise_sd**2 if len(state.noise_sd) else np.zeros(len(state.offset))
         return Sited(
-            rng, augment, Pairs.of(data), data.offsets, design, self.state_dim, state.noise, var
-        )
-
-    def _with_omega(
-        self,
-        rng: np.random.Generator,
-        state: StickBreakingState,
-        data: Sequences,
-        weights: FloatArray,
-        sited: Sited | None = None,
-    ) -> Augmented:
-        """A block's states given omega; noise of theirs is integrated out."""
-        design, active = self._design(state.states, data), ActiveSticks.of(data)
-        if sited is None or not len(state.noise_sd):
-            omega = active.augment(rng, design, weights)
-            return self._augmented(rng, state, data, design, omega)
-        psi = sited.psi(weights)
-        softened = Softened(rng, sited.pairs, psi, sited.noise_var)
-        return self._augmented(rng, state, data, design, *softened.sites, softened)
-
-    def _augmented(
-        self,
-        rng: np.random.Generator,
-        state: StickBreakingState,
-        data: Sequences,
-        design: FloatArray,
-        omega: FloatArray,
-        pull: FloatArray = _KAPPA,
-        softened: Softened | None = None,
-    ) -> Augmented:
-        return Augmented(
-            rng, ActiveSticks.of(data), omega, data.offsets, design, self._driving(data),
-            state.noise_cov, (state.initial_mean, state.initial_cov), pull, softened,
-            keep=self._path_share(data) == 1.0,
-            only=data.num_sequences == data.whole.num_sequences,
+            ActiveSticks.of(data), Pairs.of(data), data.offsets, self._design(state.states, data),
+            self.state_dim, state.noise, var,
         )  # fmt: skip
-
-    def _path_share(self, data: Sequences) -> float:
-        """Which share of the sweeps has a path."""
-        if self.initial != "free" or self._is_small(data):
-            return 0.0
-        return path_share(data.whole.num_steps, self.state_dim)
 
     def _sample_weights(
         self,

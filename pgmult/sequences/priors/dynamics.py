@@ -221,6 +221,19 @@ class LinearDynamics:
         by_blocks = self._sample_by_blocks(key)
         return self._sample_by_filter(key) if by_blocks is None else by_blocks
 
+    def sample_around(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """A draw of all states, and their mean: the draw less that of the same noise about 0."""
+        key, (drive, potential) = new_key(rng), self._parts()
+        still = DensePotential(potential.J, np.zeros_like(drive))
+        centred = LinearDynamics.unchecked(
+            self.transition, self.noise_cov, np.zeros_like(self.initial_mean), self.initial_cov,
+            self.offsets, potential=still,
+        )  # fmt: skip
+        draw, noise = self._sample_by_blocks(key), centred._sample_by_blocks(key)
+        if draw is None or noise is None:
+            draw, noise = self._sample_by_filter(key), centred._sample_by_filter(key)
+        return draw, draw - noise
+
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
         law, out = self._law(), np.empty(self.shape)
         over_rows(

@@ -9,16 +9,14 @@ counts are overdispersed, everything is Gaussian but the correction
 
 Noise is integrated out by
 
-    (J, h)  ->  (J, h) / (1 + v J),     psi | mu ~ N((mu + v h) / (1 + v J), v / (1 + v J)),
+    (J, h)  ->  (J, h) / (1 + v J),     psi | mu ~ N((mu + v h) / (1 + v J), v / (1 + v J)).
 
-and the states by block elimination, so that states and noise are a function of parameters and of
-white noise z. A *carry* moves parameters by any kernel that leaves the Gaussian model as it is,
-with z as it was, and accepts by what that does to C: dynamics and weights, by a Hamiltonian path;
-the variance v_k of one stick, by a step at random; and all v_k given states, by a Gibbs draw from
-points of a grid that was laid through each at random. *Rows* of weights are proposed, given states
-and noise, from a Gaussian near what these leave of the posterior, found by Newton steps from the
-sites. A *turn* moves states and noise of a sequence along an ellipse around their mean (Murray,
-Adams and MacKay 2010). Sites depend on nothing that moves, so all of it is exact.
+The variances v_k of noise, given states, are a Gibbs draw by the sites, from points of a grid that
+was laid through each at random; noise is *carried* along, its own white noise as it was, and what
+that does to C decides. *Rows* of weights are proposed, given states and noise, from a Gaussian near
+what these leave of the posterior, found by Newton steps from the sites. A *turn* moves states and
+noise of a sequence along an ellipse around their mean (Murray, Adams and MacKay 2010). Sites depend
+on nothing that moves, so all of it is exact.
 """
 
 from collections.abc import Callable
@@ -32,20 +30,16 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sampling.blocks import Sums
-from pgmult.sequences.active_sticks import Pairs
+from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences, Whole
-from pgmult.sequences.updates.collapsed import Augmented
+from pgmult.sequences.priors.dynamics import LinearDynamics
 
 LEAST_SD, LARGEST_SD = 1e-4, 30.0
 _POINTS = 16  # of a grid of standard deviations
 _FINEST, _COARSEST = 0.03, 0.6  # its steps, of logarithms
-_LARGEST_STEP = 2.0  # of one of them with the states
 _MANY = 20
 _MOST_STATES, _FEW_STATES = 10, 4
-
-_Augment = Callable[[FloatArray, FloatArray], Augmented]
 
 
 class Sited:
@@ -53,9 +47,7 @@ class Sited:
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    augmented : function
-        Of J and h in the place of omega and kappa.
+    active : ActiveSticks
     pairs : Pairs
     offsets : int array, ``(num_sequences + 1,)``
     design : array, ``(num_steps, q)``
@@ -67,8 +59,7 @@ class Sited:
 
     def __init__(
         self,
-        rng: np.random.Generator,
-        augmented: _Augment,
+        active: ActiveSticks,
         pairs: Pairs,
         offsets: IntArray,
         design: FloatArray,
@@ -76,23 +67,17 @@ class Sited:
         noise: FloatArray,
         noise_var: FloatArray,
     ):
-        self.rng, self.pairs, self.offsets = rng, pairs, offsets
+        self.pairs, self._active, self._offsets = pairs, active, offsets
         self.states, self._known = design[:, :state_dim], design[:, state_dim:]
         at = pairs.step, pairs.stick
         self.noise = noise[at] if noise.shape[1] else np.zeros(len(pairs.J))
-        self._augmented = augmented
         self._soften(noise_var)
-        self._offer = self.states, self.noise, noise_var
+        self._offer = self.noise, noise_var
 
     def _soften(self, noise_var: FloatArray) -> None:
         """Integrate noise of these variances out of the sites."""
         self.noise_var, pairs = noise_var, self.pairs
         self._shrink = 1.0 / (1.0 + noise_var[pairs.stick] * pairs.J)
-        self._base = self._augmented(self._shrink * pairs.J, self._shrink * pairs.h)
-
-    def evaluate(self, dynamics: FloatArray, weights: FloatArray) -> Sums:
-        """As `Augmented.evaluate`, given the sites."""
-        return self._base.evaluate(dynamics, weights)
 
     def _means(self, states: FloatArray, weights: FloatArray) -> FloatArray:
         """Psi without noise, of each pair."""
@@ -103,72 +88,24 @@ class Sited:
         """Of each pair."""
         return self._means(self.states, weights) + self.noise
 
-    def carry(
-        self, before: tuple[FloatArray, FloatArray], after: tuple[FloatArray, FloatArray]
-    ) -> float:
-        """Offer states and noise that go along with dynamics and weights; the gain of C."""
-        return float(self._carried(self._base, before, after, self.noise_var).sum())
-
-    def carry_all(
-        self, dynamics: FloatArray, weights: FloatArray, noise_var: FloatArray
-    ) -> tuple[float, float]:
-        """Offer states and noise that go along with other variances; the gain of C, and of the
-        log density of the sites, states and noise integrated out.
-        """
-        at, shrink = (dynamics, weights), 1.0 / (1.0 + noise_var[self.pairs.stick] * self.pairs.J)
-        base = self._augmented(shrink * self.pairs.J, shrink * self.pairs.h)
-        levels = [
-            _log_density(of.evaluate(*at), weights, self.states.shape[1])
-            + _level_of_noise(self.pairs, noise_var)
-            for of, noise_var in ((base, noise_var), (self._base, self.noise_var))
-        ]
-        gain = float(self._carried(base, at, at, noise_var).sum())
-        return gain, levels[0] - levels[1]
-
     def carry_noise(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
         """Offer noise that goes along with its variances; the gain of C of each stick."""
-        at = np.empty((0, 0)), weights
-        return self._carried(None, at, at, noise_var)
-
-    def _carried(
-        self,
-        base: Augmented | None,
-        before: tuple[FloatArray, FloatArray],
-        after: tuple[FloatArray, FloatArray],
-        noise_var: FloatArray,
-    ) -> FloatArray:
-        """Offer what goes along with parameters; the gain of C of each stick. Without a new base
-        for them states stay where they are.
-        """
-        pairs, states = self.pairs, self.states
-        if base is not None:
-            law = self._base.law(*before)
-            white = None if law is None else law.whitened(states)
-            law = base.law(*after)
-            if white is None or law is None:
-                return np.full(len(noise_var), -np.inf)
-            states = law.coloured(white)
-        mean, moved = self._means(self.states, before[1]), self._means(states, after[1])
-        if self.noise_var.any():
-            old, new = self.noise_var[pairs.stick], noise_var[pairs.stick]
-            was, becomes = old * self._shrink, new / (1.0 + new * pairs.J)
-            white = (self.noise - was * (pairs.h - pairs.J * mean)) / np.sqrt(was)
-            noise = becomes * (pairs.h - pairs.J * moved) + np.sqrt(becomes) * white
-        else:
-            noise = self.noise
-        self._offer = states, noise, noise_var
-        gain = pairs.correction(moved + noise) - pairs.correction(mean + self.noise)
+        pairs, mean = self.pairs, self._means(self.states, weights)
+        old, new = self.noise_var[pairs.stick], noise_var[pairs.stick]
+        was, becomes = old * self._shrink, new / (1.0 + new * pairs.J)
+        pull = pairs.h - pairs.J * mean
+        noise = becomes * pull + np.sqrt(becomes / was) * (self.noise - was * pull)
+        self._offer = noise, noise_var
+        gain = pairs.correction(mean + noise) - pairs.correction(mean + self.noise)
         return np.bincount(pairs.stick, gain, len(noise_var)).astype(np.float64)
 
     def settle(self, accepted: BoolArray) -> None:
-        """Take what was offered of the sticks that accepted, and states where all did."""
-        states, noise, noise_var = self._offer
+        """Take what was offered of the sticks that accepted."""
+        noise, noise_var = self._offer
         if not accepted.any():
             return
-        self.states = states if accepted.all() else self.states
         self.noise = np.where(accepted[self.pairs.stick], noise, self.noise)
-        if noise_var is not self.noise_var:
-            self._soften(np.where(accepted, noise_var, self.noise_var))
+        self._soften(np.where(accepted, noise_var, self.noise_var))
 
     def noise_log_densities(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
         """Of the sites given variances ``(num_sticks, n)``, noise integrated out."""
@@ -196,7 +133,7 @@ class Sited:
             share = expit(psi)
             J = pairs.reaching * share * (1.0 - share)
             h = pairs.taken - pairs.reaching * share + J * psi
-        return self._base.active.statistics(J, design, h - J * self.noise)
+        return self._active.statistics(J, design, h - J * self.noise)
 
     def fits(self, weights: FloatArray) -> FloatArray:
         """The log likelihood of each stick, given states and noise."""
@@ -204,11 +141,19 @@ class Sited:
         fit = pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)
         return np.bincount(pairs.stick, fit, len(weights)).astype(np.float64)
 
-    def turn(self, rng: np.random.Generator, dynamics: FloatArray, weights: FloatArray) -> None:
-        """One elliptical slice of the states and noise of every sequence."""
-        law, pairs = self._base.law(dynamics, weights), self.pairs
-        if law is None:
-            return
+    def turn(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        law_of: Callable[[FloatArray, FloatArray], LinearDynamics],
+    ) -> None:
+        """One elliptical slice of the states and noise of every sequence.
+
+        `law_of` gives the law of the states from J and h in the place of omega and kappa.
+        """
+        pairs = self.pairs
+        law = law_of(self._shrink * pairs.J, self._shrink * pairs.h)
+        across, centre = law.sample_around(rng)
         sd = np.sqrt(self.noise_var[pairs.stick] * self._shrink)
         tilt = self.noise_var[pairs.stick] * self._shrink
 
@@ -216,12 +161,12 @@ class Sited:
             mean = self._means(states, weights)
             return np.asarray(mean + tilt * (pairs.h - pairs.J * mean) + sd * white)
 
-        across = law.coloured(rng.standard_normal(law.means.shape))
         there = psi_of(across, rng.standard_normal(len(sd)))
-        middle = psi_of(law.means, 0.0)
+        middle = psi_of(centre, 0.0)
         here = self._means(self.states, weights) + self.noise
-        sequence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-        of_pair, size = sequence[pairs.step], len(self.offsets) - 1
+        size = len(self._offsets) - 1
+        sequence = np.repeat(np.arange(size), np.diff(self._offsets))
+        of_pair = sequence[pairs.step]
 
         def fit(psi: FloatArray) -> FloatArray:
             return np.bincount(of_pair, pairs.correction(psi), size).astype(np.float64)
@@ -239,8 +184,8 @@ class Sited:
             high = np.where(failed & (angle > 0.0), angle, high)
             angle = np.where(failed, rng.uniform(low, high), angle)
         turned = cos[sequence, None], sin[sequence, None]
-        away, other = self.states - law.means, across - law.means
-        self.states = law.means + away * turned[0] + other * turned[1]
+        away, other = self.states - centre, across - centre
+        self.states = centre + away * turned[0] + other * turned[1]
         self.noise = psi - self._means(self.states, weights) if sd.any() else self.noise
 
 
@@ -319,32 +264,6 @@ class Softened:
         pull = self.kappa[seen] - self.omega[seen] * mean[at]
         noise[at] = tilt * pull + np.sqrt(tilt) * white[at]
         return np.asarray(noise)
-
-
-def _log_density(sums: Sums, weights: FloatArray, state_dim: int) -> float:
-    """Of sites, from their evaluation: the normaliser, and what is known of psi."""
-    log_normalizer, _, _, squares, linear = sums.rounded
-    q = weights.shape[1]
-    known = np.zeros((len(weights), q, q))
-    rows, columns = np.tril_indices(q)
-    known[:, rows, columns] = known[:, columns, rows] = squares
-    w = weights[:, state_dim:]
-    square = np.einsum("ki,kij,kj", w, known[:, state_dim:, state_dim:], w)
-    return float(log_normalizer + (linear[:, state_dim:] * w).sum() - 0.5 * square)
-
-
-def _level_of_noise(pairs: Pairs, noise_var: FloatArray) -> float:
-    """What softening leaves of the sites that depends on nothing but noise."""
-    v = noise_var[pairs.stick]
-    spread = 1.0 + v * pairs.J
-    return float((0.5 * v * pairs.h**2 / spread - 0.5 * np.log(spread)).sum())
-
-
-def step_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:
-    """Standard deviations of which one, at random, is another."""
-    moved, size = sd.copy(), np.exp(rng.uniform(np.log(_FINEST), np.log(_LARGEST_STEP)))
-    moved[rng.integers(len(sd))] *= np.exp(size * rng.standard_normal())
-    return moved
 
 
 def grid_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:

@@ -10,12 +10,11 @@ import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.priors import HalfT, MatrixNormalInverseWishart
-from pgmult.sampling.blocks import Ask
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import carried, collapsed, pooled, white_paths
+from pgmult.sequences.updates import carried, pooled, white_paths
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -64,16 +63,11 @@ def test_linear_dynamical_systems(model, data):
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "share"),
-    [
-        (MODEL, THREE, 1.0),
-        (MODEL, COUNTS, 0.5),
-        (replace(MODEL, initial="stationary"), THREE, 0.0),
-    ],
-    ids=["paths", "some paths", "stationary"],
+    ("model", "data"),
+    [(MODEL, COUNTS), (replace(MODEL, initial="stationary"), THREE)],
+    ids=["free", "stationary"],
 )
-def test_several_blocks(model, data, share, monkeypatch):
-    monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
+def test_several_blocks(model, data):
     check_model(replace(model, block_rows=1), data, replicates=REPLICATES, sweeps=4)
 
 
@@ -90,12 +84,6 @@ def test_several_blocks(model, data, share, monkeypatch):
 def test_moves_around_sites(model, data, monkeypatch):
     monkeypatch.setattr(lds, "many_a_step", lambda data: True)
     check_model(model, data, replicates=600, sweeps=4)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_sweeps_without_a_path(share, monkeypatch):
-    monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
-    check_model(MODEL, COUNTS, replicates=REPLICATES, sweeps=4)
 
 
 @pytest.mark.parametrize(
@@ -204,32 +192,6 @@ def wrong_jacobian(self, state, data):
     return right._replace(linear=right.linear - 2.0 * (self.state_dim + 1))
 
 
-def always(rng, density, sums, dynamics, weights, ask):
-    """Every path accepted, however long its steps."""
-    moved = [x + 0.5 * rng.standard_normal(x.shape) for x in (dynamics, weights)]
-    yield Ask(ask, tuple(moved), moves=False)
-    return collapsed.Drawn(*moved, 1.0)
-
-
-class TwiceSeen(collapsed.Augmented):
-    """Paths, and the states drawn with them, given twice omega."""
-
-    def __init__(self, rng, active, omega, *others, **named):
-        super().__init__(rng, active, 2.0 * omega, *others, **named)
-
-
-class Forgetful(collapsed.Augmented):
-    """Omega is another every time that a path asks."""
-
-    def evaluate(self, dynamics, weights):
-        self.omega = self.active.augment(self.rng, self.design, weights)
-        return super().evaluate(dynamics, weights)
-
-
-def no_path(*sizes):
-    return 0.0
-
-
 STICKS = {
     "kappa with the wrong sign": (WrongSign, MANY),
     "stale omega": (StaleOmega, MANY),
@@ -241,9 +203,6 @@ FUNCTIONS = {
     "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
     "leak across sequences": (lds, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
-    "paths always accepted": (lds, "walk_collapsed", always, MANY),
-    "paths given twice omega": (lds, "Augmented", TwiceSeen, MANY),
-    "omega drawn anew on the way": (lds, "Augmented", Forgetful, TWICE_MANY),
 }
 METHODS = {
     "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
@@ -280,7 +239,6 @@ def test_broken_sticks(name, monkeypatch):
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
             patched.setattr(lds, "ActiveSticks", kind)
-            patched.setattr(lds, "path_share", no_path)
             return MultinomialLDS.step(self, rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), data)
@@ -296,7 +254,8 @@ def test_broken_updates(name, monkeypatch):
 def white_paths_alone(self, rng, state, data):
     """Nothing moves but along paths by the likelihood itself."""
     for _ in range(5):
-        (dynamics, weights), states = self._walked_white(rng, state, data)
+        here = self._coefficients(state, data), self._weights(state)
+        dynamics, weights, states = self._walked(rng, state, data, *here)
         transition, input_weights = self._split(dynamics, data)
         state = replace(
             state, states=states, transition=transition, input_weights=input_weights,
@@ -358,10 +317,6 @@ def uncorrected(data):
     return Uncorrected(*right_pairs(data))
 
 
-def level_forgotten(pairs, noise_var):
-    return 0.0
-
-
 def pulled_the_wrong_way(self, rng, mean):
     self.kappa = -self.kappa
     return right_noise(self, rng, mean)
@@ -375,16 +330,13 @@ def none_where_nothing_is_seen(self, rng, mean):
 
 
 def not_softened(self, noise_var):
-    """Paths and turns around sites as they are."""
-    right_soften(self, noise_var)
-    self._base = self._augmented(self.pairs.J, self.pairs.h)
+    """Turns around sites as they are."""
+    self.noise_var, self._shrink = noise_var, np.ones(len(self.pairs.J))
 
 
 right_pairs, right_noise = Pairs.of, carried.Softened.sample_noise
-right_soften = carried.Sited._soften
 AROUND_SITES = {
     "correction forgotten": (lds.Pairs, "of", uncorrected),
-    "level of noise forgotten": (carried, "_level_of_noise", level_forgotten),
     "noise pulled the wrong way": (carried.Softened, "sample_noise", pulled_the_wrong_way),
     "no noise where nothing is seen": (
         carried.Softened,
@@ -406,23 +358,23 @@ OTHERS = {
 
 def sites_alone(self, rng, state, data):
     """Nothing moves but around sites; noise that nothing was seen of goes along with its scale."""
-    state, held, sums = self.local_step(rng, state, data)
-    moves = self._carried(rng, state, sums, data)
+    state, held, _ = self.local_step(rng, state, data)
+    moves = self._around_sites(rng, state, self._weights(state), data)
     ask = next(moves)
-    while ask.method != "local_augment":
+    while ask.method != "local_states":
         state, held, sums = getattr(self, ask.method)(None, state, held, data, *ask.arrays)
         ask = moves.send(sums)
-    _, dynamics, weights = ask.arrays
-    state, _, sums = self.local_augment(rng, state, held, data, *ask.arrays)
+    weights = ask.arrays[0]
+    _, _, sums = self.local_states(rng, state, held, data, weights)
+    state = replace(state, states=held.states)
     with pytest.raises(StopIteration) as end:
         moves.send(sums)
-    *_, sd, _ = end.value.value
+    _, sd, _ = end.value.value
     noise, seen = sd * rng.standard_normal(state.noise.shape), held.pairs.reaching > 0
     noise[held.pairs.step[seen], held.pairs.stick[seen]] = held.noise[seen]
-    transition, input_weights = self._split(dynamics, data)
     return replace(
-        state, transition=transition, input_weights=input_weights, noise=noise, noise_sd=sd,
-        loadings=weights[:, : self.state_dim].copy(), offset=weights[:, -1].copy(),
+        state, noise=noise, noise_sd=sd, loadings=weights[:, : self.state_dim].copy(),
+        offset=weights[:, -1].copy(),
     )  # fmt: skip
 
 
@@ -434,7 +386,6 @@ def check_noise(model, data, replicates=600):
 def test_broken_moves_around_sites(name, monkeypatch):
     place, attribute, broken = AROUND_SITES[name]
     monkeypatch.setattr(place, attribute, broken)
-    monkeypatch.setattr(lds, "path_share", lambda *sizes: 0.5)
     rejects(check_noise, NOISY, LARGE)
 
 
@@ -457,10 +408,8 @@ def test_sites_that_know_of_no_noise_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_broken_pieces(name, monkeypatch):
-    """The states come from their law and its potential: sweeps have no path."""
+def test_broken_pieces(name):
     attributes, data = METHODS[name]
-    monkeypatch.setattr(lds, "path_share", no_path)
 
     def step(self, rng, state, given):
         return MultinomialLDS.step(mutant(self, **attributes), rng, state, given)

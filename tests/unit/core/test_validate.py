@@ -335,3 +335,12 @@ def test_a_key_is_fresh_every_time_and_a_function_of_the_generator():
     assert keys == [tuple(new_key(two)) for _ in range(100)]
     assert new_key(one).dtype == np.uint64
     assert new_key(one).shape == (2,)
+
+
+@pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
+def test_keys_are_two_integers_of_64_bits(bits):
+    ones = np.random.Generator(getattr(np.random, bits)(3))
+    others = np.random.Generator(getattr(np.random, bits)(3))
+    for _ in range(3):
+        expected = others.integers(0, 2**64, size=2, dtype=np.uint64)
+        np.testing.assert_array_equal(new_key(ones), expected)

@@ -209,8 +209,11 @@ def test_draws_move_exactly_with_the_mean(rng, way, size):
         dynamics.transition, dynamics.noise_cov, rng.normal(size=size), dynamics.initial_cov,
         dynamics.offsets, rng.normal(size=dynamics.shape), DensePotential(J, h),
     )  # fmt: skip
-    moved = other.sample(np.random.default_rng(1)) - dynamics.sample(np.random.default_rng(1))
-    close(moved, other.smooth()[0] - dynamics.smooth()[0])
+    draw, mean = other.sample_around(np.random.default_rng(1))
+    np.testing.assert_array_equal(draw, other.sample(np.random.default_rng(1)))
+    close(mean, other.smooth()[0])
+    moved = draw - dynamics.sample(np.random.default_rng(1))
+    close(moved, mean - dynamics.smooth()[0])
 
 
 def many_copies(dynamics, copies):

@@ -270,11 +270,6 @@ def test_shards_do_not_matter(options):
     check_shards_do_not_matter(MultinomialLDS(2, block_rows=2, **options), SHORT)
 
 
-def test_shards_do_not_matter_where_few_sweeps_have_a_path(monkeypatch):
-    monkeypatch.setattr("pgmult.sequences.models.lds.path_share", lambda *sizes: 0.5)
-    check_shards_do_not_matter(MultinomialLDS(2, block_rows=2), SHORT, sweeps=5)
-
-
 def test_any_basis_of_the_state_has_the_same_invariants():
     model, data = MODELS["symbols"]
     state = model.prior(np.random.default_rng(0), data)
@@ -306,6 +301,13 @@ def test_the_driver_takes_what_users_have():
     assert posterior["last_probs"].shape == (1, 4, 2, 2)
     assert posterior.coords["symbol"].tolist() == ["A", "B"]
     assert posterior.coords["stick"].tolist() == ["B"]
+
+
+def test_a_nearly_singular_noise_leaves_the_states_to_the_square_root_filter(case):
+    model, data, state = case
+    thin = np.ones((model.state_dim,) * 2) + 1e-13 * np.eye(model.state_dim)
+    moved = model.step(np.random.default_rng(0), replace(state, noise_cov=thin), data)
+    assert np.isfinite(moved.states).all()
 
 
 def test_more_coordinates_than_symbols_and_one_step():

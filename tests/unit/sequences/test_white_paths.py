@@ -93,25 +93,25 @@ def test_short_steps_keep_the_energy(path):
     at, rng = vector(seen, held, here), np.random.default_rng(3)
     chances = []
     for size in (2e-3, 1e-3):
-        by, x, flat = np.empty_like(at), here[2].copy(), at.copy()
-        place, slopes = (white_paths.laid_out(each, here) for each in (flat, by))
-        momenta = np.random.default_rng(4).standard_normal(len(at))
-        vectors = flat, by, momenta, np.ones_like(at)
-        chances.append(compiled.walk(seen, held, place, slopes, vectors, x, size, int(0.1 / size)))
+        momenta, x = np.random.default_rng(4).standard_normal(len(at)), here[2].copy()
+        flat = np.array([at, at, momenta, np.ones_like(at)])
+        place, slopes = (white_paths.laid_out(each, here) for each in flat[:2])
+        chances.append(compiled.walk(seen, held, place, slopes, flat, x, size, int(0.1 / size)))
     assert abs(chances[0]) < 1e-2
     np.testing.assert_allclose(chances[0] / chances[1], 4.0, rtol=0.1)
     assert white_paths.walk_white(rng, seen, held, here)[2].shape == here[2].shape
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "small"),
+    ("model", "data", "walks"),
     [
         (MODEL, DATA, True),
         (replace(MODEL, update="gibbs"), DATA, False),
         (replace(MODEL, initial="stationary"), DATA, False),
-        (MODEL, as_sequences([[0, 1] * 100]), False),
+        (replace(MODEL, block_rows=1), DATA, False),
+        (MODEL, as_sequences([[0, 1] * 5001]), False),
         (MODEL, as_sequences([np.array([[90, 9, 1]] * 4)]), False),
     ],
 )
-def test_paths_are_for_few_steps_of_few_observations(model, data, small):
-    assert model._is_small(data) == small
+def test_paths_are_for_one_block_of_few_observations_a_step(model, data, walks):
+    assert model._has_paths(data) == walks
