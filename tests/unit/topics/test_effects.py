@@ -64,28 +64,6 @@ def test_without_scatter_a_share_is_the_link_of_the_mean(rng, corpus):
     np.testing.assert_allclose(found.mean, raw / raw.sum(axis=1, keepdims=True), atol=1e-7)
 
 
-def test_an_effect_is_the_expectation_by_quadrature(rng, corpus):
-    data = with_covariates(corpus, COLUMNS, "~ year + party")
-    coefficients = rng.normal(size=(4, 2))
-    Sigma = np.array([[2.0, -0.8], [-0.8, 1.0]])
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
-    weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
-    setting = {"year": 2003, "party": ["D", "R"]}
-    psi = data.design.rows(setting) @ coefficients
-    scattered = psi[:, None] + grid @ np.linalg.cholesky(Sigma).T
-    exact = np.einsum("g,sgk->sk", weights, StickBreaking().probs(scattered))
-    posterior = point_mass(data, coefficients, Sigma)
-    found = effects(posterior, setting, num_simulated=100_000)
-    error = 5 * 0.5 / np.sqrt(100_000)
-    np.testing.assert_allclose(found.mean, exact, atol=error)
-    gap = difference(found, 1, 0)
-    np.testing.assert_allclose(gap.mean, exact[[1]] - exact[[0]], atol=error)
-    by_name = effects(posterior, "party", at={"year": 2003}, num_simulated=100_000)
-    np.testing.assert_allclose(by_name.mean[[0, 2]], exact, atol=error)
-    assert by_name.setting_texts == ["D", "I", "R"]
-
-
 # ------------------------------------------------------------------ what is averaged over
 
 

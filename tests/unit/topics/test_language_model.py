@@ -104,13 +104,6 @@ def test_against_quadrature():
     assert abs(fit.objective - evidence) < 0.02
 
 
-def test_one_word_has_its_prior():
-    # all documents are certain: nothing is learned of theta
-    fit = fit_language_model(np.array([[4], [7]]), learn_prior=False)
-    np.testing.assert_allclose(fit.mean, 0.0, atol=1e-9)
-    np.testing.assert_allclose(fit.word_probs, 1.0)
-
-
 def test_groups_are_independent_given_the_prior(counts):
     labels = np.arange(len(counts)) % 2
     both = fit_language_model(counts, labels, learn_prior=False)

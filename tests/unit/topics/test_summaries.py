@@ -236,12 +236,6 @@ class TestDocuments:
         assert found.documents == ["3", "1"]
         assert found.probability == 0.8
 
-    def test_proportions_are_made_of_sticks(self, draws):
-        direct = document_topics({"theta": draws["theta"]}, chain=0)
-        made = document_topics(run_of(CorrelatedTopics(3), psi=draws["psi"]), chain=0)
-        np.testing.assert_allclose(made.mean, direct.mean)
-        np.testing.assert_allclose(made.upper, direct.upper)
-
     def test_proportions_follow_the_models_link(self, draws):
         order = [2, 0, 1]
         turned = run_of(CorrelatedTopics(3, order=order), psi=draws["psi"])

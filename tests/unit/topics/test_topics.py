@@ -112,15 +112,6 @@ def test_topics_of_well_separated_words_are_recovered(rng):
     assert spread == pytest.approx(contrast @ Sigma @ contrast, rel=0.35)
 
 
-def test_stick_order_is_data(rng, corpus):
-    """A reversed order puts the largest topic at the start of the sticks all the same."""
-    model = CorrelatedTopics(4, order=[3, 2, 1, 0])
-    state = model.init(rng, corpus)
-    sizes = state.topic_counts.sum(axis=0)
-    assert list(sizes) == sorted(sizes)
-    assert sizes[3] > sizes[0]
-
-
 def test_split_tokens_is_the_published_protocol(rng, corpus):
     training, held_out = split_tokens(corpus, documents=10)
     total = training.to_csr() + held_out.to_csr()
