@@ -5,6 +5,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
     python tests/benchmarks/gaussian_processes.py moves
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py fresh --nuts
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py mixing
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py coverage
 
 `mixing`: effective draws a sweep and a processor second of psi where counts reach, of the empty
 cells among them and of the logarithms of the hyperparameters: full counts over a century, balanced
@@ -16,6 +17,10 @@ counts, one rare category along a chain.
 `fresh`: small fields, 40 uneven years with four categories, five counts of 10,000, and 5 places in
 12 years; `--nuts` as well by numpyro's NUTS of the same model, whitened (500 draws to tune, not
 counted).
+
+`coverage`: cells (a tenth of the states and years), states (three of twelve) or the future (the
+last three of fifty years) of twelve girls' names are hidden and predicted by a few covariances;
+the verdict of `pgmult.fields.calibration`.
 """
 
 import argparse
@@ -26,7 +31,7 @@ from beside import numpyro_parts, nuts
 
 import pgmult
 from pgmult.datasets.names import thin, us_names
-from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.sampling.diagnostics import ess_bulk
@@ -250,6 +255,50 @@ def nuts_of(model, data, draws):
     return samples["psi"], samples["theta"], seconds
 
 
+COVARIANCES = {
+    "smooth": Matern(2.5, 15.0, active=[0]) * SquaredExponential(5.0, active=[1, 2]),
+    "rough": Matern(1.5, 15.0, active=[0]) * Matern(0.5, 20.0, active=[1, 2]),
+}
+LAWS = {
+    "Matern 5/2 x SE": 2.0 * COVARIANCES["smooth"],
+    "Matern 3/2 x 1/2": 2.0 * COVARIANCES["rough"],
+    "Matern 3/2 x 1/2 + White": 2.0 * COVARIANCES["rough"] + White(0.05),
+    "... + a path of a state": 2.0 * COVARIANCES["rough"]
+    + Constant(0.1) * Matern(1.5, 10.0, active=[0]) * White(active=[1, 2], fixed=["var"])
+    + White(0.05),
+}
+
+
+def coverage(options):
+    states = ["CA", "CO", "FL", "GA", "IL", "MA", "MN", "NY", "OH", "PA", "TX", "WA"]
+    names = us_names("F", 12, years=range(1964, 2014), states=states)
+    inputs, counts = names.inputs(), names.counts.reshape(-1, 12)
+    state = np.arange(len(inputs)) % len(states)
+    kinds = {
+        "cells": np.random.default_rng(0).random(len(inputs)) < 0.1,
+        "states": np.isin(state, [1, 5, 8]),
+        "future": inputs[:, 0] > 2010,
+    }
+    for kind in options.hidden:
+        hidden = kinds[kind]
+        data = pgmult.fields.as_field(inputs[~hidden], counts[~hidden], inputs[hidden])
+        for name, law in LAWS.items():
+            model = pgmult.fields.MultinomialGP(law, structure="state_space")
+            start = time.process_time()
+            posterior = pgmult.sample(
+                model, data, draws=options.draws, tune=options.draws // 3, chains=1, cores=1,
+                random_seed=0, progressbar=False, keep=["pi_new", "hyperparameters"],
+            )  # fmt: skip
+            found = pgmult.fields.predict(posterior, data=data, inputs="new", max_draws=None)
+            said = found.calibration(counts[hidden], random_seed=0)
+            score = found.log_predictive_density(counts[hidden]).mean()
+            print(
+                f"{kind}, {name} ({time.process_time() - start:.0f} s): {said.coverage} of"
+                f" {said.num_cells}; {score:.1f} nats a row\n    {said.verdict}",
+                flush=True,
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -275,6 +324,10 @@ def main():
     command.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
     command.add_argument("--nuts", type=int, nargs="?", const=1000, default=0)
     command.set_defaults(run=fresh)
+    command = commands.add_parser("coverage")
+    command.add_argument("--draws", type=int, default=300)
+    command.add_argument("--hidden", nargs="+", default=["cells", "states", "future"])
+    command.set_defaults(run=coverage)
     options = parser.parse_args()
     options.run(options)
 

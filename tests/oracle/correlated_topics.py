@@ -73,7 +73,3 @@ class CorrelatedDocuments:
         constant = -0.5 * (np.linalg.slogdet(self.Sigma)[1] + n * np.log(2.0 * np.pi))
         expanded = f.value(q.mean, rows) + 0.5 * trace
         return self._allocate(q.mean)[1] + expanded + constant + q.entropy()
-
-    def log_joint(self, gaussians, rest):
-        q = gaussians["eta"]
-        return float((self.levels(q) - q.entropy()).sum())

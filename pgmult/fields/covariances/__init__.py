@@ -27,7 +27,7 @@ Which one? Real data are usually rougher than smooth covariances allow. Start wi
 Then hold out what you want to predict, a cell, a place or the last years, and use
 `FieldPredictions.calibration`. An example with twelve girls' names at full counts, twelve states
 and fifty years: the percentage of hidden counts inside 95 % intervals
-(``tests/benchmarks/gaussian_fields.py coverage``)::
+(``tests/benchmarks/gaussian_processes.py coverage``)::
 
                                           cells        states       the last years
     2.0 * Matern(2.5, time) * SE(places)  91.1 ± 0.9   75.2 ± 1.7   91.1 ± 1.5
