@@ -179,6 +179,17 @@ def test_documents_without_the_posteriors_covariates_are_refused():
         next(fold_in(posterior, plain))
 
 
+def test_columns_that_other_documents_centred_are_refused():
+    columns = {"x": [0.0, 1.0, 2.0, 3.0, 9.0]}
+    data = with_covariates(COUNTS, columns)
+    model = StructuralTopics(3, effects="sticks")
+    posterior = repeated(model, data, 3, topics=TOPICS, coefficients=COEFFICIENTS, Sigma=SIGMA)
+    assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
+    others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):
+        next(fold_in(posterior, others[[0, 1]]))
+
+
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_draws_that_were_saved_without_data_still_know_how_columns_were_made(tmp_path):
     """Two designs of the same names, means and scales, and other knots."""

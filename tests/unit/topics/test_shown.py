@@ -99,3 +99,10 @@ def test_quotes_without_texts_say_so():
     bare = quotes("only counts ship")
     assert "text" not in bare.table().columns
     assert "only counts ship</p>" in bare._repr_html_()
+
+
+def test_what_is_printed():
+    assert repr(SHARES) == "DocumentTopics(2 documents, 2 topics; one chain)"
+    lines = str(RESULTS["two runs"][0]).splitlines()
+    assert [line.split() for line in lines[2:4]] == [["0.05", "1", "a"], ["4", "b"]]
+    assert "3 topics of the first run alone" in " ".join(lines)
