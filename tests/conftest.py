@@ -1,9 +1,10 @@
 """What every test may use."""
 
+import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -24,6 +25,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         wraps = "ignore:overflow encountered in scalar:RuntimeWarning"
         config.addinivalue_line("filterwarnings", wraps)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported and collected lives to the end: Python does not look there for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

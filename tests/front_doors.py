@@ -956,12 +956,17 @@ FUNCTIONS = {"callback", "log_joint", "log_conditional", "check"}
 PATHS = {"page", "path", "store", "vocabulary"}  # arguments whose errors are the file system's
 
 
+def room_of(name):
+    """What stands before an entry's dot; pgmult for what is offered at the very front."""
+    return name.split(".")[0] if "." in name else "pgmult"
+
+
 def all_calls():
-    """(entry, argument, label of its value) of every call, in a fixed order."""
+    """(entry, argument, label of its value) of every call, in a fixed order, room by room."""
     return [
         (name, argument, label)
-        for name, (function, _) in CALLS.items()
-        for argument in arguments_of(name, function())
+        for name in sorted(CALLS, key=room_of)
+        for argument in arguments_of(name, CALLS[name][0]())
         for label in VALUES
     ]
 
