@@ -957,8 +957,9 @@ PATHS = {"page", "path", "store", "vocabulary"}  # arguments whose errors are th
 
 
 def room_of(name):
-    """What stands before an entry's dot; pgmult for what is offered at the very front."""
-    return name.split(".")[0] if "." in name else "pgmult"
+    """The module of pgmult that stands before an entry's dot; for others pgmult itself."""
+    first = name.split(".")[0]
+    return first if inspect.ismodule(getattr(pgmult, first, None)) else "pgmult"
 
 
 def all_calls():
