@@ -26,7 +26,6 @@ from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.input_effects import Of, input_effects
-from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -52,14 +51,15 @@ def effects(
     Averages over all steps, missing ones included, each step alike.
     ``found.difference(column, a, b)`` compares two sequences or times.
 
-    For a `MixedHMM` `column` may also be an input: the result is then the symbols' long-run shares
-    if the input had one value at all steps, all else unchanged, averaged over the steps.
+    `column` may also be an input of a formula. Of a `MixedHMM` the result is the symbols' long-run
+    shares if the input had one value at all steps, all else unchanged, averaged over the steps; of
+    a `MultinomialLDS` their mean probabilities if it had had that value, the noise as it was.
 
     Parameters
     ----------
     posterior : Posterior
         Of sequences, that kept what `pgmult.sequences.predict` takes, such as ``states``.
-    column : "sequence", "step" or "time"
+    column : "sequence", "step", "time" or an input
         What to compare: sequences, by name or number; steps, from 0 in each sequence; or times,
         where the sequences have them.
     values : sequence, optional
@@ -87,8 +87,7 @@ def effects(
     """
     data = sequences_of(posterior)
     as_choice(of, "of", get_args(Of))
-    is_mixed = isinstance(posterior.model, MixedHMM) and data.design is not None
-    if is_mixed and column in table_of(data.design):  # type: ignore[arg-type]
+    if data.design is not None and column in table_of(data.design):
         return input_effects(
             posterior, data, column, values, at, by, of, probability, max_draws
         )  # fmt: skip

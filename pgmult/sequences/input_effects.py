@@ -1,9 +1,13 @@
-r"""Effects of inputs on a hidden Markov chain, in probabilities.
+r"""Effects of inputs on the probabilities of symbols.
 
-With a column set to a value everywhere, every row of inputs x has its own transitions P(x). If
-inputs stayed at x, states would have the shares p = p P(x) in the long run, and symbols those that
-states in these shares emit at x. Results are averages over the rows of inputs in the data, each as
-often as it occurs there (MacDonald and Zucchini 2016, section 10.3, for one covariate).
+*Linear dynamics*: probabilities at all steps, had a column had a value at all of them, the noise of
+states as it was; averaged over the steps. Inputs that drive states add up along the path.
+
+*Hidden Markov chains*: with a column set to a value everywhere, every row of inputs x has its own
+transitions P(x). If inputs stayed at x, states would have the shares p = p P(x) in the long run,
+and symbols those that states in these shares emit at x. Results are averages over the rows of
+inputs in the data, each as often as it occurs there (MacDonald and Zucchini 2016, section 10.3, for
+one covariate).
 
 States have arbitrary numbers: those of each draw are matched with the posterior mean emissions of
 the chain that fits best (`pgmult.sampling.labels`).
@@ -25,7 +29,7 @@ from pgmult.sampling.labels import match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
-from pgmult.sequences.posteriors import draws_of
+from pgmult.sequences.posteriors import draws_of, state_space_draws, states_of
 
 Of = Literal["symbols", "states", "transitions"]
 _AXES = {
@@ -48,7 +52,7 @@ def input_effects(
     probability: float,
     max_draws: int,
 ) -> Estimand:
-    """Long-run shares, or transitions, if a column had certain values: see `effects`."""
+    """Shares or transitions if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
     given, fixed = table_of(data.design), as_mapping(at, "at")
     chosen = told_values(given[column]) if values is None else as_list(values, "values", "values")
@@ -65,20 +69,45 @@ def input_effects(
             name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
         }
         settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
-    draws = np.array([
-        [_averages(posterior.model, state, order, design, data, of, part) for design in settings]
-        for state, order in _states(posterior, max_draws, of)
-    ])  # fmt: skip
+    if isinstance(posterior.model, MixedHMM):
+        draws = np.array([
+            [_averages(posterior.model, state, order, own, data, of, part) for own in settings]
+            for state, order in _states(posterior, max_draws, of)
+        ])  # fmt: skip
+        what = "Transition probabilities" if of == "transitions" else f"Long-run shares of the {of}"
+    elif of == "symbols":
+        draws = np.array([*_moved_along(posterior, data, settings, part, max_draws)])
+        what = "Mean probabilities of the symbols"
+    else:
+        raise ValueError(f"of must be 'symbols': the states have no shares, got {of!r}")
     labels = {column: chosen, **({} if by is None else {by: levels})}
     if by is None:
         draws = draws[:, :, 0]
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     told = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
-    what = "Transition probabilities" if of == "transitions" else f"Long-run shares of the {of}"
     return Estimand(
         draws, (*labels, *_AXES[of]), {**labels, "symbol": symbols} if of == "symbols" else labels,
         caption=f"{what} if {column} stayed so{told}.", probability=probability,
     )  # fmt: skip
+
+
+def _moved_along(
+    posterior: Posterior, data: Sequences, settings: list[Design], part: IntArray, max_draws: int
+) -> Iterator[FloatArray]:
+    """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
+    inputs = [data.with_design(design).inputs for design in settings]
+    first, sizes = set(data.offsets[:-1].tolist()), np.bincount(part)
+    points = state_space_draws(posterior, as_positive_int(max_draws, "max_draws"))
+    for point, states in zip(points, states_of(posterior, max_draws), strict=True):
+        before = point.drive(data.inputs, data.num_steps)
+        more = np.array([point.drive(own, data.num_steps) - before for own in inputs])
+        for t in range(data.num_steps) if more.any() else ():
+            more[:, t] = 0.0 if t in first else more[:, t] + more[:, t - 1] @ point.transition.T
+        states = point.padded(states)
+        sums = np.zeros((len(settings), len(sizes), data.num_symbols))
+        for total, moved, own in zip(sums, more, inputs, strict=True):
+            np.add.at(total, part, point.link.probs(point.psi(states + moved, own)))
+        yield sums / sizes[:, None]
 
 
 def _states(
@@ -143,12 +172,13 @@ def long_run(transition: FloatArray) -> FloatArray:
 def input_sections(
     posterior: Posterior, probability: float, max_draws: int
 ) -> tuple[list[str], list[Section]]:
-    """What each column does, first in a sentence; who differs, and what the states are."""
+    """What each column does, first in a sentence; of hidden chains who differs, what states are."""
     data: Sequences = posterior.data
     assert data.design is not None
     given = table_of(data.design)
     groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
     draws, told, sections = max(20, max_draws // 4), [], []
+    is_mixed = isinstance(posterior.model, MixedHMM)
     for column in given:
         known = np.asarray(given[column])
         is_number = known.dtype.kind == "f" and len(np.unique(known)) > 2
@@ -167,13 +197,15 @@ def input_sections(
                 figures=figures, is_drawn=is_number, shown=8,
             )
         )  # fmt: skip
-        told.append(_most_changed(found, column, values.tolist()))
-    sections += [*_who_differs(posterior, probability), _what_states_are(posterior, data)]
+        lead = "In the long run" if is_mixed else "On average"
+        told.append(f"{lead} {_most_changed(found, column, values.tolist())}")
+    if is_mixed:
+        sections += [*_who_differs(posterior, probability), _what_states_are(posterior, data)]
     return told, sections
 
 
 def _most_changed(found: Estimand, column: str, values: list[Any]) -> str:
-    """The symbol whose long-run share changes most, between which values."""
+    """The symbol whose share changes most, between which values."""
     mean = found.mean
     k = int(np.ptp(mean, axis=0).argmax())
     high, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
@@ -181,7 +213,7 @@ def _most_changed(found: Estimand, column: str, values: list[Any]) -> str:
     percent = f"{round(100 * found.probability)} % interval"
     symbol = np.asarray(found.labels["symbol"])[k]
     return (
-        f"In the long run {symbol} has {mean[high, k]:.2f} of the steps at {column}"
+        f"{symbol} has {mean[high, k]:.2f} of the steps at {column}"
         f" {_short(values[high])} and {mean[low, k]:.2f} at {_short(values[low])}: a difference of"
         f" {change.mean[k]:.2f} ({percent} {change.lower[k]:.2f} to {change.upper[k]:.2f})."
     )

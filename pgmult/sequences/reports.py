@@ -34,7 +34,6 @@ from pgmult.sequences.figures import (
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
 from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
@@ -133,7 +132,7 @@ def report(
         *_figures(past, ahead),
         _symbols(past),
     ]
-    if isinstance(posterior.model, MixedHMM):
+    if data.design is not None:
         told, own = input_sections(posterior, probability, max_draws)
         verdict[:0], sections[:0] = told, own
     if comparison is not False:

@@ -413,6 +413,32 @@ def test_inputs_have_a_column_for_each_effect():
     assert np.isfinite(pgmult.sequences.one_step_ahead(run, zoe).log_predictive).all()
 
 
+@pytest.mark.slow
+def test_effects_of_an_input_keep_the_noise_of_states():
+    """Beside paths that are driven again, from first states on."""
+    model = MultinomialLDS(2)
+    data = model.as_data(of_animals("~ x + (1 | animal)"))
+    with pytest.warns(ConvergenceWarning):
+        run = pgmult.sample(
+            model, data, draws=3, tune=0, chains=1, random_seed=0, progressbar=False,
+            keep=[*model.default_keep, "states"],
+        )  # fmt: skip
+    found = run.effects("x", [0.5, -2.0], by="animal")
+    other = np.column_stack([np.full(6, -2.0) / data.design.scale[1], data.inputs[:, 1:]])
+    for d in range(3):
+        A, B, x = (run[name][0, d] for name in ("transition", "input_weights", "states"))
+        new = x.copy()
+        for t in (1, 2, 4, 5):
+            noise = x[t] - A @ x[t - 1] - B @ data.inputs[t]
+            new[t] = A @ new[t - 1] + B @ other[t] + noise
+        psi = new @ run["loadings"][0, d].T + run["offset"][0, d]
+        probs = run.link.probs(psi + other @ run["emission_weights"][0, d].T)
+        np.testing.assert_allclose(found.draws[d, 1], probs.reshape(2, 3, 2).mean(axis=1))
+    assert "On average" in run.report(comparison=False, steps=1).text()
+    with pytest.raises(ValueError, match="of must be 'symbols'"):
+        run.effects("x", of="states")
+
+
 @pytest.mark.parametrize("inputs", ["emissions", "dynamics", "both"])
 def test_effects_of_new_levels_are_drawn_from_the_law_of_the_levels(inputs):
     model = MultinomialLDS(2, inputs=inputs)
