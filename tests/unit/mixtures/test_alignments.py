@@ -1,7 +1,6 @@
 """Tables of alignments: what makes one, files of them, and everything that is refused."""
 
 import gzip
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,13 +165,3 @@ def test_real_reads(shared_data):
     assert (data.num_reads, data.num_transcripts) == (4663, 56)
     assert np.all(np.diff(data.indptr) >= 1)
     assert len(data.names) == 56
-
-
-def test_rows_do_not_depend_on_the_order_of_lines():
-    rng = np.random.default_rng(0)
-    order = rng.permutation(5)
-    one = as_alignments(READ, TRANSCRIPT, VALUES)
-    other = as_alignments(*(np.array(c)[order] for c in (READ, TRANSCRIPT, VALUES)))
-    for name in ("indptr", "transcripts", "log_likelihood"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert replace(one, names=None).num_reads == 3
