@@ -211,7 +211,6 @@ MODELS = {
             [SERIES, SERIES[:9]], inputs=np.random.default_rng(1).standard_normal((33, 2))
         ),
     ),
-    "LogisticRegression slices": lambda: (regression.LogisticRegression(update="both"), rows(Y2)),
     "MultinomialLDS overdispersed": lambda: (
         sequences.MultinomialLDS(state_dim=2, overdispersion=True),
         steps(),

@@ -28,17 +28,14 @@ Every eighth is a slice, for the tails.
 
 Groups of so few rows that either costs next to nothing, and so balanced that omega says little more
 than the likelihood (the curvature of the rows is above 0.6 of E omega), have a Gibbs step alone:
-overrelaxed, its draws are better than independent. With update="slice" a sweep is 4 slices, with
-"both" a Gibbs step and 2.
+overrelaxed, its draws are better than independent.
 
 Everything that is found beforehand depends on the data and the model alone, so every sweep leaves
 the posterior as it is. Groups run on all the threads of the enclosing chain.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from scipy.special import expit
@@ -56,13 +53,10 @@ from pgmult.regression.compiled.slices import (
 )
 from pgmult.regression.compiled.weights import Prior, sample_weights
 from pgmult.regression.data import LabelledRows
-from pgmult.sampling.diagnostics import slow_in_words
 from pgmult.variational.fits import sd_of_correction
 
-Update = Literal["auto", "gibbs", "slice", "both"]
 _FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
 _DRAWS = 20
-_SLOW = 0.02  # of a group's augmentation rate: one effective draw in a hundred sweeps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +108,8 @@ def find_potentials(
     return gram, pull
 
 
-def find_bases_of(
-    data: LabelledRows, mean: FloatArray, precision: FloatArray, update: str
-) -> Bases:
-    """The bases of a model whose weights have about this prior, for its ``update``.
+def find_bases_of(data: LabelledRows, mean: FloatArray, precision: FloatArray) -> Bases:
+    """The bases of a model whose weights have about this prior.
 
     Anything that data and model say may be the prior: it decides how good the bases are, not what
     the sweeps leave invariant.
@@ -125,63 +117,22 @@ def find_bases_of(
     gram, pull = find_potentials(data, mean, precision)
     bases = Bases(gram, pull, np.empty_like(pull), np.empty_like(gram), None, None)
     base, root = bases.place(mean, precision)
-    slices = np.full(len(base), 2 if update == "both" else 4)
-    gibbs = np.full(len(base), update == "both")
-    if update == "auto":
-        easy = _easy(data, base)
-        sd = np.zeros(len(base))
-        if not easy.all():
-            sd = sd_of_correction(
-                partial(_log_likelihoods, data), base, np.swapaxes(np.linalg.inv(root), 1, 2),
-                mean, precision, _DRAWS,
-            )  # fmt: skip
-        gibbs = easy | ((sd > 2.0) & (data.num_covariates > 10))
-        slices[gibbs | (sd <= 0.5)] = 2
-        slices[~gibbs & (sd <= 0.2)] = REFLECTED
-        slices[easy] = 0
+    easy = _easy(data, base)
+    sd = np.zeros(len(base))
+    if not easy.all():
+        sd = sd_of_correction(
+            partial(_log_likelihoods, data), base, np.swapaxes(np.linalg.inv(root), 1, 2),
+            mean, precision, _DRAWS,
+        )  # fmt: skip
+    gibbs = easy | ((sd > 2.0) & (data.num_covariates > 10))
+    slices = np.full(len(base), 4)
+    slices[gibbs | (sd <= 0.5)] = 2
+    slices[~gibbs & (sd <= 0.2)] = REFLECTED
+    slices[easy] = 0
     return Bases(
         gram, pull, base, root, slices if slices.any() else None,
         gibbs if gibbs.any() else None,
     )  # fmt: skip
-
-
-def augmentation_rates(data: LabelledRows, mean: FloatArray, precision: FloatArray) -> FloatArray:
-    """How much of each group's weights a Gibbs step renews, ``(num_groups,)``.
-
-    `pgmult.sampling.diagnostics.augmentation_rate` of a vector, in the direction that is slowest:
-    the least ratio of the posterior precision to that given omega, about the posterior's middle.
-    """
-    gram, pull = find_potentials(data, mean, precision)
-    base = np.linalg.solve(precision + gram, (pull + precision @ mean)[..., None])[..., 0]
-    by_row = np.repeat(base, np.diff(data.offsets), axis=0)
-    psi = data.known + np.einsum("nd,nd->n", data.covariates, by_row)
-    both = data.trials * expit(psi) * expit(-psi), polya_gamma.mean(data.trials, psi)
-    rates = np.ones(data.num_groups)
-    for g in range(data.num_groups):
-        rows = slice(data.offsets[g], data.offsets[g + 1])
-        x = data.covariates[rows]
-        told, kept = (precision + np.einsum("n,ni,nj->ij", w[rows], x, x) for w in both)
-        root = np.linalg.inv(np.linalg.cholesky(kept))
-        rates[g] = np.linalg.eigvalsh(root @ told @ root.T)[0]
-    return np.minimum(rates, 1.0)
-
-
-_RARE = 0.1  # share of successes or failures above which it is not for want of them
-
-
-def slow_group(rates: FloatArray, data: LabelledRows, name: Callable[[int], str]) -> str | None:
-    """The group that Gibbs steps move least, in words, where that is next to nothing."""
-    g = int(np.argmin(rates))
-    if rates[g] >= _SLOW:
-        return None
-    rows = slice(data.offsets[g], data.offsets[g + 1])
-    taken, trials = data.successes[rows].sum(), data.trials[rows].sum()
-    rare, what = (taken, "successes") if 2 * taken <= trials else (trials - taken, "failures")
-    why = f"for want of {what}"
-    if rare > _RARE * trials:
-        why = f"as the covariates all but separate {what} from the rest"
-    told = f"the weights{name(g)}, {why}"
-    return slow_in_words(told, rare, trials, float(rates[g]), 'update="auto" or "slice"')
 
 
 def _log_likelihoods(data: LabelledRows, weights: FloatArray) -> FloatArray:
@@ -212,7 +163,7 @@ def move_weights(
     mean: FloatArray,
     precision: FloatArray,
     data: LabelledRows,
-    bases: Bases | None,
+    bases: Bases,
     *,
     learned: bool = False,
 ) -> FloatArray:
@@ -226,8 +177,7 @@ def move_weights(
     mean, precision : arrays, ``(num_covariates,)`` and ``(num_covariates, num_covariates)``
         Of their Gaussian prior.
     data : LabelledRows
-    bases : Bases, optional
-        Without them, a Gibbs step.
+    bases : Bases
     learned : bool
         Whether the prior is another than the one that the bases were found with.
 
@@ -236,10 +186,15 @@ def move_weights(
     ValueError
         If a group's posterior precision is not positive definite in floating point.
     """
-    if bases is None:
-        return draw_weights(rng, weights, mean, precision, data)
     if bases.gibbs is not None:
-        weights = draw_weights(rng, weights, mean, precision, data, bases.gibbs)
+        drawn = np.empty_like(weights)
+        _check(
+            over_rows(
+                sample_weights, data.num_groups, data.record(), _prior(mean, precision),
+                new_key(rng), weights, bases.gibbs, drawn, grain=1,
+            )
+        )  # fmt: skip
+        weights = drawn
     if bases.slices is None:
         return weights
     base, root = bases.place(mean, precision) if learned else (bases.mean, bases.root)
@@ -248,29 +203,6 @@ def move_weights(
         over_rows(
             slice_weights, data.num_groups, data.record(), _prior(mean, precision),
             Moves(base, root, bases.slices), new_key(rng), weights, out, grain=1,
-        )
-    )  # fmt: skip
-    return out
-
-
-def draw_weights(
-    rng: np.random.Generator,
-    weights: FloatArray,
-    mean: FloatArray,
-    precision: FloatArray,
-    data: LabelledRows,
-    which: BoolArray | None = None,
-) -> FloatArray:
-    """Omega given `weights`, and weights moved given omega: a Gibbs step of the groups `which`.
-
-    The other arguments are those of `move_weights`.
-    """
-    out = np.empty_like(weights)
-    chosen = np.ones(len(weights), dtype=np.bool_) if which is None else which
-    _check(
-        over_rows(
-            sample_weights, data.num_groups, data.record(), _prior(mean, precision), new_key(rng),
-            weights, chosen, out, grain=1,
         )
     )  # fmt: skip
     return out

@@ -6,11 +6,10 @@ one Gaussian: `JointMoves`. The search for that Gaussian sees data and prior alo
 it leave the posterior as it is.
 """
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,14 +23,7 @@ from pgmult.core.validate import as_positive
 from pgmult.latent.moves import Point, swing
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.regression.data import LabelledRows
-from pgmult.regression.updates import (
-    Bases,
-    augmentation_rates,
-    find_bases_of,
-    move_weights,
-    slow_group,
-)
-from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.regression.updates import Bases, find_bases_of, move_weights
 from pgmult.variational.fits import SiteFit
 
 _KICKS = 3
@@ -128,13 +120,7 @@ class WeightsAlone(FixedPrior, ABC):
         return WeightsState(self.prior_of(data).sample(rng, self._num_outputs(data)))
 
     def init(self, rng: np.random.Generator, data: Any) -> Any:
-        """One sweep from the middle of the Gaussian nearest to the posterior.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If sweeps are to be of ``update="gibbs"`` and leave some weights where they are.
-        """
+        """One sweep from the middle of the Gaussian nearest to the posterior."""
         return self.step(rng, self.state_of(self._start(data)), data)
 
     def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
@@ -159,52 +145,22 @@ def _standard_moments(size: int) -> tuple[FloatArray, FloatArray]:
 
 
 class GroupMoves:
-    """Models of binomial rows in groups, whose weights move as ``update`` says."""
+    """Models of binomial rows in groups, whose weights move a group at a time."""
 
     __slots__ = ()
 
-    update: str
-
     def _groups(self, data: Any) -> LabelledRows:
         """The rows that weights see, a group for each vector of them."""
-        raise NotImplementedError
-
-    def _name_of(self, data: Any, group: int) -> str:
-        """A group, in words that follow "the weights"."""
         raise NotImplementedError
 
     def _reference(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of the weights under the prior, or near it where it is learned."""
         raise NotImplementedError
 
-    def augmentation_rates(self, data: Any) -> FloatArray:
-        """How much a Gibbs step renews of each group's (or stick's) slowest weights.
-
-        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
-        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
-        """
-        return augmentation_rates(self._groups(data), *self._reference(data))
-
-    def _warn_of_slow_groups(self, data: Any) -> None:
-        """Where Gibbs steps alone would leave a group's weights where they are."""
-        if self.update == "gibbs":
-            rates = self.augmentation_rates(data)
-            slow = slow_group(rates, self._groups(data), partial(self._name_of, data))
-            if slow is not None:
-                warnings.warn(slow, ConvergenceWarning, stacklevel=4)
-
-    def _bases(self, data: Any) -> Bases | None:
-        return None if self.update == "gibbs" else _bases_of(data, self)
-
     def potential(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Precision, and that times the mean, that stand in for the rows of each group."""
-        bases = _bases_of(data, self)
+        bases = bases_of(data, self)
         return bases.gram, bases.pull
-
-    def _middle(self, mean: FloatArray, data: Any) -> FloatArray:
-        """Where a chain may start: in the midst of the posterior, or at the prior's mean."""
-        bases = self._bases(data)
-        return np.tile(mean, (self._groups(data).num_groups, 1)) if bases is None else bases.mean
 
     def _move_groups(
         self,
@@ -217,8 +173,7 @@ class GroupMoves:
         learned: bool,
     ) -> FloatArray:
         """One sweep of the weights under a prior with these moments."""
-        bases = self._bases(data)
-        groups = self._groups(data)
+        groups, bases = self._groups(data), bases_of(data, self)
         return move_weights(rng, weights, mean, precision, groups, bases, learned=learned)
 
 
@@ -231,8 +186,7 @@ class FixedGroups(GroupMoves, WeightsAlone):
         return self._groups(data).num_groups
 
     def _start(self, data: Any) -> FloatArray:
-        self._warn_of_slow_groups(data)
-        return self._middle(self.prior_of(data).prior_mean, data)
+        return bases_of(data, self).mean
 
     def _moved(
         self, rng: np.random.Generator, weights: FloatArray, data: Any,
@@ -249,9 +203,9 @@ class FixedGroups(GroupMoves, WeightsAlone):
 
 
 @once_a_data_set
-def _bases_of(data: Any, model: Any) -> Bases:
-    mean, precision = model._reference(data)
-    return find_bases_of(model._groups(data), mean, precision, model.update)
+def bases_of(data: Any, model: Any) -> Bases:
+    """What a model's moves of weights go around."""
+    return find_bases_of(model._groups(data), *model._reference(data))
 
 
 class JointRows(NamedTuple):

@@ -52,8 +52,14 @@ from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
 from pgmult.priors.gaussian import Moments, MvNormal, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
-from pgmult.regression.models.linear import FixedGroups, GroupMoves, as_weights_prior, weights_prior
-from pgmult.regression.updates import Update, find_potentials
+from pgmult.regression.models.linear import (
+    FixedGroups,
+    GroupMoves,
+    as_weights_prior,
+    bases_of,
+    weights_prior,
+)
+from pgmult.regression.updates import find_potentials
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, SweepsInBlocks, as_block_rows, blocks
 
 
@@ -70,9 +76,6 @@ class _BinomialRows(GroupMoves):
 
     def _groups(self, data: LabelledRows) -> LabelledRows:
         return data
-
-    def _name_of(self, data: LabelledRows, group: int) -> str:
-        return f" of group {data.group_names[group]}" if data.num_groups > 1 else ""
 
     def as_rows(self, data: Any) -> LabelledRows:
         """Labelled rows, or what `as_labelled_rows` takes: (covariates, successes[, groups])."""
@@ -150,18 +153,14 @@ class LogisticRegression(_BinomialRows, FixedGroups):
     ----------
     weights_prior : MvNormal, optional
         N(0, I) on all weights if left out, the intercept's included.
-    update : {"auto", "gibbs", "slice", "both"}
-        How a sweep moves the weights: by the table in `pgmult.regression.updates`, which decides
-        for each group, or always by Pólya-gamma Gibbs, by slices around a Gaussian, or by both.
 
     Notes
     -----
-    A Gibbs step costs O(num_rows num_covariates**2 + num_groups num_covariates**3), a slice
-    O(num_rows num_covariates + num_groups num_covariates**2) and the search for its Gaussian, once,
-    as much as some twenty Gibbs steps. Groups run on all the threads of the enclosing chain.
+    How the weights of each group move says the table in `pgmult.regression.updates`. A Gibbs step
+    costs O(num_rows num_covariates**2 + num_groups num_covariates**3), a slice O(num_rows
+    num_covariates + num_groups num_covariates**2) and the search for its Gaussian, once, as much as
+    some twenty Gibbs steps. Groups run on all the threads of the enclosing chain.
     """
-
-    update: Update = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("group", "covariate")}
 
@@ -198,19 +197,19 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
     scale : array, ``(num_covariates, num_covariates)``
         Its scale: E Sigma = scale / (dof - num_covariates - 1), and the mode of the precision is
         (dof - num_covariates - 1) scale^-1.
-    update : {"auto", "gibbs", "slice", "both"}
-        How a sweep moves the weights: see `LogisticRegression`. Slices use Gaussian potentials in
-        place of rows, found at the mu and Sigma of a few steps of EM and combined with each sweep's
-        mu and Sigma.
     block_rows : int
         Groups per block: see `pgmult.sampling.blocks`. It changes the draws, not their
         distribution.
+
+    Notes
+    -----
+    Weights move as in `LogisticRegression`. Slices use Gaussian potentials in place of rows, found
+    at the mu and Sigma of a few steps of EM and combined with each sweep's mu and Sigma.
     """
 
     mean_prior: Annotated[MvNormal, as_weights_prior]
     dof: float
     scale: FloatArray
-    update: Update = "auto"
     block_rows: Annotated[int, as_block_rows] = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(GroupedLogisticRegressionState)
@@ -244,18 +243,11 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
         return GroupedLogisticRegressionState(weights, mu, Sigma)
 
     def init(self, rng: np.random.Generator, data: LabelledRows) -> GroupedLogisticRegressionState:
-        """One sweep from the prior mean of mu, with Sigma from the prior.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If ``update="gibbs"`` would hardly move the weights of a group.
-        """
-        self._warn_of_slow_groups(data)
+        """One sweep from the prior mean of mu, with Sigma from the prior."""
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         parts = blocks(data.num_groups, self.block_rows)
-        weights = np.concatenate([self._middle(mu, data.rows(part)) for part in parts])
+        weights = np.concatenate([bases_of(data.rows(part), self).mean for part in parts])
         start = GroupedLogisticRegressionState(weights, mu, Sigma)
         moved: GroupedLogisticRegressionState = self.step(rng, start, data)
         return moved

@@ -61,7 +61,7 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.regression.data import CountedRows, LabelledRows, as_counted_rows, require_counted_rows
 from pgmult.regression.fits.multinomial import fit_softmax_regression
 from pgmult.regression.models.linear import Around, FixedGroups, JointRows, JointWeights, Pair
-from pgmult.regression.updates import Update, find_potentials
+from pgmult.regression.updates import find_potentials
 
 _EM_STEPS = 4
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
@@ -146,19 +146,17 @@ class StickBreakingRegression(_CountedModel, FixedGroups):
     scale_prior : (shape, scale), optional
         Of the inverse gamma distribution of tau, which multiplies S0 for all sticks; tau is 1 if
         left out.
-    update : {"auto", "gibbs", "slice", "both"}
-        How a sweep moves the weights of each stick: see `LogisticRegression`. With tau learned, the
-        potentials used in place of rows are found at the tau of a few steps of EM.
 
     Notes
     -----
-    With m the sticks that rows reach, a Gibbs step costs O(m num_covariates**2 + (K - 1)
+    How the weights of each stick move says the table in `pgmult.regression.updates`; with tau
+    learned, the potentials used in place of rows are found at the tau of a few steps of EM. With m
+    the sticks that rows reach, a Gibbs step costs O(m num_covariates**2 + (K - 1)
     num_covariates**3), a slice O(m num_covariates + (K - 1) num_covariates**2); sticks run on all
     the threads of the enclosing chain.
     """
 
     scale_prior: Pair | None = None
-    update: Update = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(StickBreakingRegressionState) | {
         "probs": ("row", "category")
@@ -229,9 +227,6 @@ class StickBreakingRegression(_CountedModel, FixedGroups):
 
     def _groups(self, data: CountedRows) -> LabelledRows:
         return data.sticks
-
-    def _name_of(self, data: CountedRows, group: int) -> str:
-        return f" of the stick of category {data.order[group]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

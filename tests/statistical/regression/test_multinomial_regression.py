@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pgmult.priors import MvNormal
+from pgmult.regression import updates
 from pgmult.regression.data import CountedRows, as_counted_rows
 from pgmult.regression.models import linear as module
 from pgmult.regression.models.multinomial import StickBreakingRegression
@@ -17,18 +18,29 @@ X = np.array([[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0], [1.0, -0.3]])
 COUNTS = np.array([[1, 0, 0], [0, 2, 1], [0, 0, 0], [1, 0, 2], [0, 4, 0]])
 DATA = as_counted_rows(X, COUNTS, order=[1, 2, 0])
 MODEL = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])), (4.0, 3.0))
-SLICE = replace(MODEL, update="slice")
 FIXED = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])))
 
 
-@pytest.mark.parametrize("model", [MODEL, SLICE, FIXED, StickBreakingRegression(update="both")])
-def test_stick_breaking_regressions(model):
-    check_model(model, DATA)
+def moving(monkeypatch, by):
+    """All sticks move in one of the two ways, whatever the rule says."""
+    monkeypatch.setattr(updates, "_easy", lambda data, base: np.full(len(base), by == "gibbs"))
+
+
+@pytest.mark.parametrize("by", ["gibbs", "slices"])
+@pytest.mark.parametrize("model", [MODEL, FIXED])
+def test_stick_breaking_regressions(monkeypatch, model, by):
+    moving(monkeypatch, by)
+    check_model(replace(model), DATA)
 
 
 def of_wrong_order(rng, weights, mean, precision, sticks, bases, **options):
     other = CountedRows(X, CURRENT[0].counts, np.array([0, 1, 2]))
-    return RIGHT(rng, weights, mean, precision, other.sticks, None)
+    return RIGHT(rng, weights, mean, precision, other.sticks, by_gibbs(bases))
+
+
+def by_gibbs(bases):
+    """Gibbs steps of both sticks, and nothing else."""
+    return replace(bases, gibbs=np.ones(2, dtype=np.bool_), slices=None)
 
 
 RIGHT, CURRENT = module.move_weights, [DATA]
@@ -38,7 +50,8 @@ RIGHT, CURRENT = module.move_weights, [DATA]
     "what", ["order", "mean forgotten", "scale squared", "all totals", "scale without its weights"]
 )
 def test_broken_samplers_are_refused(what, monkeypatch):
-    model = SLICE
+    moving(monkeypatch, "slices")
+    model = MODEL
     if what == "order":
 
         def step(self, rng, state, data):
@@ -63,7 +76,7 @@ def test_broken_samplers_are_refused(what, monkeypatch):
 
         def of_all(rng, w, mean, P, sticks, bases, **options):
             totals = COUNTS.sum(axis=1).astype(float)[sticks.given]
-            return RIGHT(rng, w, mean, P, replace_trials(sticks, totals), None)
+            return RIGHT(rng, w, mean, P, replace_trials(sticks, totals), by_gibbs(bases))
 
         monkeypatch.setattr(module, "move_weights", of_all)
     else:

@@ -1,7 +1,5 @@
 """Slices of weights leave the posterior as it is; their bases are near it, and from the data."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -9,7 +7,6 @@ from same_draws import check_threads_do_not_matter
 
 from pgmult import MvNormal
 from pgmult.regression import (
-    GroupedLogisticRegression,
     LogisticRegression,
     StickBreakingRegression,
     as_counted_rows,
@@ -18,8 +15,8 @@ from pgmult.regression import (
 )
 from pgmult.regression import updates as module
 from pgmult.regression.compiled.slices import REFLECTED
+from pgmult.regression.models.linear import bases_of
 from pgmult.regression.updates import Bases, find_potentials, move_weights
-from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.testing import rejects
 
 GROUPS = 20_000
@@ -163,22 +160,20 @@ def test_bases_come_from_data_and_model_alone():
     """Found once for data and model, whatever was done in between; others for other data."""
     x, y = rare(5)
     model, data = LogisticRegression(), as_labelled_rows(x, y)
-    one = model._bases(data)
+    one = bases_of(data, model)
     model.init(np.random.default_rng(0), data)
-    assert model._bases(data) is one
-    again = model._bases(as_labelled_rows(x, y))
+    assert bases_of(data, model) is one
+    again = bases_of(as_labelled_rows(x, y), model)
     np.testing.assert_array_equal(again.mean, one.mean)
-    assert LogisticRegression()._bases(data) is not one
-    other = model._bases(data.with_successes(1 - data.successes))
+    assert bases_of(data, LogisticRegression()) is not one
+    other = bases_of(data.with_successes(1 - data.successes), model)
     assert (other.mean != one.mean).any()
 
 
 def test_the_rule_looks_at_rows_columns_and_rarity():
-    def sweep(x, y, prior=None, **options):
-        model = LogisticRegression(prior, **options)
-        bases = model._bases(as_labelled_rows(x, y))
-        counts = 0 if bases is None or bases.slices is None else int(bases.slices[0])
-        return counts, bases is None or bases.gibbs is not None
+    def sweep(x, y, prior=None):
+        bases = bases_of(as_labelled_rows(x, y), LogisticRegression(prior))
+        return 0 if bases.slices is None else int(bases.slices[0]), bases.gibbs is not None
 
     rng = np.random.default_rng(1)
     few = rng.standard_normal((60, 2))
@@ -190,51 +185,15 @@ def test_the_rule_looks_at_rows_columns_and_rarity():
     assert sweep(*rare(12, size=5)) == (2, False)
     assert sweep(*rare(1), MvNormal(np.zeros(9), 100.0 * np.eye(9))) == (4, False)
     assert sweep(wide, balanced, vague) == (2, True)
-    assert sweep(wide, balanced, vague, update="gibbs") == (0, True)
-    assert sweep(few, balanced, update="slice") == (4, False)
-    assert sweep(few, balanced, update="both") == (2, True)
 
 
+@pytest.mark.parametrize("easy", [True, False])
 @pytest.mark.parametrize("model", [LogisticRegression, StickBreakingRegression])
-def test_threads_do_not_matter(model):
+def test_threads_do_not_matter(model, easy, monkeypatch):
+    monkeypatch.setattr(module, "_easy", lambda data, base: np.full(len(base), easy))
     x, y = rare(9, num_rows=300)
     if model is LogisticRegression:
         data = as_labelled_rows(x, y, np.arange(300) % 3)
     else:
         data = as_counted_rows(x, y + np.arange(300) % 3)
-    check_threads_do_not_matter(model(update="both"), data)
-
-
-@pytest.mark.parametrize("model", [LogisticRegression, StickBreakingRegression])
-def test_bad_updates_are_refused(model):
-    with pytest.raises(ValueError, match="update must be one of auto, gibbs, slice, both, got 'x'"):
-        model(update="x")
-
-
-def test_augmentation_rates_name_what_would_not_move():
-    """One covariate: the formula of a scalar; a warning says which group and why, with Gibbs."""
-    x = np.ones((4, 1))
-    counts = as_labelled_rows(
-        x, [3, 2, 500, 480], ["rare", "rare", "even", "even"], trials=[5000, 5000, 1000, 1000]
-    )
-    model = LogisticRegression(MvNormal([0.0], [[1e4]]), update="gibbs")
-    rates = model.augmentation_rates(counts)
-    middle = np.log([980 / 1020, 5 / 9995])
-    np.testing.assert_allclose(rates, augmentation_rate([2000, 10000], middle, 1e-4), rtol=0.2)
-    with pytest.warns(ConvergenceWarning, match=r"weights of group rare.* 5 in 10,000, about 0.00"):
-        model.init(np.random.default_rng(0), counts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LogisticRegression().init(np.random.default_rng(0), counts)
-        model.init(np.random.default_rng(0), as_labelled_rows(x, [1, 0, 1, 0]))
-    apart = as_labelled_rows(np.linspace(-1.0, 1.0, 40)[:, None], np.arange(40) > 19)
-    with pytest.warns(ConvergenceWarning, match="covariates all but separate successes.*20 in 40"):
-        model.init(np.random.default_rng(0), apart)
-    grouped = GroupedLogisticRegression(MvNormal([0.0], [[9.0]]), 5.0, [[9.0]], update="gibbs")
-    with pytest.warns(ConvergenceWarning, match="group rare, for want of successes"):
-        grouped.init(np.random.default_rng(0), counts)
-    labels = as_counted_rows(x, [[9000, 3, 2], [8000, 1, 1], [9000, 2, 2], [9500, 0, 0]])
-    sticks = StickBreakingRegression(update="gibbs")
-    assert sticks.augmentation_rates(labels).argmin() == 0
-    with pytest.warns(ConvergenceWarning, match="stick of category 0, for want of failures: 11 in"):
-        sticks.init(np.random.default_rng(0), labels)
+    check_threads_do_not_matter(model(), data)
