@@ -23,7 +23,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
-from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
+from pgmult.mixtures.compiled.gaussian_mixture import Laws, add_distances, weigh_components
 from pgmult.mixtures.expression import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
@@ -115,12 +115,15 @@ class GaussianMixtureProblem(Checked):
     def _posterior(self, shares: FloatArray) -> tuple[FloatArray, ...]:
         """Mean, strength, dof and scale of each component, given that it has `shares` of rows."""
         prior, K, D = self._prior, self.num_components, self.x.shape[1]
-        mean, strength, scale = np.empty((K, D)), np.empty(K), np.empty((K, D, D))
-        over_rows(
-            weigh_components, K, self.x, shares, prior.mean, float(prior.strength), prior.scale,
-            mean, strength, scale, grain=1,
-        )  # fmt: skip
-        return mean, strength, prior.dof + (strength - prior.strength), scale
+        before = Laws(prior.mean, float(prior.strength), prior.scale)
+        after = Laws(np.empty((K, D)), np.empty(K), np.empty((K, D, D)))
+        over_rows(weigh_components, K, self.x, shares, before, after, grain=1)
+        return (
+            after.mean,
+            after.strength,
+            prior.dof + (after.strength - prior.strength),
+            after.scale,
+        )
 
     def weights_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the weights, ``(num_components,)`` each."""

@@ -46,7 +46,7 @@ from pgmult.core.arguments import as_kind, as_strings
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, new_key
-from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
+from pgmult.mixtures.compiled.expression import Reads, assign_rows, collapsed_sweeps
 from pgmult.priors import Dirichlet
 
 _SWEEPS = 4  # of the second block for one of the first
@@ -261,15 +261,12 @@ class TranscriptExpression(Checked):
         likelihood, _ = _scaled(data)
         offsets = np.concatenate([[0], np.cumsum(data.counts)])
         longest = int(np.diff(data.indptr).max())
-        table = data.indptr, data.transcripts, likelihood, offsets
+        reads = Reads(data.indptr, data.transcripts, likelihood, offsets, longest)
         assignments = np.empty(data.num_reads, dtype=np.int64)
-        over_rows(
-            assign_rows, len(data.counts), new_key(rng), *table, state.shares, longest, assignments
-        )
+        over_rows(assign_rows, len(data.counts), new_key(rng), reads, state.shares, assignments)
         counts = np.bincount(assignments, minlength=data.num_transcripts)
-        collapsed_sweeps(
-            new_key(rng), _SWEEPS, *table, float(self.concentration), longest, assignments, counts
-        )
+        concentration = float(self.concentration)
+        collapsed_sweeps(new_key(rng), _SWEEPS, reads, concentration, assignments, counts)
         shares = Dirichlet(self.concentration).condition(counts).sample(rng)
         return TranscriptExpressionState(shares)
 

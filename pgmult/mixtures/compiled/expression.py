@@ -4,10 +4,22 @@ Row n of the table has the alignments e = indptr[n], ..., indptr[n+1] - 1 and st
 offsets[n]:offsets[n+1]; likelihood[e] is p(read | transcript) up to a factor of the row.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
+
+
+class Reads(NamedTuple):
+    """The table, and the most alignments of a row."""
+
+    indptr: Any
+    transcripts: Any
+    likelihood: Any
+    offsets: Any
+    longest: int
 
 
 @jit(inline=True)
@@ -22,10 +34,9 @@ def _choose(running, total, state):
 
 
 @jit
-def assign_rows(
-    worker, start, stop, key, indptr, transcripts, likelihood, offsets, shares, longest, assignments
-):
+def assign_rows(worker, start, stop, key, reads, shares, assignments):
     """assignments[i] ~ p(transcript of read i | shares): independent reads."""
+    indptr, transcripts, likelihood, offsets, longest = reads
     running = np.empty(longest)
     for n in range(start, stop):
         first = indptr[n]
@@ -40,14 +51,12 @@ def assign_rows(
 
 
 @jit
-def collapsed_sweeps(
-    key, num_sweeps, indptr, transcripts, likelihood, offsets, concentration, longest,
-    assignments, counts,
-):  # fmt: skip
+def collapsed_sweeps(key, num_sweeps, reads, concentration, assignments, counts):
     """assignments[i] ~ p(transcript of read i | all others), the shares integrated out, in turn.
 
     `counts` are the reads of each transcript, kept up to date.
     """
+    indptr, transcripts, likelihood, offsets, longest = reads
     running = np.empty(longest)
     state = open_stream(key, 0)
     for _ in range(num_sweeps):

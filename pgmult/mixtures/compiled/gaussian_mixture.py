@@ -1,18 +1,25 @@
 """Components of a mixture of Gaussians: the moments of their shares of data, and distances."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pgmult.compiled.jit import jit
 
 
-@jit
-def weigh_components(
-    worker, start, stop, x, shares, prior_mean, prior_strength, prior_scale, mean, strength, scale
-):
-    """The normal-inverse-Wishart posterior of components given their shares of each row.
+class Laws(NamedTuple):
+    """Means, strengths and scales of a normal-inverse-Wishart law, or of one a component."""
 
-    mean, strength, scale : out, (K, D), (K,) and (K, D, D)
-    """
+    mean: Any
+    strength: Any
+    scale: Any
+
+
+@jit
+def weigh_components(worker, start, stop, x, shares, prior, out):
+    """The normal-inverse-Wishart posterior of components given their shares of each row."""
+    prior_mean, prior_strength, prior_scale = prior
+    mean, strength, scale = out
     num_rows, depth = x.shape
     deviation = np.empty(depth)
     for k in range(start, stop):

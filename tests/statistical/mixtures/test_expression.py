@@ -62,7 +62,7 @@ def test_geweke_refuses_broken_sweeps_over_reads(kind, monkeypatch):
     right = expression.collapsed_sweeps
 
     def sweeps(*arguments):
-        before, after = arguments[:6], arguments[7:]
+        before, after = arguments[:3], arguments[4:]
         right(*before, OTHER_CONCENTRATIONS[kind], *after)
 
     monkeypatch.setattr(expression, "collapsed_sweeps", sweeps)

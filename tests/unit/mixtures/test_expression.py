@@ -10,7 +10,7 @@ from pgmult import sample
 from pgmult.core.validate import new_key
 from pgmult.mixtures import TranscriptExpression, as_alignments
 from pgmult.mixtures.collapsed import ExpressionProblem
-from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
+from pgmult.mixtures.compiled.expression import Reads, assign_rows, collapsed_sweeps
 from pgmult.variational.collapsed import natural_cg, random_start
 
 LIKELIHOOD = np.array([[0.5, 0.0, 0.1], [0.3, 0.6, 0.0], [0.2, 0.4, 0.9]])
@@ -60,13 +60,13 @@ def test_a_transcript_without_alignments_is_never_simulated(rng):
 
 def table(counts):
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return DATA.indptr, DATA.transcripts, np.exp(DATA.log_likelihood), offsets
+    return Reads(DATA.indptr, DATA.transcripts, np.exp(DATA.log_likelihood), offsets, 3)
 
 
 def test_reads_go_to_transcripts_by_shares_and_likelihood(rng):
     counts = np.array([40_000, 30_000, 0])
     assignments = np.empty(70_000, dtype=np.int64)
-    assign_rows(0, 0, 3, new_key(rng), *table(counts), SHARES, 3, assignments)
+    assign_rows(0, 0, 3, new_key(rng), table(counts), SHARES, assignments)
     for row, part in ((0, assignments[:40_000]), (1, assignments[40_000:])):
         expected = LIKELIHOOD[row] * SHARES
         seen = np.bincount(part, minlength=3)
@@ -82,9 +82,8 @@ def test_a_read_goes_by_where_all_others_are(rng):
     seen = np.zeros(3)
     for _ in range(5_000):
         assignments, counts = np.array([2]), others + np.eye(3, dtype=int)[2]
-        collapsed_sweeps(
-            new_key(rng), 1, *table(counts_of_rows), concentration, 3, assignments, counts
-        )
+        reads = table(counts_of_rows)
+        collapsed_sweeps(new_key(rng), 1, reads, concentration, assignments, counts)
         np.testing.assert_array_equal(counts, others + np.eye(3, dtype=int)[assignments[0]])
         seen[assignments[0]] += 1
     expected = (others + concentration) * LIKELIHOOD[0]
