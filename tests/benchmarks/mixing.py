@@ -5,7 +5,7 @@
     python -m tests.benchmarks.mixing sequences [--only small large dna alice]
     python -m tests.benchmarks.mixing tiny
 
-`regressions`: Pólya-gamma Gibbs, slices around a Gaussian, and NUTS. For each posterior the
+`regressions`: as a model moves its weights, and NUTS. For each posterior the
 effective sample sizes of the weights' means a CPU second, smallest and median, of one chain after
 warm-up; the search for the Gaussian is counted, the compilation of anything is not. Then how far
 the samplers' means and standard deviations are from each other, in Monte-Carlo standard errors.
@@ -22,6 +22,7 @@ XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
 
 import argparse
 import time
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -116,7 +117,7 @@ def agreement(one, other):
     tails = [np.mean(((d - d.mean(0)) / d.std(0)) ** 4, axis=0) - 1.0 for d in (one, other)]
     error = 0.5 * np.sqrt(tails[0] / squares[0] + tails[1] / squares[1])
     spreads = np.abs(np.log(sds[0] / sds[1])) / error
-    print(f"  slices and NUTS: means within {means.max():.1f} errors, sds {spreads.max():.1f}")
+    print(f"  pgmult and NUTS: means within {means.max():.1f} errors, sds {spreads.max():.1f}")
 
 
 def regressions(options):
@@ -127,15 +128,11 @@ def regressions(options):
         print(f"{name}: {len(x)} rows, {size} columns, counts {np.bincount(y).tolist()}")
         prior = MvNormal(np.zeros(size), var * np.eye(size))
         if classes > 2:
-            models = {"slice": (SoftmaxRegression(prior), lambda x=x, y=y: as_counted_rows(x, y))}
+            model, make_data = SoftmaxRegression(prior), as_counted_rows
         else:
-            models = {
-                update: (LogisticRegression(prior, update), lambda x=x, y=y: as_labelled_rows(x, y))
-                for update in ("gibbs", "auto")
-            }
-        for update, (model, make_data) in models.items():
-            draws, seconds = ours(model, make_data, options.sweeps)
-            report(update, draws, seconds)
+            model, make_data = LogisticRegression(prior), as_labelled_rows
+        draws, seconds = ours(model, partial(make_data, x, y), options.sweeps)
+        report("pgmult", draws, seconds)
         if find_spec("numpyro") is not None:
             others, seconds = nuts(x, y, var, options.draws)
             report("NUTS", others, seconds)

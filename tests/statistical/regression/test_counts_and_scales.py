@@ -34,7 +34,7 @@ PRIOR = MvNormal(np.array([0.2, -0.1]), np.diag([0.6, 0.4]))
 ONE = np.array([False, True])  # columns with a learned width: not the intercept
 POISSON = PoissonRegression(PRIOR)
 NEGATIVE = NegativeBinomialRegression(PRIOR, (2.0, 0.5))
-SCALED = ScaledRegression(LogisticRegression(PRIOR, "gibbs"), HalfT(1.0, 5.0), ONE)
+SCALED = ScaledRegression(LogisticRegression(PRIOR), HalfT(1.0, 5.0), ONE)
 
 
 @pytest.mark.parametrize("model", [POISSON, NEGATIVE], ids=["poisson", "negative binomial"])
@@ -79,7 +79,7 @@ def often(monkeypatch):
     monkeypatch.setattr(scaled, "_STRETCHED", 1.0)
 
 
-STRETCHED = ScaledRegression(LogisticRegression(PRIOR, "slice"), Horseshoe(0.5))
+STRETCHED = ScaledRegression(LogisticRegression(PRIOR), Horseshoe(0.5))
 
 
 def test_stretches_leave_the_posterior_as_it_is(often):
@@ -108,7 +108,7 @@ def test_broken_stretches_are_refused(what, monkeypatch):
 
 @pytest.mark.parametrize("scales", [Narrow(1.0, 5.0), Stale()], ids=["narrow", "stale"])
 def test_broken_widths_are_refused(scales):
-    model = ScaledRegression(LogisticRegression(PRIOR, "gibbs"), scales)
+    model = ScaledRegression(LogisticRegression(PRIOR), scales)
     rejects(check_geweke, model, LABELS, replicates=1000)
 
 
