@@ -392,7 +392,7 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
     normal, length, exponential = noise
     d = law.mean.size
     room, work, vectors = _room(d), (law.b[:0], _work(choices, d)), np.empty((8, d, LANES))
-    numbers = np.empty((2, LANES))
+    gains, values = np.empty(LANES), np.empty(LANES)
     for first in range(start, stop, LANES):
         last = min(stop, first + LANES)
         given = _given_site(sites, first, last, law, room)
@@ -400,7 +400,7 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
         lanes = vectors[:4, :, : last - first]
         x, beta, q, _ = lanes
         z, v, slope, away = vectors[4:, :, : last - first]
-        gain, value = numbers[:, : last - first]
+        gain, value = gains[: last - first], values[: last - first]
         s = length[first:last]
         for k in range(d):  # standardised, then less their mean
             copy(tastes[k, first:last], beta[k])

@@ -37,7 +37,7 @@ def few_states(num_steps: int, state_dim: int) -> bool:
 def seen_by(data: Sequences, inputs: FloatArray | None, known: FloatArray) -> Seen:
     """What a path sees of data: inputs of the dynamics, and what is known of psi."""
     inputs = np.empty((data.num_steps, 0)) if inputs is None else inputs
-    return Seen(*_reached(data), data.offsets, known, inputs)
+    return Seen(*_reached(data), data.offsets, np.ascontiguousarray(known), inputs)
 
 
 @once_a_data_set
