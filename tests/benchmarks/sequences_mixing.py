@@ -4,7 +4,7 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
 
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fixed
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing small [--state-dim 1]
-        [--symbols 3] [--steps 80] [--gaps] [--draws 4000] [--nuts]
+        [--symbols 3] [--steps 80] [--gaps] [--draws 4000] [--nuts] [--target .99]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing pooled [--draws 4000]
         [--nuts]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing rare [--state-dim 1]
@@ -184,7 +184,7 @@ def of_sticks(model, data, num_draws):
         )  # fmt: skip
 
 
-def nuts(model, data, num_draws, seed=0):
+def nuts(model, data, num_draws, target, seed=0):
     """The same posterior by numpyro, states and innovations standardised."""
     import jax
     import jax.numpy as jnp
@@ -237,7 +237,7 @@ def nuts(model, data, num_draws, seed=0):
                             ("p", jnp.exp(log_probs)[:, np.argsort(data.order)])):  # fmt: skip
             numpyro.deterministic(name, value)
 
-    draws, seconds, told = run_nuts(joint, num_draws, seed)
+    draws, seconds, told = run_nuts(joint, num_draws, seed, target)
     kept = [
         invariants(a, q, c) | {"probabilities": p.ravel()}
         for a, q, c, p in zip(draws["A"], draws["Q"], draws["C"], draws["p"], strict=True)
@@ -247,7 +247,7 @@ def nuts(model, data, num_draws, seed=0):
     return kept
 
 
-def run_nuts(joint, num_draws, seed, target=0.99):
+def run_nuts(joint, num_draws, seed, target):
     """Draws, CPU seconds, and how many diverge."""
     import jax
     from numpyro.infer import MCMC, NUTS
@@ -479,6 +479,7 @@ def main():
     small.add_argument("--steps", type=int, default=80)
     small.add_argument("--gaps", action="store_true")
     small.add_argument("--nuts", action="store_true")
+    small.add_argument("--target", type=float, default=0.99, help="acceptance that NUTS aims at")
     pooled = choices.add_parser("pooled")
     pooled.add_argument("--draws", type=int, default=4000)
     pooled.add_argument("--nuts", action="store_true")
@@ -508,7 +509,7 @@ def main():
         data = simulated(arguments.state_dim, arguments.symbols, arguments.steps, arguments.gaps)
         kept = ours(model, data, arguments.draws, True)
         if arguments.nuts:
-            compare(kept, nuts(model, data, arguments.draws))
+            compare(kept, nuts(model, data, arguments.draws, arguments.target))
     elif arguments.part == "pooled":
         model, data = MixedHMM(2, emission_concentration=1.0), animals()
         kept = our_animals(model, data, arguments.draws)
