@@ -130,8 +130,9 @@ def sample(
     b_array, c_array = _broadcast(b, c)
     if out is not None:
         _check_out(out, b_array.shape)
-    flat_b = np.ascontiguousarray(b_array).reshape(-1)
-    flat_c = np.ascontiguousarray(c_array).reshape(-1)
+    # kernels compile anew for arrays that may not be written to, as broadcast ones may not
+    flat_b = np.require(b_array, requirements=["C", "W"]).reshape(-1)
+    flat_c = np.require(c_array, requirements=["C", "W"]).reshape(-1)
     if method == "auto":
         draws = _fill(rng, flat_b, flat_c, _compiled.fill)
     else:
