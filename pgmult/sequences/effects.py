@@ -100,6 +100,8 @@ def effects(
     }  # fmt: skip
     if (when := data.times(sequence, step)) is not None:
         rows["time"] = when
+    if data.design is not None:
+        as_choice(column, "column", [*rows, *table_of(data.design)])
     cells = Averages.of(rows, column, values, at=at, by=by)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     each = _each(posterior, data, max_draws)
