@@ -2,17 +2,12 @@
 
     python -m tests.benchmarks.mixing                           # all of it
     python -m tests.benchmarks.mixing regressions [--only iris wine] [--sweeps 3000] [--draws 500]
-    python -m tests.benchmarks.mixing sequences [--only small large dna alice]
     python -m tests.benchmarks.mixing tiny
 
 `regressions`: as a model moves its weights, and NUTS. For each posterior the
 effective sample sizes of the weights' means a CPU second, smallest and median, of one chain after
 warm-up; the search for the Gaussian is counted, the compilation of anything is not. Then how far
 the samplers' means and standard deviations are from each other, in Monte-Carlo standard errors.
-
-`sequences`: the linear dynamical system of `tests.benchmarks.sequences_mixing`; 80 steps of one
-dimension and three symbols (`small`), two and five (`large`), both beside NUTS; DNA and Alice,
-which need PGMULT_DATA.
 
 `tiny`: milliseconds of a processor a sweep of next to no data, for every model.
 
@@ -139,25 +134,6 @@ def regressions(options):
             agreement(draws, others)
 
 
-SMALL = {"small": (1, 3), "large": (2, 5)}  # dimensions of states, symbols
-TEXTS = {"dna": sequences_mixing.dna, "alice": sequences_mixing.alice}
-
-
-def systems(options):
-    for name in options.only or (*SMALL, *TEXTS):
-        print(name)
-        if name in TEXTS:
-            sequences_mixing.ours(sequences.MultinomialLDS(10), TEXTS[name](), 1000, False)
-            continue
-        model, data = (
-            sequences.MultinomialLDS(SMALL[name][0]),
-            sequences_mixing.simulated(*SMALL[name]),
-        )
-        kept = sequences_mixing.ours(model, data, 4000, True)
-        if find_spec("numpyro") is not None:
-            sequences_mixing.compare(kept, sequences_mixing.nuts(model, data, 4000))
-
-
 def tiny_models():
     """Names, models and data: 20 documents, 80 steps, 20 rows, 6 places."""
     rng = np.random.default_rng(0)
@@ -210,14 +186,13 @@ def tiny(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", nargs="?", choices=["regressions", "sequences", "tiny"])
-    names = [*POSTERIORS, *SMALL, *TEXTS]
-    parser.add_argument("--only", nargs="*", default=[], choices=names)
+    parser.add_argument("part", nargs="?", choices=["regressions", "tiny"])
+    parser.add_argument("--only", nargs="*", default=[], choices=POSTERIORS)
     parser.add_argument("--sweeps", type=int, default=3000)
     parser.add_argument("--draws", type=int, default=500, help="of NUTS, for a regression")
     parser.add_argument("--repeats", type=int, default=100, help="sweeps of a timing")
     options = parser.parse_args()
-    parts = {"regressions": regressions, "sequences": systems, "tiny": tiny}
+    parts = {"regressions": regressions, "tiny": tiny}
     for name, part in parts.items():
         if options.part in (None, name):
             part(options)

@@ -1,8 +1,7 @@
-"""Effective draws a CPU second of models of sequences, what a sweep of tiny data costs, and NUTS.
+"""Effective draws a CPU second of models of sequences, beside NUTS.
 
 Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data sets::
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fixed
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing small [--state-dim 1]
         [--symbols 3] [--steps 80] [--gaps] [--draws 4000] [--nuts] [--target .99]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing pooled [--draws 4000]
@@ -13,20 +12,19 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fits [--states 2]
         [--steps 400] [--starts 10] [--only ours hmmlearn dynamax]
 
-`fixed` prints milliseconds a sweep of 80 steps for every model. `small` runs 80 steps of a known
-system, with ``--gaps`` a fifth of them missing, `pooled` a hidden Markov model of six animals whose
-transitions depend on an input and on who it is; with ``--nuts`` (numpyro) a non-centred NUTS of the
-same model follows, moods summed out, and the gaps of its
-means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
-charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
-observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
-`level`, without and with moves around sites: for each stick the least effective draws, of the mean
-and the standard deviation of psi over the steps and of psi at each, in `draws` sweeps of two chains
-each, and the largest R-hat. `dna` is the first
-682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each. `fits` prints the log
-likelihood of hidden Markov models of three fourths of a sequence of three symbols, and the log
-probability of a symbol of the last fourth given all before it: of draws, and of the best of some
-fits by the expectation-maximisation of hmmlearn and dynamax.
+`small` runs 80 steps of a known system, with ``--gaps`` a fifth of them missing, `pooled` a hidden
+Markov model of six animals whose transitions depend on an input and on who it is; with ``--nuts``
+(numpyro) a non-centred NUTS of the same model follows, moods summed out, and the gaps of its means
+and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is charged for
+its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total` observations
+a step, nearly all of one symbol, whose logarithm of odds to each other is about `level`, with
+Pólya-gamma updates alone and by default: for each stick the least effective draws, of the mean and
+the standard deviation of psi over the steps and of psi at each, in `draws` sweeps of two chains
+each, and the largest R-hat. `dna` is the first 682 amino acids of chromosome 22 and `alice` 3,900
+words, ten dimensions each. `fits` prints the log likelihood of hidden Markov models of three
+fourths of a sequence of three symbols, and the log probability of a symbol of the last fourth given
+all before it: of draws, and of the best of some fits by the expectation-maximisation of hmmlearn
+and dynamax.
 
 Functionals, for each the least and the median entry: ``C Q C'`` and ``C A Q C'`` (the ten leading
 sticks), moduli of A's eigenvalues, probabilities at all steps (`small`) or at the last and on
@@ -47,13 +45,10 @@ import pgmult
 from pgmult.latent.terms import from_sd
 from pgmult.sampling.diagnostics import ess_bulk, ess_mean, r_hat
 from pgmult.sequences import (
-    GaussianLDS,
-    LogisticNormalLDS,
     MixedHMM,
     MultinomialHMM,
     MultinomialLDS,
     as_sequences,
-    as_vector_sequences,
 )
 
 LEADING = 10
@@ -445,33 +440,10 @@ def compare(one, other):
         )
 
 
-def fixed(sweeps):
-    """Print milliseconds a sweep of 80 steps of three symbols."""
-    data = simulated(1, 3)
-    for name, model, given in (
-        ("MultinomialLDS", MultinomialLDS(1), data),
-        ("LogisticNormalLDS", LogisticNormalLDS(1), data),
-        ("MultinomialHMM", MultinomialHMM(2), data),
-        ("MultinomialHMM, sticky", MultinomialHMM(2, stickiness=None), data),
-        ("GaussianLDS", GaussianLDS(1), as_vector_sequences(data)),
-    ):
-        rng = np.random.default_rng(0)
-        begun = time.process_time()
-        state = model.step(rng, model.init(rng, given), given)
-        first, best = time.process_time() - begun, np.inf
-        for _ in range(5):
-            begun = time.process_time()
-            for _ in range(sweeps):
-                state = model.step(rng, state, given)
-            best = min(best, (time.process_time() - begun) / sweeps)
-        print(f"{name:24} first {first:6.2f} s, then {1e3 * best:6.3f} ms a sweep")
-
-
 def main():
     """Run the part asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     choices = parser.add_subparsers(dest="part", required=True)
-    choices.add_parser("fixed").add_argument("--sweeps", type=int, default=200)
     small = choices.add_parser("small")
     small.add_argument("--state-dim", type=int, default=1)
     small.add_argument("--symbols", type=int, default=3)
@@ -502,8 +474,6 @@ def main():
     arguments = parser.parse_args()
     if arguments.part == "fits":
         fits(arguments.states, arguments.steps, arguments.starts, arguments.only)
-    elif arguments.part == "fixed":
-        fixed(arguments.sweeps)
     elif arguments.part == "small":
         model = MultinomialLDS(arguments.state_dim)
         data = simulated(arguments.state_dim, arguments.symbols, arguments.steps, arguments.gaps)
