@@ -41,7 +41,7 @@ def test_lda(model, kind):
 @pytest.mark.parametrize("model", [LEARNED, UNCOLLAPSED], ids=["collapsed", "uncollapsed"])
 def test_lda_reaches_the_posterior(model):
     statistics = ["alpha", "word_concentration", "effective_topics"]
-    check_sbc(model, CORPUS, statistics, tune=100, thin=10)
+    check_sbc(model, CORPUS, statistics, tune=60, thin=8)
 
 
 # ------------------------------------------------------------------ broken samplers
