@@ -114,6 +114,7 @@ from pgmult.sequences.updates.unseen_moves import (
 from pgmult.sequences.updates.white_paths import few_states, seen_by, walk_white
 
 _NEWTON = 2  # steps towards the mode of weights
+_ROUNDS = 2  # of weights and turns, around sites, a sweep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,15 +276,15 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """A block's gain, stick by stick, by the first weights over the others."""
         return state, held, Sums((), (held.fits(weights) - held.fits(others),))
 
-    def local_states(
+    def local_turn(
         self,
         rng: np.random.Generator,
         state: StickBreakingState,
         held: Sited,
         data: Sequences,
         weights: FloatArray,
-    ) -> tuple[StickBreakingState, Softened | None, Sums]:
-        """A block's states after a turn, and then given omega."""
+    ) -> tuple[StickBreakingState, Sited, Sums]:
+        """A block's states after a turn around its sites."""
         if self.update != "gibbs":
             design, active = self._design(held.states, data), ActiveSticks.of(data)
 
@@ -293,6 +294,17 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
                 )
 
             held.turn(rng, weights, law_of)
+        return state, held, Sums((), (np.zeros(()),))
+
+    def local_states(
+        self,
+        rng: np.random.Generator,
+        state: StickBreakingState,
+        held: Sited,
+        data: Sequences,
+        weights: FloatArray,
+    ) -> tuple[StickBreakingState, Softened | None, Sums]:
+        """A block's states given omega."""
         dynamics = self._coefficients(state, data)
         return self._given_omega(rng, state, held.states, data, dynamics, weights, held)
 
@@ -391,7 +403,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             sums = yield Ask("local_noise_carry", (weights, other), moves=True, draws=False)
             accepted = -rng.standard_exponential(len(sd)) < sums.rounded[0]
             sd = np.where(accepted, other, sd)
-        weights = yield from self._moved_rows(rng, state, accepted, weights, data)
+        for _ in range(_ROUNDS):
+            weights = yield from self._moved_rows(rng, state, accepted, weights, data)
+            accepted = np.zeros_like(accepted)
+            yield Ask("local_turn", (weights,), moves=True)
         sums = yield Ask("local_states", (weights,), moves=True)
         return weights, sd, sums
 

@@ -105,10 +105,16 @@ WITHOUT_BASIS = {
 
 
 @pytest.mark.parametrize(
-    ("model", "data"), [(WHITE, SYMBOLS), (NOISY, LARGE)], ids=["symbols", "noise"]
+    ("model", "data", "thin"),
+    [(WHITE, SYMBOLS, 5), (replace(NOISY, dynamics=FIRM.dynamics), LARGE, 10)],
+    ids=["symbols", "noise"],
 )
-def test_the_posterior_is_reached(model, data):
-    check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=5, replicates=60)
+def test_the_posterior_is_reached(model, data, thin):
+    check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=thin, replicates=60)
+
+
+def test_moves_around_sites_keep_what_sbc_looks_at():
+    check_geweke(NOISY, LARGE, statistics=WITHOUT_BASIS, replicates=600, sweeps=6)
 
 
 # ------------------------------------------------------------------ broken ones
@@ -362,7 +368,7 @@ def sites_alone(self, rng, state, data):
     moves = self._around_sites(rng, state, self._weights(state), data)
     ask = next(moves)
     while ask.method != "local_states":
-        state, held, sums = getattr(self, ask.method)(None, state, held, data, *ask.arrays)
+        state, held, sums = getattr(self, ask.method)(rng, state, held, data, *ask.arrays)
         ask = moves.send(sums)
     weights = ask.arrays[0]
     _, _, sums = self.local_states(rng, state, held, data, weights)
