@@ -31,9 +31,12 @@ def once_a_data_set(
 
     @wraps(function)
     def ask(data: Data, /, *others: Others.args, **named: Others.kwargs) -> Answer:
-        given = (*others, *named.values())
+        given = (*others, *named.values()) if named else others
+        found = known.get(data)
+        if found is not None and (not given or all(map(_same, found[0], given))):
+            return found[1]
         with lock:
-            found = known.get(data)
+            found = known.get(data)  # another thread may have found it by now
             if found is None or not all(map(_same, found[0], given)):
                 found = known[data] = given, function(data, *others, **named)
         return found[1]

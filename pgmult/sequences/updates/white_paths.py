@@ -24,9 +24,9 @@ from pgmult.sequences.data.sequences import Sequences
 
 _SIZES = math.log(0.1), math.log(4.0)  # the least, and how many times it is the largest
 _SPREADS = math.log(0.5), math.log(100.0)
-_LENGTH = 2.5  # at most, in units of the metric
+_LENGTH, _LENGTH_OF_MANY = 5.0, 2.5  # at most, in units of the metric
 _LEAST_LENGTH = 0.3  # of it
-_MANY = 20_000  # numbers in all states
+_SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take the time
 
 
 def few_states(num_steps: int, state_dim: int) -> bool:
@@ -56,7 +56,8 @@ def walk_white(
     """(A, B), W and states ``(num_steps, D)`` after one path from there."""
     u, v, length = rng.random(3)
     size, spread = math.exp(_SIZES[0] + u * _SIZES[1]), math.exp(_SPREADS[0] + v * _SPREADS[1])
-    count = max(1, int(_LENGTH * (_LEAST_LENGTH + (1.0 - _LEAST_LENGTH) * length) / size))
+    longest = _LENGTH if here[2].size < _SOME else _LENGTH_OF_MANY
+    count = max(1, int(longest * (_LEAST_LENGTH + (1.0 - _LEAST_LENGTH) * length) / size))
     flat = np.empty((4, sum(part.size for part in here)))
     flat[2] = rng.standard_normal(flat.shape[1])
     x = here[2].copy()
