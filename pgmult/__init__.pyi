@@ -1,7 +1,6 @@
 from pgmult import choice as choice
 from pgmult import datasets as datasets
 from pgmult import fields as fields
-from pgmult import mixtures as mixtures
 from pgmult import polya_gamma as polya_gamma
 from pgmult import regression as regression
 from pgmult import sequences as sequences

@@ -6,7 +6,7 @@
 import numpy as np
 
 import pgmult
-from pgmult import choice, fields, mixtures, regression, sequences, topics
+from pgmult import choice, fields, regression, sequences, topics
 from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
 from pgmult.priors import HalfT, HalfTScales
 
@@ -63,10 +63,6 @@ def symbols():
 
 def steps():
     return sequences.as_sequences([SERIES, SERIES[:9]])
-
-
-def alignments():
-    return mixtures.as_alignments(np.arange(500) // 3, np.arange(500) % 6, -np.arange(500.0) % 3)
 
 
 MODELS = {
@@ -231,5 +227,4 @@ MODELS = {
         sequences.MixedHMM(2, inputs="both"),
         pgmult.read(WALKS).sequences("does", sequence="who", inputs="~ x + (1 | who)"),
     ),
-    "TranscriptExpression": lambda: (mixtures.TranscriptExpression(), alignments()),
 }

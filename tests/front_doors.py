@@ -20,7 +20,7 @@ import scipy.sparse
 from odd_values import VALUES
 
 import pgmult
-from pgmult import choice, datasets, fields, mixtures, regression, sequences, topics, variational
+from pgmult import choice, datasets, fields, regression, sequences, topics, variational
 from pgmult.fields import covariances
 from pgmult.priors import CommonScale, HalfTScales
 from pgmult.sampling import Origin
@@ -133,11 +133,6 @@ def counted():
 @cache
 def four_rows():
     return regression.as_labelled_rows(X[:4], BINARY[:4])
-
-
-@cache
-def alignments():
-    return mixtures.as_alignments([0, 0, 1], [0, 1, 1], [-1.0, -2.0, -0.5])
 
 
 @cache
@@ -301,7 +296,6 @@ ESTIMATORS = {
         (X, BINARY),
     ),
     "regression.CountRegressor": ({}, (X, LABELS)),
-    "mixtures.CollapsedGaussianMixture": ({"n_init": 1}, (X,)),
 }
 
 
@@ -341,7 +335,6 @@ OBJECTS = {
     "topics.CompletionScore": lambda: completion().score(),
     "topics.StructuredCorpus": structured,
     "topics.Design": lambda: structured().design,
-    "topics.TopicProblem": lambda: topics.fits.TopicProblem(corpus(), 2),
     "topics.VariationalTopics": variational_topics,
     "topics.LanguageModelFit": lambda: topics.fits.fit_language_model(corpus(), max_iterations=1),
     "topics.TopicChoice": lambda: topics.scores.TopicChoice(
@@ -530,7 +523,6 @@ ARGUMENTS = {
         random_seed=1,
     ),
     "topics.fit_language_model": lambda: dict(corpus=corpus(), max_iterations=3),
-    "topics.TopicProblem": lambda: dict(corpus=corpus(), num_topics=2),
     "topics.fold_in": lambda: dict(posterior=topic_draws(), corpus=corpus(), max_draws=2),
     "topics.refit": lambda: dict(
         posterior=topic_draws(),
@@ -651,7 +643,6 @@ ARGUMENTS = {
     "topics.find_start": lambda: dict(
         model=topics.CorrelatedTopics(2), data=COUNTS, leaves=2, sweeps=1, random_seed=1
     ),
-    "topics.TopicProblem.sampled_start": lambda: dict(random_seed=1, sweeps=2),
     "topics.VariationalTopics.start": lambda: dict(
         rng=rng(), model=topics.CorrelatedTopics(2), corpus=corpus(), start_sweeps=1
     ),
@@ -788,7 +779,7 @@ ARGUMENTS = {
     "choice.compare": lambda: dict(run=trips_run()),
     "choice.check": lambda: dict(run=trips_run()),
     "choice.report": lambda: dict(run=trips_run(), comparison=False),
-    # regressions and mixtures
+    # regressions
     "regression.as_labelled_rows": lambda: dict(covariates=X, successes=BINARY),
     "regression.as_counted_rows": lambda: dict(covariates=X, outcomes=LABELS),
     "regression.LogisticRegression": dict,
@@ -838,13 +829,6 @@ ARGUMENTS = {
     "regression.ScaledRegression": lambda: dict(
         model=regression.LogisticRegression(), scales=regression.HalfT()
     ),
-    "mixtures.CollapsedGaussianMixture": dict,
-    "mixtures.as_alignments": lambda: dict(
-        read=[0, 0, 1], transcript=[0, 1, 1], log_likelihood=[-1.0, -2.0, -0.5]
-    ),
-    "mixtures.TranscriptExpression": dict,
-    "mixtures.GaussianMixtureProblem": lambda: dict(x=X, num_components=2),
-    "mixtures.ExpressionProblem": lambda: dict(data=alignments()),
     # fits and tests that know no family
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
@@ -852,10 +836,6 @@ ARGUMENTS = {
     "variational.RowLikelihood": lambda: dict(
         value=np.negative, slope=np.negative, curvature=np.negative
     ),
-    "variational.natural_cg": lambda: dict(
-        problem=mixtures.GaussianMixtureProblem(X, 2), max_iterations=3
-    ),
-    "variational.random_start": lambda: dict(problem=mixtures.GaussianMixtureProblem(X, 2)),
     "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_nonconjugate": lambda: dict(
@@ -942,7 +922,6 @@ ARGUMENTS = {
     "datasets.translate": lambda: dict(dna="ATGGCC"),
     "datasets.recognise": lambda: dict(path=written("c.txt", "some text\n")),
     "datasets.read_npz": lambda: dict(path=saved_matrix(), vocabulary=list("abcdef")),
-    "datasets.read_alignments": lambda: dict(path=written("a.tsv", "r\tt\t-1\nr\tu\t-2\n")),
     "datasets.NameCounts.take": lambda: dict(years=[1990], states=["NY"]),
     "datasets.demo_corpus": lambda: dict(max_words=1),
     "datasets.thin": lambda: dict(counts=THREE, size=2, random_seed=1),

@@ -1,4 +1,3 @@
-from pgmult.datasets.alignments import read_alignments as read_alignments
 from pgmult.datasets.docstrings import demo_corpus as demo_corpus
 from pgmult.datasets.fasta import read_fasta as read_fasta
 from pgmult.datasets.fasta import translate as translate

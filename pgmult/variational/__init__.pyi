@@ -1,9 +1,5 @@
 from pgmult.variational import bounds as bounds
 from pgmult.variational.ascent import Fit as Fit
-from pgmult.variational.collapsed import CollapsedFit as CollapsedFit
-from pgmult.variational.collapsed import CollapsedProblem as CollapsedProblem
-from pgmult.variational.collapsed import natural_cg as natural_cg
-from pgmult.variational.collapsed import random_start as random_start
 from pgmult.variational.designs import ClassRows as ClassRows
 from pgmult.variational.designs import Design as Design
 from pgmult.variational.designs import Rows as Rows

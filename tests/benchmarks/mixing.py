@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from pgmult import MvNormal, fields, mixtures, regression, sequences, topics
+from pgmult import MvNormal, fields, regression, sequences, topics
 from pgmult.fields.covariances import Matern
 from pgmult.regression import (
     LogisticRegression,
@@ -167,8 +167,6 @@ def tiny_models():
     counted = as_counted_rows(x, np.arange(20) % 3)
     yield "StickBreakingRegression", regression.StickBreakingRegression(), counted
     yield "SoftmaxRegression", SoftmaxRegression(), counted
-    pairs = mixtures.as_alignments([0, 0, 1, 2, 2], [0, 1, 1, 0, 2], np.zeros(5))
-    yield "TranscriptExpression", mixtures.TranscriptExpression(), pairs
 
 
 def tiny(options):

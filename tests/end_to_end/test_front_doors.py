@@ -39,7 +39,6 @@ RESULTS = {
     },
     "choice": {"ChoiceRows", "MixedLogitState"},
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
-    "mixtures": {"Alignments"},
     "regression": {
         "AdditiveRows",
         "ApproximationWarning",
@@ -95,8 +94,6 @@ RESULTS = {
     },
     "testing": {"Verdict"},
     "variational": {
-        "CollapsedFit",
-        "CollapsedProblem",
         "Design",
         "Fit",
         "GaussianRows",

@@ -6,9 +6,11 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
+from examples.papers.hensman2012 import accuracy
+from examples.papers.hensman2012 import tables as tables_script
+from examples.papers.hensman2012.topic_problem import TopicProblem
 from pgmult.testing import rejects
 from pgmult.topics import as_corpus
-from pgmult.topics.fits.collapsed import TopicProblem
 
 OPTIONS = {
     "tolerance": 1e-6, "iterations": 3000, "scale": 1.0, "threads": 1, "distances": [5.0],
@@ -22,29 +24,24 @@ ACCURACY = {
 
 
 @pytest.fixture
-def scripts(paper_scripts):
-    return paper_scripts("hensman2012")
-
-
-@pytest.fixture
-def made(scripts, tmp_path):
+def made(tmp_path):
     """``made(tables, **options)``: the rows of the last table."""
 
     def make(*tables, **options):
         settings = OPTIONS | {"tables": tables, "out": tmp_path} | options
-        scripts["tables"].main(Namespace(**settings))
+        tables_script.main(Namespace(**settings))
         return rows_of(tmp_path / f"{tables[-1]}.csv")
 
     return make
 
 
 @pytest.fixture
-def judged(scripts, tmp_path):
+def judged(tmp_path):
     """``judged(table, **options)``: the rows of a table of accuracy."""
 
     def judge(table, **options):
         settings = ACCURACY | {"tables": [table], "out": tmp_path} | options
-        scripts["accuracy"].main(Namespace(**settings))
+        accuracy.main(Namespace(**settings))
         rows = rows_of(tmp_path / f"accuracy_{table}.csv")
         words = {"data", "transcripts", "start", "prior"}
         return [{k: v if k in words else float(v) for k, v in row.items()} for row in rows]
@@ -98,11 +95,11 @@ def test_accuracy_on_real_reads(judged, monkeypatch, shared_data):
 
 
 @pytest.mark.slow
-def test_accuracy_on_mixtures(judged, scripts, monkeypatch):
+def test_accuracy_on_mixtures(judged, monkeypatch):
     """Of well separated Gaussians, 20 points each, both say the same, as do half the chains."""
-    every = scripts["tables"].five_gaussians
+    every = tables_script.five_gaussians
     monkeypatch.setattr(
-        scripts["accuracy"], "five_gaussians", lambda *args, **options: every(*args, **options)[::5]
+        accuracy, "five_gaussians", lambda *args, **options: every(*args, **options)[::5]
     )
     default, vague = judged("mixtures")
     assert (default["prior"], vague["prior"]) == ("default", "vague")
@@ -167,8 +164,8 @@ def check_word_probabilities(found):
     np.testing.assert_allclose(sd, simulated.std(axis=0), rtol=0.01)
 
 
-def test_moments_of_word_probabilities(scripts):
-    right = scripts["accuracy"].word_probabilities
+def test_moments_of_word_probabilities():
+    right = accuracy.word_probabilities
     check_word_probabilities(right)
 
     def of_other_concentrations(problem, theta, topics):

@@ -21,7 +21,7 @@ FLOORS = [
     {"formulas"},
     {"variational"},
     {"latent"},
-    {"topics", "sequences", "fields", "regression", "choice", "mixtures"},  # families of data
+    {"topics", "sequences", "fields", "regression", "choice"},  # families of data
     {"testing", "datasets"},
     {"cli"},
 ]

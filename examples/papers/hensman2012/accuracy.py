@@ -1,6 +1,6 @@
 """How near collapsed variational Bayes is to long Gibbs sampling, for the paper's three models.
 
-    python examples/papers/hensman2012/accuracy.py expression topics mixtures --out results
+    python -m examples.papers.hensman2012.accuracy expression topics mixtures --out results
 
 writes ``accuracy_expression.csv``, ``accuracy_topics.csv`` and ``accuracy_mixtures.csv`` and prints
 them. Everything compared has the same value however topics and components are numbered, and stands
@@ -18,21 +18,35 @@ from operator import add
 from pathlib import Path
 
 import numpy as np
-from mixture_gibbs import Components, Floats, gibbs
-from tables import VAGUE, bitseq, five_gaussians, nips, press, synthetic_reads, write
 
 import pgmult
-from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
+from examples.papers.hensman2012.collapsed import (
+    CollapsedFit,
+    CollapsedProblem,
+    natural_cg,
+    random_start,
+)
+from examples.papers.hensman2012.expression import TranscriptExpression
+from examples.papers.hensman2012.mixture_gibbs import Components, Floats, gibbs
+from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
+from examples.papers.hensman2012.tables import (
+    VAGUE,
+    bitseq,
+    five_gaussians,
+    nips,
+    press,
+    synthetic_reads,
+    write,
+)
+from examples.papers.hensman2012.topic_problem import TopicProblem
 from pgmult.sampling.chains import Sweep
-from pgmult.topics.fits.collapsed import TopicProblem
-from pgmult.variational.collapsed import CollapsedFit, CollapsedProblem, random_start
 
 FREQUENT = 5  # tokens of a word in a document
 
 
 def searches(problem: CollapsedProblem, starts: Iterable[Floats]) -> list[CollapsedFit]:
     """The best one first."""
-    fits = [pgmult.variational.natural_cg(problem, start) for start in starts]
+    fits = [natural_cg(problem, start) for start in starts]
     return sorted(fits, key=lambda fit: -fit.objective)
 
 
@@ -55,7 +69,7 @@ def expression(options: argparse.Namespace) -> Iterator[dict]:
         mean, var = problem.shares_posterior(fit)
         begin = time.perf_counter()
         posterior = pgmult.sample(
-            pgmult.mixtures.TranscriptExpression(), data, draws=options.draws,
+            TranscriptExpression(), data, draws=options.draws,
             tune=options.draws // 10, chains=2, random_seed=0, progressbar=False,
         )  # fmt: skip
         seconds = time.perf_counter() - begin

@@ -1,6 +1,6 @@
 """Collapsed Gibbs sampling of a mixture of Gaussians, many chains at once.
 
-The model of `pgmult.mixtures.collapsed.GaussianMixtureProblem`: weights from a symmetric
+The model of `examples.papers.hensman2012.problems.GaussianMixtureProblem`: weights from a symmetric
 Dirichlet, the mean and covariance of each of K components from a normal-inverse-Wishart prior. With
 these integrated out, rows are drawn one after the other (Neal 2000, "Markov chain sampling methods
 for Dirichlet process mixture models", algorithm 3, here with a fixed number of components)::

@@ -1,8 +1,8 @@
 """Iterations and seconds to convergence of collapsed variational Bayes: the paper's three tables.
 
-    python examples/papers/hensman2012/tables.py mixtures topics expression --out results
-    python examples/papers/hensman2012/tables.py mixtures --components 8 --restarts 500 --out eight
-    python examples/papers/hensman2012/tables.py starts --out results
+    python -m examples.papers.hensman2012.tables mixtures topics expression --out results
+    python -m examples.papers.hensman2012.tables mixtures --components 8 --restarts 500 --out eight
+    python -m examples.papers.hensman2012.tables starts --out results
 
 writes ``mixtures.csv``, ``topics.csv`` and ``expression.csv`` and prints them; and ``starts.csv``,
 where searches for topics end that begin at random or with a sampler.
@@ -23,17 +23,20 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
-from pgmult.compiled.rows import row_threads
-from pgmult.datasets import associated_press, read_alignments
-from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
-from pgmult.topics.fits.collapsed import TopicProblem
-from pgmult.topics.scores.completion import completion_score
-from pgmult.variational.collapsed import (
+from examples.papers.hensman2012.alignments import read_alignments
+from examples.papers.hensman2012.collapsed import (
     CollapsedFit,
     CollapsedMethod,
     CollapsedProblem,
+    natural_cg,
     random_start,
 )
+from examples.papers.hensman2012.expression import Alignments, as_alignments
+from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
+from examples.papers.hensman2012.topic_problem import TopicProblem
+from pgmult.compiled.rows import row_threads
+from pgmult.datasets import associated_press
+from pgmult.topics.scores.completion import completion_score
 
 METHODS = get_args(CollapsedMethod)
 VAGUE = pgmult.NormalInverseWishart(np.zeros(2), 0.001, 4.0, 0.01 * np.eye(2))
@@ -51,7 +54,7 @@ def found(folder: str, name: str) -> Path | None:
 def search(problem: CollapsedProblem, method: str, seed: int, options) -> CollapsedFit:
     start = random_start(problem, seed, options.scale)
     with row_threads(options.threads):
-        return pgmult.variational.natural_cg(
+        return natural_cg(
             problem, start, method, tolerance=options.tolerance, max_iterations=options.iterations
         )
 
@@ -154,7 +157,7 @@ def starts(options) -> Iterator[dict]:
             found = []
             for seed in range(options.starts):
                 began = time.process_time()
-                fit = pgmult.variational.natural_cg(
+                fit = natural_cg(
                     problem, start(seed), tolerance=options.tolerance,
                     max_iterations=options.iterations,
                 )  # fmt: skip
@@ -171,7 +174,7 @@ def starts(options) -> Iterator[dict]:
             yield row
 
 
-def synthetic_reads(num_reads: int) -> pgmult.mixtures.Alignments:
+def synthetic_reads(num_reads: int) -> Alignments:
     """Reads of 200 genes of ten transcripts, each of them eight in ten of the gene's ten exons.
 
     A read is of an exon and fits all transcripts that have it, with 1 / (number of exons) and a
@@ -189,12 +192,12 @@ def synthetic_reads(num_reads: int) -> pgmult.mixtures.Alignments:
     read, other = np.nonzero(fits)
     exons_of = has.sum(axis=2)[gene[read], other]
     values = -np.log(exons_of) + 0.1 * rng.standard_normal(len(read))
-    return pgmult.mixtures.as_alignments(
+    return as_alignments(
         read, gene[read] * isoforms + other, values, num_transcripts=genes * isoforms
     )
 
 
-def bitseq() -> pgmult.mixtures.Alignments | None:
+def bitseq() -> Alignments | None:
     path = found("bitseq", "bitseq_c0b0.npz")
     return None if path is None else read_alignments(path)
 

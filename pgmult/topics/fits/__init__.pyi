@@ -1,4 +1,3 @@
-from pgmult.topics.fits.collapsed import TopicProblem as TopicProblem
 from pgmult.topics.fits.fold_in import FoldedIn as FoldedIn
 from pgmult.topics.fits.language_model import LanguageModelFit as LanguageModelFit
 from pgmult.topics.fits.language_model import fit_language_model as fit_language_model

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from gaussian_targets import PoissonLogNormal
 
-from pgmult.mixtures.collapsed import GaussianMixtureProblem
+from examples.papers.hensman2012.collapsed import natural_cg
+from examples.papers.hensman2012.problems import GaussianMixtureProblem
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows, as_labelled_rows
 from pgmult.regression.estimators.logistic import LogisticClassifier
@@ -28,7 +29,6 @@ from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.variational.ascent import Fit
-from pgmult.variational.collapsed import natural_cg
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
 from pgmult.variational.laplace import expand, fit_delta, fit_laplace

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from pgmult.datasets import read_alignments
-from pgmult.mixtures import Alignments, as_alignments
+from examples.papers.hensman2012.alignments import read_alignments
+from examples.papers.hensman2012.expression import Alignments, as_alignments
 
 READ, TRANSCRIPT, VALUES = [0, 2, 1, 0, 2], [1, 2, 0, 0, 0], [-1.0, -2.0, -3.0, -4.0, -5.0]
 
@@ -158,6 +158,41 @@ class TestReadArrays:
             np.save(file, np.zeros(3))
         with pytest.raises(ValueError, match=r"reads.npz: not a table of alignments"):
             read_alignments(path)
+
+    def test_numbers_that_do_not_fit(self, tmp_path):
+        """One sentence, and no attempt at a table of 2**40 reads."""
+        path = tmp_path / "a.npz"
+        for reads, transcript, message in (
+            ([0, 2**40], [0, 0], "read must be numbered 0, 1, ... without gaps, got 1099511627776"),
+            ([0, 1], [0, 2**40], "transcript must be below 2\\*\\*31, got 1099511627776 at posi"),
+        ):
+            np.savez(path, read=reads, tr=transcript, logp=np.zeros(2))
+            with pytest.raises(ValueError, match=f"a.npz: not a table of alignments .{message}"):
+                read_alignments(path)
+
+    def test_every_flipped_bit(self, tmp_path):
+        """A damaged archive is one sentence, or still a table; never another exception."""
+        path = tmp_path / "reads.npz"
+        np.savez(path, read=[0, 1, 1], tr=[0, 0, 1], logp=[-1.0, -2.0, -3.0])
+        content = path.read_bytes()
+        complaints = []
+        for bit in range(0, 8 * len(content), 59):
+            changed = bytearray(content)
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            try:
+                assert read_alignments(path).num_reads == 2
+            except ValueError as error:
+                complaints.append(str(error))
+        assert len(complaints) > 50
+        assert all("reads.npz: " in complaint for complaint in complaints)
+
+
+@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_separators_inside_names_split_no_line(tmp_path, mark):
+    path = tmp_path / "reads.tsv"
+    path.write_text(f"r{mark}1\tt\t-1.0\nr2\tt\t-2.0\n", encoding="utf-8")
+    assert read_alignments(path).num_reads == 2
 
 
 def test_real_reads(shared_data):

@@ -1,4 +1,4 @@
-"""LDA by collapsed variational Bayes: the bound for `pgmult.variational.natural_cg`."""
+"""LDA by collapsed variational Bayes: the bound for `natural_cg`."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,12 @@ from typing import Annotated
 import numpy as np
 from scipy.special import digamma
 
-from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
+from examples.papers.hensman2012.collapsed import (
+    CollapsedFit,
+    dirichlet_log_evidence,
+    dirichlet_moments,
+)
+from examples.papers.hensman2012.compiled.collapsed_bounds import add_pairs, add_up_groups
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats, as_seed
 from pgmult.core.parameters import Checked
@@ -16,7 +21,6 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits.mean_field import as_words
 from pgmult.topics.models.gaussian import Concentration, NumTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
-from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 
 @dataclass(eq=False)
@@ -57,7 +61,7 @@ class TopicProblem(Checked):
         return self.corpus.counts.astype(np.float64)
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
-        """As `pgmult.variational.collapsed.CollapsedProblem` says."""
+        """As `examples.papers.hensman2012.collapsed.CollapsedProblem` says."""
         shares = probs.reshape(-1, self.num_topics)
         in_documents, in_topics = self._counts(shares)
         alpha, eta = self.topic_concentration, self.word_concentration
@@ -75,8 +79,8 @@ class TopicProblem(Checked):
     ) -> FloatArray:
         """Logits given the allocation that a search arrives at, ``(num_entries,)``.
 
-        `pgmult.variational.natural_cg` starts here. Searches end in higher maxima than from
-        `pgmult.variational.random_start`, and after fewer steps; a sweep takes about as long as a
+        `natural_cg` starts here. Searches end in higher maxima than from
+        `random_start`, and after fewer steps; a sweep takes about as long as a
         step.
 
         Parameters

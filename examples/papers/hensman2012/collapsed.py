@@ -32,11 +32,11 @@ half of its peak, and at most 1. That costs hardly an evaluation and ends about 
 SQUAREM (Varadhan and Roland 2008) extrapolates pairs of EM steps, here for comparison.
 
 A *problem* has ``indptr``, the candidates of each row, ``weights``, how many observations a row
-stands for, and ``marginal(r)``: see `CollapsedProblem`. `pgmult.mixtures.collapsed` has
+stands for, and ``marginal(r)``: see `CollapsedProblem`. `examples.papers.hensman2012.problems` has
 mixtures of Gaussians, latent Dirichlet allocation and transcript expression.
 
 >>> import numpy as np
->>> from pgmult.mixtures.collapsed import GaussianMixtureProblem
+>>> from examples.papers.hensman2012.problems import GaussianMixtureProblem
 >>> rng = np.random.default_rng(0)
 >>> x = rng.standard_normal((60, 2)) + np.repeat([[-3.0, 0.0], [3.0, 0.0]], 30, axis=0)
 >>> problem = GaussianMixtureProblem(x, num_components=2)
@@ -54,7 +54,7 @@ from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 from scipy.special import gammaln
 
-from pgmult.compiled.collapsed_bounds import covariances_rows, normalize_rows
+from examples.papers.hensman2012.compiled.collapsed_bounds import covariances_rows, normalize_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice, as_kind, as_real, as_seed
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
@@ -79,10 +79,10 @@ class CollapsedProblem(Protocol):
     """
 
     @property
-    def indptr(self) -> IntArray: ...  # noqa: D102
+    def indptr(self) -> IntArray: ...
 
     @property
-    def weights(self) -> FloatArray: ...  # noqa: D102
+    def weights(self) -> FloatArray: ...
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
         """The first term of the bound, and eta*.

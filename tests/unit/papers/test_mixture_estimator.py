@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgmult.mixtures import CollapsedGaussianMixture
+from examples.papers.hensman2012.estimator import CollapsedGaussianMixture
 
 RNG = np.random.default_rng(0)
 CENTRES = np.array([[0.0, 0.0], [7.0, 0.0], [0.0, 7.0]])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from examples.papers.hensman2012.expression import Alignments, as_alignments
 from pgmult.core.arguments import as_path
 from pgmult.datasets.files import each_line
-from pgmult.mixtures.expression import Alignments, as_alignments
 
 
 def read_alignments(path: str | os.PathLike[str]) -> Alignments:

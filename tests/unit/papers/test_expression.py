@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from examples.papers.hensman2012.collapsed import natural_cg, random_start
+from examples.papers.hensman2012.compiled.expression import Reads, assign_rows, collapsed_sweeps
+from examples.papers.hensman2012.expression import TranscriptExpression, as_alignments
+from examples.papers.hensman2012.problems import ExpressionProblem
 from pgmult import sample
 from pgmult.core.validate import new_key
-from pgmult.mixtures import TranscriptExpression, as_alignments
-from pgmult.mixtures.collapsed import ExpressionProblem
-from pgmult.mixtures.compiled.expression import Reads, assign_rows, collapsed_sweeps
-from pgmult.variational.collapsed import natural_cg, random_start
 
 LIKELIHOOD = np.array([[0.5, 0.0, 0.1], [0.3, 0.6, 0.0], [0.2, 0.4, 0.9]])
 ROWS, COLUMNS = np.nonzero(LIKELIHOOD)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from pgmult.mixtures import TranscriptExpression, as_alignments, expression
+from examples.papers.hensman2012 import expression
+from examples.papers.hensman2012.expression import TranscriptExpression, as_alignments
 from pgmult.priors import Dirichlet
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 

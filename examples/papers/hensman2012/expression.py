@@ -7,7 +7,7 @@ differentially expressed transcripts from RNA-seq data with biological variation
     z_i         ~ shares,                        i = 1..reads
     p(read_i | z_i)   given: `Alignments`
 
-The posterior of shares is the gold standard for `pgmult.variational.collapsed`. A step draws
+The posterior of shares is the gold standard for `collapsed.natural_cg`. A step draws
 
 1. z | shares, reads               all reads at once
 2. z_i | all other z, reads        one after another, shares integrated out, a few sweeps
@@ -21,13 +21,13 @@ and nothing for the others. `Alignments` holds the table, a compressed sparse ro
 different read, and how often each was sequenced: once, unless equal reads were counted.
 
 >>> import numpy as np, pgmult
->>> data = pgmult.mixtures.as_alignments(
+>>> data = as_alignments(
 ...     [0, 0, 1, 2, 2], [0, 1, 1, 1, 2], np.log([0.5, 0.1, 0.3, 0.2, 0.4])
 ... )
 >>> data
 Alignments(3 reads, 3 transcripts, 5 alignments)
 >>> posterior = pgmult.sample(
-...     pgmult.mixtures.TranscriptExpression(), data,
+...     TranscriptExpression(), data,
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> posterior["shares"].shape
@@ -41,12 +41,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from examples.papers.hensman2012.compiled.expression import Reads, assign_rows, collapsed_sweeps
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, as_strings
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, new_key
-from pgmult.mixtures.compiled.expression import Reads, assign_rows, collapsed_sweeps
 from pgmult.priors import Dirichlet
 
 _SWEEPS = 4  # of the second block for one of the first
@@ -96,7 +96,7 @@ class Alignments:
 
 def require_alignments(data: Any, name: str = "data") -> Alignments:
     """`data` itself, if it is a table of alignments."""
-    return as_kind(data, name, Alignments, "make them with pgmult.mixtures.as_alignments")
+    return as_kind(data, name, Alignments, "make them with as_alignments")
 
 
 def as_alignments(

@@ -2,7 +2,7 @@
 
 Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data sets::
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.collapsed bayespy
+    OPENBLAS_NUM_THREADS=1 python -m examples.papers.hensman2012.beside_bayespy bayespy
 
 Runs variational EM and Riemannian conjugate gradients of BayesPy and ours on a mixture of
 Gaussians, on the reads of BitSeq (in BayesPy a dense mixture of coins that all fall heads), and on
@@ -22,10 +22,11 @@ import numpy as np
 from scipy.special import softmax
 
 import pgmult
-from pgmult.datasets import associated_press, read_alignments
-from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
-from pgmult.topics.fits.collapsed import TopicProblem
-from pgmult.variational.collapsed import natural_cg, random_start
+from examples.papers.hensman2012.alignments import read_alignments
+from examples.papers.hensman2012.collapsed import natural_cg, random_start
+from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
+from examples.papers.hensman2012.topic_problem import TopicProblem
+from pgmult.datasets import associated_press
 
 _COMPONENTS = 10
 

@@ -1,4 +1,4 @@
-r"""Three mixtures whose parameters integrate out: problems for `pgmult.variational.collapsed`.
+r"""Three mixtures whose parameters integrate out: problems for `collapsed.natural_cg`.
 
 With N_k the expected number of observations of component k and Dirichlet(alpha) weights, the
 weights contribute log B(alpha + N) - log B(alpha) to the bound and digamma(alpha_k + N_k) - const
@@ -19,14 +19,22 @@ from typing import Annotated
 import numpy as np
 from scipy.special import digamma, multigammaln
 
+from examples.papers.hensman2012.collapsed import (
+    CollapsedFit,
+    dirichlet_log_evidence,
+    dirichlet_moments,
+)
+from examples.papers.hensman2012.compiled.gaussian_mixture import (
+    Laws,
+    add_distances,
+    weigh_components,
+)
+from examples.papers.hensman2012.expression import Alignments, require_alignments
 from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
-from pgmult.mixtures.compiled.gaussian_mixture import Laws, add_distances, weigh_components
-from pgmult.mixtures.expression import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
-from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 
 @dataclass(eq=False)
@@ -82,7 +90,7 @@ class GaussianMixtureProblem(Checked):
         return np.ones(len(self.x))
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
-        """As `pgmult.variational.collapsed.CollapsedProblem` says."""
+        """As `examples.papers.hensman2012.collapsed.CollapsedProblem` says."""
         prior, D = self._prior, self.x.shape[1]
         shares = probs.reshape(len(self.x), self.num_components)
         counts = shares.sum(axis=0)
@@ -161,7 +169,7 @@ class ExpressionProblem(Checked):
         return self.data.counts.astype(np.float64)
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
-        """As `pgmult.variational.collapsed.CollapsedProblem` says."""
+        """As `examples.papers.hensman2012.collapsed.CollapsedProblem` says."""
         reads = self._reads(probs)
         counts = self._count(reads)
         value = dirichlet_log_evidence(counts, self.concentration) + np.sum(

@@ -7,8 +7,8 @@ Row n has the candidates e = indptr[n], ..., indptr[n+1] - 1, with logits and pr
 
 import math
 
-from .jit import jit
-from .vectors import exp_minus
+from pgmult.compiled.jit import jit
+from pgmult.compiled.vectors import exp_minus
 
 _BLOCK = 64  # rows: passes over their entries stay in the cache
 

@@ -1,7 +1,7 @@
 """A scikit-learn estimator of mixtures of Gaussians by collapsed variational Bayes.
 
 >>> import numpy as np
->>> from pgmult.mixtures import CollapsedGaussianMixture
+>>> from examples.papers.hensman2012.estimator import CollapsedGaussianMixture
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((90, 2)) + np.repeat([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]], 30, axis=0)
 >>> fitted = CollapsedGaussianMixture(6, random_state=0).fit(X)
@@ -20,13 +20,13 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from examples.papers.hensman2012.collapsed import natural_cg
+from examples.papers.hensman2012.problems import GaussianMixtureProblem
 from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.mixtures.collapsed import GaussianMixtureProblem
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.variational.collapsed import natural_cg
 
 _LEAD = 3.0  # of the logit of a row's cluster at the start, before noise
 

@@ -1,6 +1,6 @@
 """Mixtures of Gaussians: collapsed variational Bayes beside scikit-learn's, on held-out rows.
 
-    python tests/benchmarks/mixtures.py
+    python -m examples.papers.hensman2012.beside_sklearn
 
 Half of the rows are fitted, standardised, with ten components at most and five starts each;
 `CollapsedGaussianMixture` and scikit-learn's BayesianGaussianMixture with a Dirichlet of the same
@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture
 
-from pgmult.mixtures import CollapsedGaussianMixture
+from examples.papers.hensman2012.estimator import CollapsedGaussianMixture
 
 COMPONENTS, STARTS, CONCENTRATION = 10, 5, 0.1
 

@@ -9,15 +9,14 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import multivariate_t
 
+from examples.papers.hensman2012.collapsed import CollapsedMethod, _Search, natural_cg, random_start
+from examples.papers.hensman2012.expression import as_alignments
+from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
+from examples.papers.hensman2012.topic_problem import TopicProblem
 from pgmult import NormalInverseWishart
 from pgmult.compiled.rows import row_threads
-from pgmult.mixtures import as_alignments
-from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
 from pgmult.testing import mutant, rejects
 from pgmult.topics import as_corpus
-from pgmult.topics.fits.collapsed import TopicProblem
-from pgmult.variational import natural_cg
-from pgmult.variational.collapsed import CollapsedMethod, _Search, random_start
 
 METHODS = get_args(CollapsedMethod)
 NIW = NormalInverseWishart(np.array([0.5, -1.0]), 0.7, 4.0, np.array([[2.0, 0.5], [0.5, 1.0]]))

@@ -1,1 +1,0 @@
-"""Compiled kernels of mixtures: see `pgmult.compiled`."""
