@@ -479,11 +479,6 @@ ARGUMENTS = {
     "polya_gamma.sample": lambda: dict(rng=rng(), b=1.0, c=0.5),
     "polya_gamma.mean": lambda: dict(b=1.0, c=0.5),
     "polya_gamma.var": lambda: dict(b=1.0, c=0.5),
-    "polya_gamma.cumulants": lambda: dict(b=1.0, c=0.5),
-    "polya_gamma.kl": lambda: dict(b=1.0, c=0.5),
-    "polya_gamma.laplace_transform": lambda: dict(t=0.3, b=1.0, c=0.5),
-    "polya_gamma.logpdf": lambda: dict(x=0.3, b=1.0, c=0.5),
-    "polya_gamma.cdf": lambda: dict(x=0.3, b=1.0, c=0.5),
     # topics
     "topics.as_corpus": lambda: dict(counts=COUNTS, vocabulary=list("abcdef")),
     "topics.pack_corpus": lambda: dict(

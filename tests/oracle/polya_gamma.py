@@ -5,7 +5,6 @@
   deviations and more.
 * `series_cdf`: the alternating density series integrated term by term (inverse Gaussian
   distribution functions), in double precision for b <= 4.
-* `series_pdf`: the density series in mpmath, at a precision that its cancellation cannot touch.
 """
 
 import math
@@ -70,22 +69,6 @@ def series_cdf(x, b, c):
     second = 0.5 * erfcx(up) * np.exp(-((level - c * x) ** 2) / (2.0 * x))
     hitting = ndtr((c * x - level) / root) + second
     return (1.0 + math.exp(-c)) ** b * (sign * np.exp(log_weight) * hitting).sum(axis=-1)
-
-
-def series_pdf(x, b, c, digits=400):
-    """The density of PG(b, c) at one x, in mpmath."""
-    with mpmath.workdps(digits):
-        x, b, c = mpmath.mpf(float(x)), mpmath.mpf(float(b)), mpmath.mpf(float(c))
-        total, coefficient, n = mpmath.mpf(0), mpmath.mpf(1), 0
-        while True:
-            term = coefficient * (2 * n + b) * mpmath.exp(-((2 * n + b) ** 2) / (8 * x))
-            total += (-1) ** n * term
-            if n > 2 * x and abs(term) < abs(total) * mpmath.mpf(10) ** (-(digits // 2)):
-                break
-            coefficient *= (n + b) / (n + 1)
-            n += 1
-        tilt = b * mpmath.log(2 * mpmath.cosh(c / 2)) - c * c * x / 2
-        return total * mpmath.exp(tilt) / (2 * mpmath.sqrt(2 * mpmath.pi * x**3))
 
 
 def discrepancies(draws, b, c, num_points=200):

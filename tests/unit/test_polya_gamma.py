@@ -1,4 +1,4 @@
-"""The Pólya-gamma law: its functions against slow references, its samplers against their bounds."""
+"""The Pólya-gamma law: its moments against slow references, its samplers against their bounds."""
 
 import math
 import os
@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config
-from scipy.integrate import quad
 from scipy.special import ndtr
 
 from pgmult import polya_gamma
@@ -21,6 +20,7 @@ from pgmult.compiled import streams
 from pgmult.compiled.jit import jit
 from pgmult.compiled.rows import row_threads
 from tests.oracle import polya_gamma as oracle
+from tests.oracle.polya_gamma_contours import cdf
 
 EDGE_B = [0.0, 1e-8, 0.5, 1.0, 1.0000001, 2.0, 2.7, 13.0, 170.0, 171.0, 1e4, 1e8]
 EDGE_C = [0.0, 1e-12, 1.0, -1.0, 50.0, -50.0, 1e3, -1e3, 1e8, -1e8, 5e-324, -2e-310]
@@ -33,12 +33,11 @@ FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 @pytest.mark.parametrize("b", [1e-8, 1.0, 2.7, 1e8])
 @pytest.mark.parametrize("c", [0.0, 5e-324, 1e-9, 1e-4, 0.3, 1.4999, 1.5001, 4.0, 40.0, 1e3])
-def test_cumulants_match_fifty_digits(b, c):
-    expected = oracle.cumulants(b, c)
-    np.testing.assert_allclose(polya_gamma.cumulants(b, c), expected, rtol=3e-14)
-    np.testing.assert_allclose(polya_gamma.cumulants(b, -c), expected, rtol=3e-14)
-    np.testing.assert_allclose(polya_gamma.mean(b, c), expected[0], rtol=2e-15)
-    np.testing.assert_allclose(polya_gamma.var(b, c), expected[1], rtol=3e-15)
+def test_mean_and_variance_match_fifty_digits(b, c):
+    mean, variance = oracle.cumulants(b, c)[:2]
+    for tilt in (c, -c):
+        np.testing.assert_allclose(polya_gamma.mean(b, tilt), mean, rtol=2e-15)
+        np.testing.assert_allclose(polya_gamma.var(b, tilt), variance, rtol=3e-15)
 
 
 def test_moments_at_enormous_tilts():
@@ -46,55 +45,14 @@ def test_moments_at_enormous_tilts():
     np.testing.assert_allclose(polya_gamma.var(3.0, [1e8, 1e100]), [1.5e-24, 1.5e-300], rtol=1e-15)
 
 
-@pytest.mark.parametrize("c", [0.0, 1e-6, 1e-3, 0.1, 1.4999, 1.5001, 10.0, 700.0, 1e8])
-def test_kl_matches_fifty_digits(c):
-    with mpmath.workdps(60):
-        y = mpmath.mpf(c) / 2
-        expected = mpmath.log(mpmath.cosh(y)) - y / 2 * mpmath.tanh(y)
-    np.testing.assert_allclose(polya_gamma.kl(2.5, c), float(2.5 * expected), rtol=1e-14)
-
-
-def test_kl_is_the_mean_log_ratio_of_the_densities():
-    b, c = 2.5, 3.0
-
-    def integrand(x):
-        log_p = float(polya_gamma.logpdf(x, b, c))
-        return math.exp(log_p) * (log_p - float(polya_gamma.logpdf(x, b, 0.0)))
-
-    value, _ = quad(integrand, 0.0, 6.0, points=[0.1, 0.4, 1.0], epsabs=1e-11)
-    np.testing.assert_allclose(polya_gamma.kl(b, c), value, rtol=1e-8)
-
-
-@pytest.mark.parametrize("b", [0.3, 1.0, 12.0])
-@pytest.mark.parametrize("c", [0.0, 0.7, 9.0])
-def test_laplace_transform_is_the_integral_of_the_density(b, c):
-    for t in (0.0, 0.5, 6.0):
-        value, _ = quad(
-            lambda x, t=t: math.exp(float(polya_gamma.logpdf(x, b, c)) - t * x),
-            0.0,
-            12.0,
-            points=[0.001, 0.01, 0.1, 0.5, 1.0, 3.0],
-            limit=400,
-        )
-        np.testing.assert_allclose(polya_gamma.laplace_transform(t, b, c), value, rtol=1e-7)
-
-
-def test_laplace_transform_for_huge_arguments():
-    # nearly a point mass at b / 2c
-    value = polya_gamma.laplace_transform([2.0, 0.0, 0.0], [1e4, 1.0, 1.0], [1e8, 0.0, 1e8])
-    np.testing.assert_allclose(value, [math.exp(-1e-4), 1.0, 1.0], rtol=1e-12)
-
-
 @pytest.mark.parametrize("b", [1e-3, 0.5, 1.0, 2.7, 8.0, 40.0, 300.0])
 @pytest.mark.parametrize("c", [0.0, 1.0, 6.0, 40.0])
-def test_density_and_distribution_function(b, c):
+def test_distribution_function_by_contours(b, c):
     mean, variance = oracle.cumulants(b, c)[:2]
     x = mean + math.sqrt(variance) * np.array([-2.5, -1.0, -0.3, 0.0, 0.01, 1.0, 3.0, 6.0])
     x = x[x > 0.0]
-    expected = [float(mpmath.log(oracle.series_pdf(point, b, c))) for point in x]
-    np.testing.assert_allclose(polya_gamma.logpdf(x, b, c), expected, rtol=0, atol=2e-11)
     expected = (oracle.series_cdf if b < 4.0 else oracle.characteristic_cdf)(x, b, c)
-    np.testing.assert_allclose(polya_gamma.cdf(x, b, c), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(cdf(x, b, c), expected, rtol=0, atol=1e-12)
 
 
 def test_the_two_reference_distribution_functions_agree():
@@ -104,20 +62,17 @@ def test_the_two_reference_distribution_functions_agree():
         np.testing.assert_allclose(inverted, oracle.series_cdf(x, b, c), rtol=0, atol=1e-12)
 
 
-def test_density_outside_the_support():
-    np.testing.assert_array_equal(polya_gamma.logpdf([-1.0, 0.0], 2.0, 1.0), [-np.inf, -np.inf])
-    np.testing.assert_array_equal(polya_gamma.cdf([-1.0, 0.0], 2.0, 1.0), [0.0, 0.0])
-    np.testing.assert_array_equal(polya_gamma.cdf([-1.0, 0.0, 1.0], 0.0, 1.0), [0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(polya_gamma.logpdf([0.0, 1.0], 0.0, 1.0), [np.inf, -np.inf])
+def test_distribution_function_outside_the_support():
+    np.testing.assert_array_equal(cdf([-1.0, 0.0], 2.0, 1.0), [0.0, 0.0])
+    np.testing.assert_array_equal(cdf([-1.0, 0.0, 1.0], 0.0, 1.0), [0.0, 1.0, 1.0])
 
 
 def test_far_below_the_mean_of_a_large_shape_nothing_is():
-    np.testing.assert_array_equal(polya_gamma.cdf([0.3, 100.0], 1e5, 0.5), [0.0, 0.0])
-    assert polya_gamma.logpdf(0.3, 1e5, 0.5) < -1e9
+    np.testing.assert_array_equal(cdf([0.3, 100.0], 1e5, 0.5), [0.0, 0.0])
 
 
 @pytest.mark.parametrize("c", [0.0, 0.5, 10.0, 60.0])
-@pytest.mark.parametrize("b", [1e3, 1e5, 1e8, 0.9e9, 1.1e9, 1e12, 1e20])
+@pytest.mark.parametrize("b", [1e3, 1e5, 1e8, 0.9e9])
 def test_large_shapes_against_edgeworths_series(b, c):
     first, second, third, fourth = oracle.cumulants(b, c)
     z = np.linspace(-6.0, 6.0, 25)
@@ -128,27 +83,25 @@ def test_large_shapes_against_edgeworths_series(b, c):
     x = first + math.sqrt(second) * z
     error = 1e-12 + 3.0 * skewness**3 + 1e-15 * min(b * (1.0 + c), 1e9)
     error += 1e-16 * first / math.sqrt(second)  # that x is rounded
-    np.testing.assert_allclose(polya_gamma.cdf(x, b, c), ndtr(z) - density * terms, atol=error)
-    H4, H6 = z**4 - 6.0 * z * z + 3.0, z**6 - 15.0 * z**4 + 45.0 * z * z - 15.0
-    factor = 1.0 + skewness / 6.0 * H3 + excess / 24.0 * H4 + skewness**2 / 72.0 * H6
-    log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi * second) + np.log(factor)
-    near = np.abs(z) < 4.0
-    np.testing.assert_allclose(
-        polya_gamma.logpdf(x, b, c)[near], log_density[near], rtol=0, atol=1e3 * error
-    )
+    np.testing.assert_allclose(cdf(x, b, c), ndtr(z) - density * terms, atol=error)
 
 
 def test_finite_arguments_give_numbers():
-    b = [0.0, 1e-300, 1e-10, 0.5, 1.0, 10.0, 1e3, 1e5, 1e8, 1e10, 1e15, 1e100, 1e300]
+    b = [0.0, 1e-300, 1e-10, 0.5, 1.0, 10.0, 1e3, 1e5, 1e8, 1e9]
     c = [0.0, 1e-300, 1e-5, 1.4999, 1.5, 10.0, 700.0, 1e5, 1e12, 1e100, 1e300]
     x = [-1.0, 0.0, 1e-300, 1e-20, 1e-5, 0.3, 1.0, 100.0, 1e8, 1e15, 1e100, 1e300]
     b, c, x = (array.ravel() for array in np.meshgrid(b, c, x))
     for near in (x, polya_gamma.mean(b, c), 1.001 * polya_gamma.mean(b, c)):
-        below = polya_gamma.cdf(near, b, c)
+        below = cdf(near, b, c)
         assert ((below >= 0.0) & (below <= 1.0)).all()
-        assert not np.isnan(polya_gamma.logpdf(near, b, c)).any()
         assert (below[near > 1e9 + 10.0 * b] == 1.0).all()
-    assert np.isfinite(polya_gamma.cumulants(b, c)).all()
+
+
+@pytest.mark.parametrize("moment", [polya_gamma.mean, polya_gamma.var])
+def test_moments_of_finite_arguments_are_numbers(moment):
+    b = np.array([[0.0], [1e-300], [1e-10], [0.5], [10.0], [1e5], [1e10], [1e100], [1e300]])
+    c = [0.0, 1e-300, 1e-5, 1.4999, 1.5, 10.0, 700.0, 1e5, 1e12, 1e100, 1e300]
+    assert np.isfinite(moment(b, c)).all()
 
 
 # What the samplers rest on
@@ -294,17 +247,6 @@ def test_gamma_terms_are_as_near_as_documented(b, bound):
         assert np.abs(difference).max() < bound
 
 
-@pytest.mark.parametrize(("b", "bound"), [(32.0, 2e-5), (500.0, 1e-6)])
-def test_the_saddlepoint_law_is_as_near_as_documented(b, bound):
-    for c in (0.0, 1.0, 6.0, 30.0):
-        spread = np.exp(np.linspace(-3.0, 3.0, 41) / math.sqrt(b))
-        w = -0.25 * np.pi**2 + (0.25 * c * c + 0.25 * np.pi**2) * spread
-        x, normal = np.array([compiled.saddle_normal(point, b, c) for point in w]).T
-        drawn = 0.5 * np.array([math.erfc(-z / math.sqrt(2.0)) for z in normal])
-        assert np.ptp(drawn) > 0.5
-        assert np.abs(drawn - oracle.characteristic_cdf(x, b, c)).max() < bound
-
-
 # Draws
 
 
@@ -326,58 +268,18 @@ def test_draws_follow_the_law(b, c):
     assert_draws(polya_gamma.sample(rng, np.full(200_000 // FEWER, b), -c), b, c)
 
 
-NAMED_CELLS = [
-    ("devroye", 3.0, 1.0),
-    ("devroye", 12.0, 5.0),
-    ("alternate", 0.4, 0.0),
-    ("alternate", 5.5, 1.0),
-    ("gamma", 2.5, 1.0),
-    ("gamma", 5e4, 1.0),
-    ("saddle", 32.0, 0.0),
-    ("saddle", 100.0, 8.0),
-    ("normal", 1e7, 0.0),
-    ("normal", 1e7, 30.0),
-]
-
-
-@pytest.mark.parametrize(("method", "b", "c"), NAMED_CELLS)
-def test_named_methods_follow_the_law(method, b, c):
-    rng = np.random.default_rng([8, int(b)])
-    size = (20_000 if method == "saddle" else 100_000) // FEWER
-    assert_draws(polya_gamma.sample(rng, np.full(size, b), c, method=method), b, c)
-
-
-@pytest.mark.parametrize(
-    ("method", "b", "c", "reason"),
-    [
-        ("devroye", 2.5, 0.0, "integer"),
-        ("devroye", 1001, 0.0, "cost"),
-        ("alternate", 1001.5, 0.0, "cost"),
-        ("gamma", 1.5, 0.0, "from b = 2"),
-        ("gamma", 5.0, -4.5, "do not lead"),
-        ("saddle", 31.0, 0.0, "from b = 32"),
-        ("normal", 1e6, 0.0, "skew"),
-    ],
-)
-def test_methods_refuse_what_they_cannot_do(method, b, c, reason):
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=rf"refuses b = .* at index 1: .*{reason}"):
-        polya_gamma.sample(rng, [0.0, b], [0.0, c], method=method)
-
-
 def test_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(2)
     size = 50_001 // FEWER
     b, c = rng.integers(0, 30, size=size).astype(float), rng.normal(scale=4.0, size=size)
     b[::7] += 0.3
 
-    def draws(threads, method="auto"):
+    def draws(threads):
         with row_threads(threads, grain=1):
-            return polya_gamma.sample(np.random.default_rng(3), b, c, method=method)
+            return polya_gamma.sample(np.random.default_rng(3), b, c)
 
     for threads in (2, 3):
         np.testing.assert_array_equal(draws(threads), draws(1))
-    np.testing.assert_array_equal(draws(2, "alternate"), draws(1, "alternate"))
 
 
 def test_a_draw_does_not_depend_on_how_many_follow(monkeypatch):
@@ -427,8 +329,6 @@ def test_other_bad_arguments():
     rng = np.random.default_rng(0)
     with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
         polya_gamma.sample(0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="method must be one of auto, devroye"):
-        polya_gamma.sample(rng, 1.0, 1.0, method="exact")
     with pytest.raises(TypeError, match="out must be a float64 array, got float32"):
         polya_gamma.sample(rng, [1.0], 1.0, out=np.empty(1, dtype=np.float32))
     with pytest.raises(ValueError, match=r"out must have shape \(2,\)"):
@@ -485,7 +385,7 @@ def test_every_draw_is_within_the_law(b, c, seed):
     assert np.isfinite(draws).all()
     assert (draws >= 0.0).all()
     if b >= 1e-100:
-        below = polya_gamma.cdf(draws, b, c)
+        below = cdf(draws, b, c)
         assert (below > 1e-11).all()
         assert (below < 1.0 - 1e-11).all()
 
@@ -505,11 +405,7 @@ warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 from pgmult import polya_gamma
 b = np.array([0.0, 0.3, 1.0, 1.7, 2.0, 2.5, 4.0, 7.0, 9.5, 30.0, 800.0, 1e5] * 4)
 c = np.repeat([0.0, 1.3, -3.9, 30.0], 12)
-draws = [polya_gamma.sample(np.random.default_rng(1), b, c)]
-for method, shape in [("devroye", 3.0), ("alternate", 2.2), ("gamma", 5.0), ("saddle", 40.0)]:
-    draws.append(polya_gamma.sample(np.random.default_rng(2), shape, c[:36:12], method=method))
-draws.append(polya_gamma.sample(np.random.default_rng(2), [1e8], 0.5, method="normal"))
-print(" ".join(repr(float(x)) for x in np.concatenate(draws)))
+print(" ".join(repr(float(x)) for x in polya_gamma.sample(np.random.default_rng(1), b, c)))
 """
 
 
