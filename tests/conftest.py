@@ -3,7 +3,6 @@
 import gc
 import importlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -83,17 +82,11 @@ def shared_data() -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def paper_scripts(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, ModuleType]]:
-    """``paper_scripts(folder)``: the scripts in a folder of examples/papers, by name.
-
-    They import each other by name, so those of other folders are forgotten first.
-    """
+def paper_scripts() -> Callable[[str], dict[str, ModuleType]]:
+    """``paper_scripts(folder)``: the modules in a folder of examples/papers, by name."""
 
     def load(folder: str) -> dict[str, ModuleType]:
-        monkeypatch.syspath_prepend(PAPERS / folder)
         names = [path.stem for path in (PAPERS / folder).glob("*.py")]
-        for name in names:
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        return {name: importlib.import_module(name) for name in names}
+        return {name: importlib.import_module(f"examples.papers.{folder}.{name}") for name in names}
 
     return load

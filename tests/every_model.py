@@ -26,7 +26,6 @@ PLACES = np.stack([np.repeat(np.arange(8.0), 5), np.tile(np.arange(5.0), 8)], ax
 CELLS = RNG.multinomial(25, [0.5, 0.3, 0.2], size=40)
 SPEECH = ["ABBABCABCCAB" * 4, "BABACCBA" * 5, "CAB" * 9]
 WALKS = {"who": np.arange(60) // 15, "x": X[:, 0], "does": np.array(list("abc"))[Y3]}
-VECTORS = [RNG.normal(size=(20, 3)), RNG.normal(size=(12, 3))]
 
 
 def structured(formula, **more):
@@ -213,10 +212,6 @@ MODELS = {
     ),
     "MultinomialLDS counts": lambda: (sequences.MultinomialLDS(state_dim=2), steps()),
     "LogisticNormalLDS": lambda: (sequences.LogisticNormalLDS(state_dim=2), symbols()),
-    "GaussianLDS": lambda: (
-        sequences.GaussianLDS(state_dim=2),
-        sequences.as_vector_sequences(VECTORS),
-    ),
     "MarkovChain": lambda: (sequences.MarkovChain(order=2), symbols()),
     "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
     "MultinomialHMM sticky": lambda: (

@@ -336,7 +336,6 @@ OBJECTS = {
     "topics.StructuredCorpus": structured,
     "topics.Design": lambda: structured().design,
     "topics.VariationalTopics": variational_topics,
-    "topics.LanguageModelFit": lambda: topics.fits.fit_language_model(corpus(), max_iterations=1),
     "topics.TopicChoice": lambda: topics.scores.TopicChoice(
         (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
         np.zeros((1, 3)),
@@ -346,8 +345,6 @@ OBJECTS = {
     "topics.WordScores": lambda: topics.summaries.word_scores(topic_draws()),
     "topics.TopicReport": report,
     "topics.TopicTransformer": transformer,
-    "fields.RawGP": lambda: fields.RawGP(matern()),
-    "fields.Static": fields.Static,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
     "datasets.Table": small_table,
     "datasets.NameCounts": lambda: datasets.NameCounts(
@@ -517,7 +514,6 @@ ARGUMENTS = {
         start_sweeps=1,
         random_seed=1,
     ),
-    "topics.fit_language_model": lambda: dict(corpus=corpus(), max_iterations=3),
     "topics.fold_in": lambda: dict(posterior=topic_draws(), corpus=corpus(), max_draws=2),
     "topics.refit": lambda: dict(
         posterior=topic_draws(),
@@ -645,7 +641,6 @@ ARGUMENTS = {
     "topics.VariationalTopics.theta": lambda: dict(corpus=corpus()),
     "topics.VariationalTopics.update": lambda: dict(minibatch=corpus(), num_documents=8),
     "topics.VariationalTopics.bound": lambda: dict(documents=variational_topics().infer(corpus())),
-    "topics.LanguageModelFit.log_predictive": lambda: dict(observed=corpus(), held_out=corpus()),
     "topics.TopicChoice.smallest_within": lambda: dict(errors=1.0),
     "topics.DocumentCompletion.score": lambda: dict(chain=0),
     "topics.completion_score": lambda: dict(
@@ -664,10 +659,8 @@ ARGUMENTS = {
     "topics.TopicTransformer.partial_fit": lambda: dict(X=COUNTS),
     # sequences
     "sequences.as_sequences": lambda: dict(data=["ABBA", "BAB"]),
-    "sequences.as_vector_sequences": lambda: dict(data=[X, X]),
     "sequences.MultinomialLDS": lambda: dict(state_dim=2),
     "sequences.LogisticNormalLDS": lambda: dict(state_dim=2),
-    "sequences.GaussianLDS": lambda: dict(state_dim=2),
     "sequences.MultinomialHMM": lambda: dict(num_states=2),
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
@@ -709,10 +702,6 @@ ARGUMENTS = {
     "fields.as_field": lambda: dict(inputs=TIMES, counts=FIELD_COUNTS, new_inputs=[7.0]),
     "fields.MultinomialGP": lambda: dict(covariance=matern()),
     "fields.LogisticNormalGP": lambda: dict(covariance=matern()),
-    "fields.RawGP": lambda: dict(covariance=matern()),
-    "fields.RawGP.predict_probs": lambda: dict(data=field()),
-    "fields.Static": dict,
-    "fields.Static.predict_probs": lambda: dict(data=field()),
     "fields.predict": lambda: dict(run=field_draws(), data=field(), inputs="new"),
     "fields.check": lambda: dict(run=field_sites(), data=field()),
     "fields.effects": lambda: dict(run=field_sites(), column="input", values=[TIMES[0]]),

@@ -1,8 +1,6 @@
 from pgmult.sequences.checks import check as check
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
-from pgmult.sequences.data.vectors import VectorSequences as VectorSequences
-from pgmult.sequences.data.vectors import as_vector_sequences as as_vector_sequences
 from pgmult.sequences.effects import effects as effects
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
 from pgmult.sequences.forecasts import Forecast as Forecast
@@ -12,7 +10,6 @@ from pgmult.sequences.forecasts import filter_sequences as filter_sequences
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute
 from pgmult.sequences.forecasts import predict as predict
-from pgmult.sequences.models.gaussian_lds import GaussianLDS as GaussianLDS
 from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS as LogisticNormalLDS

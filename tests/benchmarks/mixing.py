@@ -149,8 +149,6 @@ def tiny_models():
     yield "MultinomialLDS", sequences.MultinomialLDS(1), steps
     yield "LogisticNormalLDS", sequences.LogisticNormalLDS(1), steps
     yield "MultinomialHMM", sequences.MultinomialHMM(2), steps
-    vectors = sequences.as_vector_sequences(steps)
-    yield "GaussianLDS", sequences.GaussianLDS(1), vectors
     for structure, size in (("dense", 6), ("state_space", 80)):
         field = fields.as_field(np.arange(float(size)), rng.poisson(2.0, size=(size, 3)))
         yield (

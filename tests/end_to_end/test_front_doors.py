@@ -57,7 +57,6 @@ RESULTS = {
         "Sequences",
         "StepProbs",
         "PredictsSteps",
-        "VectorSequences",
     },
     "topics": {
         "AlignedTopics",

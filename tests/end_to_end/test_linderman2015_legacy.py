@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
+from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from pgmult import Posterior, StickBreaking
 from pgmult.core.typing import coords_of
 from pgmult.sampling import Origin
 from pgmult.sequences import (
-    GaussianLDS,
     LogisticNormalLDS,
     MultinomialHMM,
     MultinomialLDS,

@@ -1,6 +1,6 @@
 r"""Figures 1 and 3 of Knowles and Minka (2011): one logistic factor, and synthetic regressions.
 
-    python examples/papers/knowles2011/figures.py figure1 figure3 --out results
+    python -m examples.papers.knowles2011.figures figure1 figure3 --out results
 
 prints tables and draws ``figure1.png`` and ``figure3.png`` into the folder given as ``--out``, in
 five seconds and three minutes. Figure 1 is about log(1 + e^x) of a Gaussian x, and about

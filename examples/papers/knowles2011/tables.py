@@ -1,6 +1,6 @@
 """Figure 2 and Table 1 of Knowles and Minka (2011), with the stick-breaking regressions beside.
 
-    python examples/papers/knowles2011/tables.py figure2 iris glass thyroid accuracy --out results
+    python -m examples.papers.knowles2011.tables figure2 iris glass thyroid accuracy --out results
 
 prints them, and draws ``results/figure2.png`` (which needs matplotlib; leave `--out` away if you
 have none). ``accuracy`` is how far every approximation is from long chains of the same model, on
@@ -17,7 +17,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from long_chains import (
+from scipy.linalg import block_diag
+
+import pgmult
+from examples.papers.knowles2011.long_chains import (
     hamiltonian,
     posterior,
     predictors,
@@ -26,9 +29,6 @@ from long_chains import (
     softmax_probs,
     softmax_rows,
 )
-from scipy.linalg import block_diag
-
-import pgmult
 from pgmult.links import StickBreaking
 from pgmult.regression.fits.multinomial import fit_stick_breaking_regression, stick_probs
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat

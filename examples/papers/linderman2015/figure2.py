@@ -1,7 +1,7 @@
 """Held-out log likelihood of topic models against time: Figure 2, with baselines it lacks.
 
-    python examples/papers/linderman2015/figure2.py --seconds 40 --out results
-    python examples/papers/linderman2015/figure2.py --corpus nips11 --documents 60 --out nips
+    python -m examples.papers.linderman2015.figure2 --seconds 40 --out results
+    python -m examples.papers.linderman2015.figure2 --corpus nips11 --documents 60 --out nips
 
 Writes ``figure2.csv``, a row for each model, split and time, and ``figure2.png`` into the folder
 given as ``--out``. Needs matplotlib and the corpus, in the folder that PGMULT_DATA names: articles
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-from tomotopy_models import TomotopyModel
 
 import pgmult
+from examples.papers.linderman2015.tomotopy_models import TomotopyModel
 from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press
 from pgmult.topics.plots import held_out_curve

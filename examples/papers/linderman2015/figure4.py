@@ -1,6 +1,6 @@
 """Sequences of amino acids and of words, predicted one step ahead: Figure 4, and what it hides.
 
-    python examples/papers/linderman2015/figure4.py --out results
+    python -m examples.papers.linderman2015.figure4 --out results
 
 Writes ``figure4.csv``, a row for each data set, method and seed, and ``figure4.png`` (if matplotlib
 is there). Needs the data in the folder that PGMULT_DATA names: ``alice`` (the tokens of "Alice's
@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from legacy import clipped_log_probability, legacy_score
 
 import pgmult
+from examples.papers.linderman2015.gaussian_lds import GaussianLDS
+from examples.papers.linderman2015.legacy import clipped_log_probability, legacy_score
 from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import coords_of, variable
 from pgmult.datasets import read_fasta, translate
@@ -113,7 +114,7 @@ def sampled(num_symbols: int) -> dict[str, object]:
         "HMM, paper's prior": pgmult.sequences.MultinomialHMM(
             10, emission_concentration=10 / num_symbols
         ),
-        "Gaussian LDS": pgmult.sequences.GaussianLDS(10),
+        "Gaussian LDS": GaussianLDS(10),
     }
 
 
@@ -166,7 +167,7 @@ def run(model, problem: Problem, seed: int, options: argparse.Namespace) -> Scor
     train, test, paths = problem.legacy
     if train is not problem.train:
         posterior, _, _ = posterior_of(model, train, seed, options)
-    if isinstance(model, pgmult.sequences.GaussianLDS):
+    if isinstance(model, GaussianLDS):
         paths = 10  # as in the paper's code
     legacy = legacy_score(
         posterior, train, test, num_simulations=paths, max_draws=options.legacy_draws,

@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.sequences import GaussianLDS
-from pgmult.sequences.data.vectors import as_vector_sequences
-from pgmult.sequences.models.gaussian_lds import GaussianLDSState, law_of_states
+from examples.papers.linderman2015.gaussian_lds import GaussianLDS, GaussianLDSState, law_of_states
+from examples.papers.linderman2015.vectors import as_vector_sequences
 from pgmult.sequences.posteriors import PredictsSteps, draws_of, state_space_draws
 from pgmult.sequences.scores.one_step import joined
 

@@ -1,6 +1,6 @@
 """Names of newborn boys in 48 states, 1960-2011, predicted for 2012 and 2013: Figure 3's table.
 
-    python examples/papers/linderman2015/names.py --seconds 120 --out results
+    python -m examples.papers.linderman2015.names --seconds 120 --out results
 
 Writes ``names.csv``, a row for each method and year, ``names_time.csv``, the gain of the sampled
 methods against time, and a drawing of it, ``names.png`` (if matplotlib is there). Needs the counts
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.linderman2015.field_baselines import RawGP, Static
 from pgmult.datasets import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.scores import (
@@ -79,16 +80,12 @@ def load(options: argparse.Namespace) -> Problem:
 # ---------------------------------------------------------------- the methods, a function each
 
 
-def static(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def static(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """The shares of 2011."""
-    return Prediction(pgmult.fields.Static().predict_probs(problem.field), None, 0.0, 0, [])
+    return Prediction(Static().predict_probs(problem.field), None, 0.0, 0, [])
 
 
-def raw_gp(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def raw_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """Regression on the sticks of the shares, at its own estimate of the hyperparameters."""
     start = time.process_time()
     draws = regression.sample_probs(problem.field, 200, options.seed)
@@ -96,17 +93,13 @@ def raw_gp(
     return Prediction(probs, draws, time.process_time() - start, 0, [])
 
 
-def lnm_gp(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def lnm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
     model = pgmult.fields.LogisticNormalGP(regression.covariance)
     return sample(model, problem, options)
 
 
-def sbm_gp(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def sbm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
     link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
@@ -116,16 +109,12 @@ def sbm_gp(
     return sample(model, problem, options)
 
 
-def sbm_gp_learned(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def sbm_gp_learned(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """As `sbm_gp`, the hyperparameters sampled along."""
     return learned(problem, regression.covariance, options)
 
 
-def sbm_gp_rough(
-    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
-) -> Prediction:
+def sbm_gp_rough(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """As `sbm_gp_learned`, by a covariance whose intervals hold: the paper's is too smooth."""
     rough = Matern(1.5, 20.0, active=[0]) * Matern(0.5, 20.0, active=[1, 2])
     return learned(problem, 2.0 * rough + White(0.05), options)
@@ -165,10 +154,10 @@ METHODS = {
 }
 
 
-def learned_raw_gp(problem: Problem) -> pgmult.fields.RawGP:
+def learned_raw_gp(problem: Problem) -> RawGP:
     """The regression whose covariance, but not its noise, the other methods take over."""
     covariance = 1.0 * Matern(2.5, 30.0, active=[0]) * SquaredExponential(5.0, active=[1, 2])
-    return pgmult.fields.RawGP(covariance).learned(problem.field)
+    return RawGP(covariance).learned(problem.field)
 
 
 def sample(model, problem: Problem, options: argparse.Namespace, before: float = 0.0) -> Prediction:

@@ -1,8 +1,8 @@
 """Correlated topics by Laplace and the delta method, beside Gibbs sampling of sticks.
 
-    python examples/papers/wang2013/ctm.py --out results      # Figures 2, 5 and 6, some ten minutes
-    python examples/papers/wang2013/ctm.py --corpus nips11 --documents 60 --out nips
-    python examples/papers/wang2013/ctm.py --words            # the language model, without topics
+    python -m examples.papers.wang2013.ctm --out results      # Figures 2, 5 and 6, some ten minutes
+    python -m examples.papers.wang2013.ctm --corpus nips11 --documents 60 --out nips
+    python -m examples.papers.wang2013.ctm --words            # the language model, without topics
 
 Held-out log likelihood against the number of topics and against seconds, and the methods'
 objectives against seconds. Writes ``ctm.csv``, a row for
@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
+from examples.papers.wang2013.language_model import fit_language_model
 from pgmult.datasets import associated_press
-from pgmult.topics.fits.language_model import fit_language_model
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.ascent import has_settled
 

@@ -1,6 +1,6 @@
 r"""A directed graph of several nonconjugate nodes, as in appendix A: who answers what right.
 
-    python examples/papers/wang2013/graph.py lsat simulated
+    python -m examples.papers.wang2013.graph lsat simulated
 
 Item response theory with two parameters a question (Birnbaum 1968). Nothing here is conjugate::
 

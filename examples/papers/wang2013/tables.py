@@ -1,8 +1,8 @@
 """Tables 1 and 2 of Wang and Blei (2013), and how near each method is to the posterior.
 
-    python examples/papers/wang2013/tables.py logistic       # Table 1: Yeast and Scene
-    python examples/papers/wang2013/tables.py hierarchical   # Table 2: School, ten splits
-    python examples/papers/wang2013/tables.py accuracy       # against long Gibbs sampling
+    python -m examples.papers.wang2013.tables logistic       # Table 1: Yeast and Scene
+    python -m examples.papers.wang2013.tables hierarchical   # Table 2: School, ten splits
+    python -m examples.papers.wang2013.tables accuracy       # against long Gibbs sampling
 
 Needs the data sets, in the folder that PGMULT_DATA names: ``yeast/yeast.npz`` and
 ``scene/scene.npz`` (covariates and labels of Mulan's splits) and ``school/school.npz`` (the splits

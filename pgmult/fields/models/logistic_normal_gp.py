@@ -96,8 +96,7 @@ class LogisticNormalGP(FieldModel):
         Of the functions. "empirical" takes the logarithms of the shares of the categories in all
         counts, a point estimate.
     hyperparameters : {"fixed", "sampled"}
-        Whether the covariance's free parameters are fixed at the values given. A point estimate to
-        fix them at is ``RawGP(covariance).learned(data).covariance``.
+        Whether the covariance's free parameters are fixed at the values given.
     restarts : int, optional
         Ellipses for each function in a sweep; by default 4 to 10, more of them the more inputs
         there are, because then the draws of the prior cost more.

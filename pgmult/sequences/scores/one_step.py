@@ -16,7 +16,7 @@ Adjacent steps are correlated, so standard errors are over blocks: whole sequenc
 many, else equal segments of them. `one_step_ahead` scores the posterior of any sequence model:
 
 * one that `pgmult.sequences.posteriors.PredictsSteps` is asked for exact probabilities
-  (`MultinomialHMM`, and `GaussianLDS` by its Kalman filter);
+  (`MultinomialHMM`, by its forward filter);
 * one that `pgmult.sequences.posteriors.HasStateSpace` goes through a particle filter
   (`pgmult.sequences.scores.particle_filter`).
 

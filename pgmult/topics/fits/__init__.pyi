@@ -1,6 +1,4 @@
 from pgmult.topics.fits.fold_in import FoldedIn as FoldedIn
-from pgmult.topics.fits.language_model import LanguageModelFit as LanguageModelFit
-from pgmult.topics.fits.language_model import fit_language_model as fit_language_model
 from pgmult.topics.fits.logistic_normal import CTMFit as CTMFit
 from pgmult.topics.fits.logistic_normal import fit_ctm as fit_ctm
 from pgmult.topics.fits.refitting import refit as refit

@@ -9,6 +9,8 @@ MODULES = [
     f"hensman2012.{name}"
     for name in ("alignments", "collapsed", "estimator", "expression", "mixture_gibbs", "problems")
 ]
+MODULES += [f"linderman2015.{name}" for name in ("field_baselines", "gaussian_lds", "vectors")]
+MODULES += ["wang2013.language_model"]
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # they are short on purpose

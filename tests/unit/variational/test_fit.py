@@ -9,6 +9,7 @@ from gaussian_targets import PoissonLogNormal
 
 from examples.papers.hensman2012.collapsed import natural_cg
 from examples.papers.hensman2012.problems import GaussianMixtureProblem
+from examples.papers.wang2013.language_model import fit_language_model
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows, as_labelled_rows
 from pgmult.regression.estimators.logistic import LogisticClassifier
@@ -23,7 +24,6 @@ from pgmult.regression.fits.multinomial import (
 )
 from pgmult.regression.fits.probit import fit_probit_regression
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
-from pgmult.topics.fits.language_model import fit_language_model
 from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics

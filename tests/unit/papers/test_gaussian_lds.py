@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from examples.papers.linderman2015.gaussian_lds import GaussianLDS, GaussianLDSState
+from examples.papers.linderman2015.vectors import as_vector_sequences
 from pgmult import MatrixNormalInverseWishart
 from pgmult.sequences import as_sequences
-from pgmult.sequences.data.vectors import as_vector_sequences
-from pgmult.sequences.models.gaussian_lds import GaussianLDS, GaussianLDSState
 from pgmult.testing import conditional_ratio, rejects
 
 MODEL = GaussianLDS(state_dim=2)
@@ -100,7 +100,7 @@ def test_forecasts_in_blocks(monkeypatch):
     rng = np.random.default_rng(1)
     data = as_sequences([rng.multinomial(3, [0.2, 0.3, 0.5], size=20)])
     whole = MODEL.log_predictive(draw_of(random_state()), data)
-    monkeypatch.setattr("pgmult.sequences.models.gaussian_lds._BLOCK", 7)
+    monkeypatch.setattr("examples.papers.linderman2015.gaussian_lds._BLOCK", 7)
     np.testing.assert_array_equal(MODEL.log_predictive(draw_of(random_state()), data), whole)
 
 

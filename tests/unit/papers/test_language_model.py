@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from pgmult.topics import as_corpus, split_tokens
-from pgmult.topics.fits.language_model import (
+from examples.papers.wang2013.language_model import (
     GroupCounts,
     GroupObjective,
     _climb,
     fit_language_model,
 )
+from pgmult.topics import as_corpus, split_tokens
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 
 

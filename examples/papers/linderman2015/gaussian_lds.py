@@ -34,6 +34,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from examples.papers.linderman2015.vectors import VectorSequences, as_vector_sequences
 from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of
@@ -42,7 +43,6 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.data.vectors import VectorSequences, as_vector_sequences
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics

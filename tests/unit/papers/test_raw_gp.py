@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
+from examples.papers.linderman2015.field_baselines import RawGP, Static
 from pgmult import StickBreaking
-from pgmult.fields import RawGP, Static, as_field
+from pgmult.fields import as_field
 from pgmult.fields.covariances import Matern, SquaredExponential
 
 RNG = np.random.default_rng(0)

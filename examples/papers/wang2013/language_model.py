@@ -20,7 +20,7 @@ q(theta) is Gaussian at the mode of L, with the inverse of its curvature there a
 diagonal and a matrix of rank one. Beside quadrature with two words its standard deviations are
 right within 2 %. Those of a q(theta) q(z), by Laplace or by the delta method (Wang and Blei), are
 far too small: given all z_d, a log parameter is known to some 1 / sqrt(D) however rare its word.
-All three predict held-out words alike (``examples/papers/wang2013/README.md``). L is not concave:
+All three predict held-out words alike (see README.md). L is not concave:
 steps are preconditioned by its absolute curvature, O(V) per step, and halved until L rises.
 
 mu and sigma^2 are learned by expectation-maximisation, from all words of all groups.

@@ -24,7 +24,7 @@ Neither is a Bayesian model of counts: there is no chain to run, only `predict_p
 >>> times = np.arange(6.0)
 >>> counts = np.column_stack([10 + 10 * times, 60 - 10 * times]).astype(int)
 >>> data = pgmult.fields.as_field(times, counts, new_inputs=[6.0])
->>> pgmult.fields.Static().predict_probs(data).round(2)
+>>> Static().predict_probs(data).round(2)
 array([[0.85, 0.15]])
 >>> RawGP(SquaredExponential(3.0), noise_var=0.01).predict_probs(data).round(1)
 array([[0.9, 0.1]])
