@@ -6,7 +6,6 @@ people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -202,7 +201,8 @@ def predict(
         Columns that identify the occasions of `new`; those of the data if left out. If `new` has
         none of these, or with ``occasion=[]``, all rows of a person are one occasion.
     by : str, optional
-        A column, such as ``"alternative"``: shares of its labels, averaged over all occasions.
+        A column, such as ``"alternative"``: shares of its labels, averaged over all choices: over
+        occasions, each as often as the table says that something was chosen in it, and weighted.
     new_people : bool
         Whether `new` may have people who are not in the data, or not say who chooses.
     max_draws : int
@@ -224,7 +224,7 @@ def predict(
         known, of_row = data.labels(by)
         return Estimand(
             _shares(data, drawn, known, of_row), (by,), {by: known.names},
-            caption=f"Shares over {data.num_occasions:,} occasions.", probability=probability,
+            caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
         )  # fmt: skip
     probs = np.stack(list(drawn))
     out = np.empty_like(probs)
@@ -238,9 +238,10 @@ def predict(
 def _shares(
     data: ChoiceRows, drawn: Iterable[FloatArray], known: Levels, of_row: IntArray
 ) -> FloatArray:
-    """Of labels, over all occasions, ``(num_draws, num_levels)``."""
-    sums = [np.bincount(of_row, probs, minlength=len(known)) for probs in drawn]
-    return np.stack(sums) / data.num_occasions
+    """Of labels, over all choices, ``(num_draws, num_levels)``."""
+    weight = data.totals / data.totals.sum()
+    of_rows = weight[data.occasion_of_row]
+    return np.stack([np.bincount(of_row, of_rows * probs, minlength=len(known)) for probs in drawn])
 
 
 def effects(
@@ -305,12 +306,11 @@ def effects(
             design = data.design.like(
                 given | {column: np.where(held, value, own)}, num_rows=data.num_rows
             )
-        there = replace(data, design=design, x=design.matrix[:, design.names != "Intercept"])
-        drawn = _drawn_probs(run, there, people, used, as_seed(random_seed))
+        drawn = _drawn_probs(run, data.made_of(design), people, used, as_seed(random_seed))
         draws.append(_shares(data, drawn, known, of_row))
     return Estimand(
         np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
-        caption=f"Shares over all occasions, if {column} were so.", probability=probability,
+        caption=f"Shares over all choices, if {column} were so.", probability=probability,
     )  # fmt: skip
 
 
@@ -324,7 +324,7 @@ def elasticities(
 ) -> Estimand:
     """Elasticities: by how many percent shares change if an attribute grows by one percent.
 
-    Shares are those of the labels of `by` over all occasions of the data; the attribute grows for
+    Shares are those of the labels of `by` over all choices of the data; the attribute grows for
     one label at a time. The attribute must be a column of the table that enters the formula by
     itself.
 
@@ -358,14 +358,13 @@ def elasticities(
     )
     out, number = np.empty((len(own), len(known), len(known))), len(known)
     for s, p in enumerate(_drawn_probs(run, data, np.arange(data.num_people), used)):
-        c = of_person[s, data.person_of_row]
-        pull = c * data.x[:, place] * p
+        pull = of_person[s, data.person_of_row] * data.x[:, place] * p
         shares, pulls = np.zeros((2, data.num_occasions, number))
         np.add.at(shares, (data.occasion_of_row, of_row), p)
         np.add.at(pulls, (data.occasion_of_row, of_row), pull)
-        total = np.maximum(shares.sum(axis=0), 1e-300)
-        direct = np.diag(np.bincount(of_row, pull, minlength=number))
-        out[s] = (direct - shares.T @ pulls) / total[:, None]
+        total = np.maximum(data.totals @ shares, 1e-300)
+        direct = np.diag(data.totals @ pulls)
+        out[s] = (direct - (data.totals[:, None] * shares).T @ pulls) / total[:, None]
     return Estimand(
         out, (by, "changed"), {by: known.names, "changed": known.names},
         caption=f"Elasticities of shares in {attribute}.", probability=probability,
@@ -403,7 +402,7 @@ def compare(
     max_draws : int
     """
     data, used = data_of_run(run), as_positive_int(max_draws, "max_draws")
-    totals = np.add.reduceat(data.taken, data.occasions[:-1])
+    totals = data.totals
     if not (totals == np.round(totals)).all():
         raise ValueError("choices must be whole numbers to be left out one at a time")
 

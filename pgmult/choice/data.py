@@ -19,7 +19,8 @@ ChoiceRows(8 rows, 4 occasions, 2 people, 2 attributes)
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from scipy.optimize import linprog
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of
 from pgmult.core.memory import part_of
-from pgmult.core.tables import Cells, exact_columns, numbers_of
+from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of, truth_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
@@ -37,7 +38,6 @@ from pgmult.formulas.terms import GroupTerm
 
 _FEW_OCCASIONS = 2000  # that mostly show by themselves that nothing tells choices without error
 _SOME = 1e-6
-_TRUE, _FALSE = {"True", "TRUE", "true"}, {"False", "FALSE", "false"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -72,6 +72,10 @@ class ChoiceRows:
         The row of the table that each row comes from.
     told_by : tuple of str
         Columns that identify the occasions of a person.
+    weighted_by : str or None
+        The column of weights.
+    kept : bool array, ``(num_design_columns,)``
+        Columns of the design that are attributes: all but the intercept and bases.
     """
 
     design: Design
@@ -88,6 +92,8 @@ class ChoiceRows:
     alternative: IntArray
     source: IntArray
     told_by: tuple[str, ...]
+    weighted_by: str | None
+    kept: NDArray[np.bool_]
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -114,8 +120,7 @@ class ChoiceRows:
     @property
     def names(self) -> NDArray[np.str_]:
         """Names of attributes, ``(num_columns,)``."""
-        names = self.design.names
-        return np.asarray(names[names != "Intercept"])
+        return np.asarray(self.design.names[self.kept])
 
     @property
     def fixed(self) -> IntArray:
@@ -131,6 +136,11 @@ class ChoiceRows:
     def occasion_of_row(self) -> IntArray:
         """The occasion of each row."""
         return np.repeat(np.arange(self.num_occasions), np.diff(self.occasions))
+
+    @property
+    def totals(self) -> FloatArray:
+        """How many choices each occasion stands for."""
+        return np.asarray(np.add.reduceat(self.taken, self.occasions[:-1]))
 
     @property
     def person_of_row(self) -> IntArray:
@@ -173,6 +183,11 @@ class ChoiceRows:
         values, levels = known.values[:, place], np.asarray(known.levels_of(place))
         return Levels.of({column: levels[values.astype(np.int64)] if len(levels) else values})
 
+    def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
+        """Other rows, of a design like that of these."""
+        x = np.ascontiguousarray(design.matrix[:, self.kept])
+        return replace(self, design=design, x=x, **changes)
+
     def without_people(self) -> "ChoiceRows":
         """The same choices, without differences of tastes between people."""
         none = np.empty(0, dtype=np.int64)
@@ -200,7 +215,7 @@ class ChoiceRows:
 
     def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
         """New choices with the same totals; one alternative gets all of a fractional total."""
-        totals = np.add.reduceat(self.taken, self.occasions[:-1])
+        totals = self.totals
         whole = totals == np.round(totals)
         of_row = self.occasion_of_row
         place = np.arange(self.num_rows) - self.occasions[of_row]
@@ -229,6 +244,7 @@ def choices_of(
     *,
     occasion: str | Sequence[str],
     alternative: str | None = None,
+    base: Any = None,
     weights: str | None = None,
     signs: Mapping[str, int] | None = None,
 ) -> ChoiceRows:
@@ -237,12 +253,16 @@ def choices_of(
     Parameters
     ----------
     formula : str
-        ``"taken ~ price + time + (price + time | who)"``.
+        ``"taken ~ price + time + (price + time | who)"``. ``"taken ~ price | income | time"`` is
+        short for ``"taken ~ price + mode + mode:income + mode:time"`` with ``alternative="mode"``.
     table : table, data frame, or mapping from name to column
     occasion : str or sequence of str
         Columns that identify occasions; within each person, if the formula has people.
     alternative : str, optional
-        The column that names the alternatives, for shares of each.
+        The column that names the alternatives; numbers are names, too.
+    base : label, optional
+        The alternative whose constant, and whose coefficients of what belongs to a person, are 0;
+        the first if left out.
     weights : str, optional
         The column with the weight of each occasion, the same in all its rows.
     signs : mapping from attribute to 1 or -1, optional
@@ -257,12 +277,17 @@ def choices_of(
     Raises
     ------
     ValueError
-        If an occasion has no choice, or one alternative; an attribute never varies within occasions
-        or is collinear with others there; or the formula has random terms of more than one
-        grouping.
+        If an occasion has no choice, one alternative or one twice; an attribute never varies within
+        occasions or is collinear with others there; or the formula has random terms of more than
+        one grouping.
     """
-    columns, parsed = exact_columns(table, "table"), parse(as_kind(formula, "formula", str))
+    columns = dict(exact_columns(table, "table"))
+    parsed = parse(in_full(as_kind(formula, "formula", str), alternative))
     num_rows = len(next(iter(columns.values())).values)
+    if alternative is not None:
+        columns[alternative] = _named(columns, alternative, base)
+    elif base is not None:
+        raise ValueError(f"base must come with alternative=, whose label it is, got {brief(base)}")
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column that says which alternative was taken")
     design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
@@ -270,26 +295,31 @@ def choices_of(
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
     order, occasions, people, said = _arranged(columns, occasion, terms)
-    kept = design.names != "Intercept"
-    names, design = design.names[kept], design.take(order)
-    x = np.ascontiguousarray(design.matrix[:, kept])
-    random, diagonal = _random(terms, names, parsed)
+    known, which = _alternatives(columns, alternative, order)
+    design = design.take(order)
+    kept = _kept(design, alternative, occasions)
+    names, x = design.names[kept], np.ascontiguousarray(design.matrix[:, kept])
+    random, diagonal = _random(terms, names, design.names[~kept], parsed)
     taken = _taken(columns, parsed.outcome.name, order, occasions, said)
-    scale = _scale(x, names, occasions)
+    _refuse_twice(known, which, order, occasions, said)
+    scale = _scale(x, names, occasions, alternative)
     _warn_if_told(x / scale, taken, names, occasions)
     if weights is not None:
         taken = taken * _weights(columns, weights, order, occasions)
     return ChoiceRows(
         design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal,
-        scale, terms[0].known if terms else None,
-        *_alternatives(columns, alternative, order), order, tuple(_listed(occasion)),
+        scale, terms[0].known if terms else None, known, which, order,
+        tuple(_listed(occasion)), weights, kept,
     )  # fmt: skip
 
 
 def rows_like(
     data: ChoiceRows, table: Any, occasion: str | Sequence[str] | None, new_people: bool
 ) -> tuple[ChoiceRows, IntArray]:
-    """The same attributes of another table, of which nothing was taken.
+    """The same attributes of another table.
+
+    Occasions stand for as many choices as its columns of choices and weights say; for one each if
+    it has no such columns, or an occasion without a choice.
 
     Occasions are told apart as those of `data` are, or all rows are one if `table` has none of
     these columns.
@@ -326,12 +356,109 @@ def rows_like(
     alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
     if asks:
         _refuse_unclear(data, occasion, occasions, alternative)
-    found = replace(
-        data, design=design, taken=np.zeros(num_rows), occasions=occasions, people=people,
-        x=np.ascontiguousarray(design.matrix[:, design.names != "Intercept"]), source=order,
-        alternatives=alternatives, alternative=alternative,
+    found = data.made_of(
+        design, taken=_weighed(data, columns, order, occasions), occasions=occasions,
+        people=people, source=order, alternatives=alternatives, alternative=alternative,
     )  # fmt: skip
     return found, np.maximum(codes, -1)
+
+
+def _weighed(
+    data: ChoiceRows, columns: Mapping[str, Cells], order: IntArray, occasions: IntArray
+) -> FloatArray:
+    """What was taken in another table; equal shares of one choice where it does not say."""
+    sizes = np.diff(occasions)
+    out, name = np.repeat(1.0 / sizes, sizes), str(parse(str(data.design.formula)).outcome)
+    name = name.strip("`")
+    if name in columns and not missing_in(columns[name].values).any():
+        taken = amounts_of(columns[name].values, name)[order]
+        if (np.add.reduceat(taken, occasions[:-1]) > 0.0).all():
+            out = taken
+    if data.weighted_by in columns:
+        out = out * _weights(columns, data.weighted_by, order, occasions)
+    return np.asarray(out)
+
+
+def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
+    """The column of alternatives: labels, numbers among them in their order, the base first."""
+    cells = table_column(columns, name, "alternative")
+    labels = labels_of(cells, name)
+    order = columns[name].order or tuple(
+        np.unique(labels) if cells.dtype.kind not in "iuf"
+        else sorted(set(labels.tolist()), key=float)
+    )  # fmt: skip
+    if base is not None:
+        at = int(find_labels(order, [base], "base", what="argument")[0])
+        order = (order[at], *order[:at], *order[at + 1 :])
+    return Cells(labels, tuple(map(str, order)))
+
+
+def in_full(formula: str, alternative: str | None) -> str:
+    """A formula with what stands between bars, outside brackets, as products of alternatives."""
+    depth = np.cumsum([(mark == "(") - (mark == ")") for mark in formula])
+    bars = [i for i, mark in enumerate(formula) if mark == "|" and not depth[i]]
+    if not bars:
+        return formula
+    parts = [formula[a + 1 : b] for a, b in pairwise([-1, *bars, len(formula)])]
+    if alternative is None or len(parts) > 3:
+        raise ValueError(
+            f"formula {formula!r}: what stands after | has a coefficient for each alternative, so"
+            " it needs alternative=, and two parts after | at most"
+        )
+    label = str(Name(alternative))
+    plain = parse("~ " + (parts[1].strip() or "1"))
+    terms = [label] if plain.intercept else []
+    for more in (plain, parse("~ " + parts[2]) if len(parts) > 2 else None):
+        for term in more.terms if more else ():
+            told = ":".join(map(str, term))
+            terms.append(told if "|" in told else f"{label}:{told}")
+    first = parts[0] if parts[0].partition("~")[2].strip() else f"{parts[0]} 1"
+    return " + ".join([first.strip(), *terms])
+
+
+def _kept(design: Design, alternative: str | None, occasions: IntArray) -> NDArray[np.bool_]:
+    """Columns that are attributes: not the intercept, nor products of the base and a person's.
+
+    The products of all alternatives and what belongs to a person add up to what is the same for
+    all alternatives of an occasion, so that of one is 0.
+    """
+    names = design.names.tolist()
+    kept = design.names != "Intercept"
+    if alternative not in design.columns.names:
+        return np.asarray(kept)
+    levels = design.columns.levels_of(design.columns.place(str(alternative)))
+    first, of_row = f"{alternative}[{levels[0]}]", np.repeat(occasions[:-1], np.diff(occasions))
+    for place, name in enumerate(names):
+        if first in name:
+            each = [name.replace(first, f"{alternative}[{level}]") for level in levels]
+            if set(each) <= set(names):
+                total = design.matrix[:, [names.index(one) for one in each]].sum(axis=1)
+                least = 1e-9 * np.abs(total).max()
+                kept[place] = (np.abs(total - total[of_row]) > least).any()
+    return np.asarray(kept)
+
+
+def _refuse_twice(
+    known: Levels | None, which: IntArray, order: IntArray, occasions: IntArray,
+    labels: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """An alternative that stands twice in an occasion."""
+    if known is None:
+        return
+    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
+    at = np.lexsort((which, of_row))
+    again = (np.diff(which[at]) == 0) & (np.diff(of_row[at]) == 0)
+    if again.any():
+        row = at[int(np.argmax(again))]
+        raise ValueError(
+            f"an alternative must stand once in an occasion, got {known.columns[0]}"
+            f" {known.names[which[row]]} twice in {_told(labels, order[[row]])}"
+        )
+
+
+def _told(labels: Mapping[str, Any], row: IntArray) -> str:
+    """Which occasion a row belongs to."""
+    return ", ".join(f"{key} {labels_of(cells[row], key)[0]}" for key, cells in labels.items())
 
 
 def _refuse_unclear(
@@ -396,12 +523,7 @@ def _taken(
 ) -> FloatArray:  # fmt: skip
     """How much each alternative was taken, in the order of occasions."""
     cells = table_column(columns, name, "the left-hand side")
-    if set(np.unique(cells.astype(np.str_))) <= _TRUE | _FALSE:
-        cells = np.isin(cells.astype(np.str_), list(_TRUE)).astype(np.int64)
-    taken = numbers_of(cells, name)[order]
-    if (taken < 0.0).any():
-        raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
-
+    taken = amounts_of(cells, name)[order]
     sums = np.add.reduceat(taken, occasions[:-1])
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
     for bad, said in (
@@ -415,9 +537,31 @@ def _taken(
     ):
         if bad.any():
             row = order[occasions[[np.argmax(bad)]]]
-            who = [f"{key} {labels_of(cells[row], key)[0]}" for key, cells in labels.items()]
-            raise ValueError(f"{said} in {', '.join(who)}")
+            raise ValueError(f"{said} in {_told(labels, row)}")
+    if len(sums) > 1 and len(np.unique(taken)) == 2 and not np.isclose(sums, 1.0).all():
+        _refuse_codes(cells, name)
     return np.asarray(taken)
+
+
+def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
+    """Truth values, or numbers that are 0 or more."""
+    if (truth := truth_of(cells)) is not None:
+        return truth.astype(np.float64)
+    if cells.dtype.kind == "U":
+        _refuse_codes(cells, name)
+    taken = numbers_of(cells, name)
+    if (taken < 0.0).any():
+        raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
+    return taken
+
+
+def _refuse_codes(cells: NDArray[Any], name: str) -> NoReturn:
+    codes = brief(np.unique(labels_of(cells, name)).tolist())
+    raise ValueError(
+        f"{name} must be yes or no, true or false, 1 or 0, or tell how often or with which share,"
+        f" got {codes}: say which one means taken (1 for it, 0 for the other; shares and weights="
+        " for counts)"
+    )
 
 
 def _weights(
@@ -430,9 +574,12 @@ def _weights(
     return np.asarray(weight)
 
 
-def _random(terms: Sequence[Any], names: NDArray[np.str_], parsed: Any) -> tuple[IntArray, bool]:
+def _random(
+    terms: Sequence[Any], names: NDArray[np.str_], without: NDArray[np.str_], parsed: Any
+) -> tuple[IntArray, bool]:
     """Columns for which tastes differ, and whether tastes for them are independent."""
-    asked = [name for term in terms for name in term.slopes.names if name != "Intercept"]
+    left_out = {"Intercept", *without.tolist()}
+    asked = [name for term in terms for name in term.slopes.names if name not in left_out]
     for name in asked:
         if name not in names:
             parsed.refuse(
@@ -445,7 +592,9 @@ def _random(terms: Sequence[Any], names: NDArray[np.str_], parsed: Any) -> tuple
     return np.array([places[name] for name in asked], dtype=np.int64), len(terms) > 1
 
 
-def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> FloatArray:
+def _scale(
+    matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray, alternative: str | None
+) -> FloatArray:
     """Standard deviations within occasions, where columns must vary and not be sums of others."""
     if not matrix.shape[1]:
         raise ValueError("formula must have an attribute, got none")
@@ -457,8 +606,9 @@ def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> 
     if (scale <= least).any():
         name = names[int(np.argmax(scale <= least))]
         raise ValueError(
-            f"attributes must vary within occasions, got {name}, which never does (multiply what"
-            " belongs to a person by an attribute: price:income)"
+            f"attributes must vary within occasions, got {name}, which never does (what belongs to"
+            f" a person goes into a product: {alternative or 'price'}:{name}, without {name} alone;"
+            f" or after a bar, taken ~ price | {name}, with alternative=)"
         )
     unit = within / scale
     left = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) / np.sqrt(len(unit))
@@ -466,6 +616,7 @@ def _scale(matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray) -> 
         name = names[int(np.argmax(left < 1e-7))]
         raise ValueError(
             f"attributes must differ within occasions from sums of others, got {name}, which is one"
+            " (leave it out, or one of those)"
         )
     return np.asarray(scale)
 
@@ -541,46 +692,65 @@ def lengthen(
     Raises
     ------
     ValueError
-        If attributes list different alternatives, a label of `choice` is not among them, or an
-        alternative was taken that was not available.
+        If attributes or `available` list different alternatives, a label of `choice` is not among
+        them, an alternative was taken that was not available, or one that was has a gap.
     """
     columns = exact_columns(table, "table")
-    attributes, there = as_mapping(attributes, "attributes"), as_mapping(available, "available")
+    attributes = as_mapping(attributes, "attributes")
+    there = dict(as_kind({} if available is None else available, "available", Mapping))
     named = {
         name: dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()
     }
     if not named:
         raise ValueError("attributes must have one or more, got none")
-    alternatives = list(next(iter(named.values())))
-    for name, of in named.items():
-        if set(of) != set(alternatives):
-            raise ValueError(
-                f"attributes must have the same alternatives, got {brief(list(of))} of {name} and"
-                f" {brief(list(alternatives))}"
-            )
-    labels = labels_of(alternatives, "attributes")
-    chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
+    first, *_ = named
+    labels = labels_of(named[first], "attributes")
 
-    def numbers(of: Mapping[Any, str | None], what: str, otherwise: float) -> FloatArray:
+    def of_each(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
+        """Columns by the number of the alternative."""
+        places = find_labels(labels, list(of), what, what="the alternatives of").tolist()
+        return dict(zip(places, of.values(), strict=True))
+
+    asked = {name: of_each(of, f"attributes[{name!r}]") for name, of in named.items()}
+    for name, of in asked.items():
+        if len(of) < len(labels):
+            raise ValueError(
+                f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
+                f" {name} and {brief(list(named[first]))}"
+            )
+    chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
+    is_there = np.ones((len(chosen), len(labels)), dtype=np.bool_)
+    for place, column in of_each(there, "available").items():
+        cells = table_column(columns, column, "available")
+        truth = truth_of(cells)
+        is_there[:, place] = numbers_of(cells, str(column)) != 0.0 if truth is None else truth
+
+    def numbers(of: Mapping[int, str | None]) -> FloatArray:
         """Of all occasions and alternatives, ``(num_occasions, num_alternatives)``."""
-        out = np.full((len(chosen), len(alternatives)), otherwise)
-        for place, name in enumerate(map(of.get, alternatives)):
+        out = np.zeros(is_there.shape)
+        for place, name in of.items():
             if name is not None:
-                cells = table_column(columns, name, what)
+                if name not in columns:
+                    table_column(columns, name, "attributes")
+                cells = columns[name].take(there_rows := np.flatnonzero(is_there[:, place])).values
+                if (gap := missing_in(cells)).any():
+                    raise ValueError(
+                        f"column {name!r} must have a value where {labels[place]} is available,"
+                        f" got none at row {there_rows[np.argmax(gap)]}"
+                    )
                 cells = cells.astype(np.int64) if cells.dtype == bool else cells
-                out[:, place] = numbers_of(cells, str(name))
+                out[there_rows, place] = numbers_of(cells, str(name))
         return out
 
-    is_there = numbers(there, "available", 1.0) != 0.0
     left = ~is_there[np.arange(len(chosen)), chosen]
     if left.any():
         row = int(np.argmax(left))
         raise ValueError(
             "alternatives must be available where they are taken, got"
-            f" {alternatives[chosen[row]]!r} at row {row}"
+            f" {str(labels[chosen[row]])!r} at row {row}"
         )
     rows, which = np.nonzero(is_there)
     out = {"occasion": rows, "alternative": labels[which], "taken": 1 * (which == chosen[rows])}
-    out |= {name: numbers(of, "attributes", 0.0)[is_there] for name, of in named.items()}
+    out |= {name: numbers(of)[is_there] for name, of in asked.items()}
     used = {choice, *(each for of in named.values() for each in of.values()), *out}
     return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}

@@ -22,7 +22,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgmult.choice.answers import data_of_run, predict
-from pgmult.choice.data import choices_of, rows_like
+from pgmult.choice.data import amounts_of, choices_of, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.core.arguments import as_flag, as_kind
 from pgmult.core.sklearn import as_seed
@@ -47,6 +47,8 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         Columns that tell the occasions of a person apart.
     alternative, weights : str, optional
         Columns: names of alternatives, and weights of occasions.
+    base : label, optional
+        The alternative whose constant is 0.
     signs : mapping from attribute to 1 or -1, optional
         Attributes for which every person's coefficient has this sign.
     mean_scale, sd_scale : float
@@ -75,6 +77,7 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
     formula: str = field(kw_only=False)
     occasion: str | Sequence[str] = field(default="occasion", kw_only=False)
     alternative: str | None = None
+    base: Any = None
     weights: str | None = None
     signs: Mapping[str, int] | None = None
     mean_scale: float = 5.0
@@ -110,8 +113,8 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         data = choices_of(
             f"{outcome} ~ {as_kind(self.formula, 'formula', str)}",
             {name: cells.values for name, cells in table.items()} | {outcome: y},
-            occasion=self.occasion, alternative=self.alternative, weights=self.weights,
-            signs=self.signs,
+            occasion=self.occasion, alternative=self.alternative, base=self.base,
+            weights=self.weights, signs=self.signs,
         )  # fmt: skip
         self.posterior_ = sample(
             MixedLogit(self.mean_scale, self.sd_scale), data, draws=self.draws, tune=self.tune,
@@ -154,7 +157,7 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         ----------
         X, y : as in `fit`
         """
-        taken, y = self._taken(X), column_or_1d(y).astype(np.float64)
+        taken, y = self._taken(X), amounts_of(np.asarray(column_or_1d(y)), "y")
         check_consistent_length(taken, y)
         return float(y @ np.log(np.maximum(taken, _TINY)) / y.sum())
 

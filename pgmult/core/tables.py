@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _FEW, _MANY = 8, 30  # columns named in an error, and of a table
 _YEAR = np.timedelta64(1, "Y")
+TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DIGITS = re.compile(r"\s*[-+]?\d+\.?\d*\s*")
 
 
@@ -341,6 +342,19 @@ def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
         )
     numbers = np.array([float(cell) for cell in cells]) if column.dtype.kind == "O" else column
     return as_finite(numbers, f"column {name!r}")
+
+
+def truth_of(column: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Which cells say yes, true or 1, in any capitals, where all others say no, false or 0.
+
+    None if there are other words, or none: then it is no column of truth values.
+    """
+    if missing_in(column).any():
+        return None
+    plain = column if column.dtype.kind in "biufU" else column.astype(np.str_)
+    cells, codes = np.unique(plain, return_inverse=True)
+    told = [TRUTH.get(plain_label(str(cell).casefold())) for cell in cells.tolist()]
+    return None if None in told else np.array(told, dtype=np.bool_)[codes]
 
 
 def counts_of(column: NDArray[Any], name: str) -> IntArray:

@@ -177,6 +177,7 @@ class Table(ExactTable):
         *,
         occasion: str | Sequence[str],
         alternative: str | None = None,
+        base: Any = None,
         weights: str | None = None,
         signs: Mapping[str, int] | None = None,
     ) -> "ChoiceRows":
@@ -184,7 +185,8 @@ class Table(ExactTable):
         from pgmult.choice.data import choices_of
 
         return choices_of(
-            formula, self, occasion=occasion, alternative=alternative, weights=weights, signs=signs,
+            formula, self, occasion=occasion, alternative=alternative, base=base, weights=weights,
+            signs=signs,
         )  # fmt: skip
 
 

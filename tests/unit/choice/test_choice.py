@@ -464,3 +464,194 @@ def test_arviz_has_people_and_attributes(run):
     assert draws["attribute"].values.tolist() == ["price", "time"]
     assert draws["fixed"].values.tolist() == ["mode[T.car]", "mode[T.train]", "price:income"]
     np.testing.assert_array_equal(draws["cov"].values, run["cov"])
+
+
+def small(**changes):
+    """Two hundred occasions of three alternatives."""
+    rng = np.random.default_rng(5)
+    price, noise = rng.normal(size=(200, 3)), rng.gumbel(size=(200, 3))
+    best = (np.array([0.0, 1.0, -0.5]) - price + noise).argmax(axis=1)
+    table = {
+        "case": np.arange(200).repeat(3), "alt": np.tile([1, 2, 3], 200), "price": price.ravel(),
+        "taken": (np.arange(3) == best[:, None]).ravel(), "income": rng.normal(size=200).repeat(3),
+    }  # fmt: skip
+    return table | changes
+
+
+def likeliest(rows):
+    """Coefficients where the likelihood is largest, and its log there."""
+    nobody = np.empty((rows.num_rows, 0))
+
+    def loss(b):
+        return -float(np.log(rows.probs(nobody, b / rows.scale)) @ rows.taken)
+
+    found = minimize(loss, np.zeros(len(rows.names)), method="BFGS")
+    return found.x / rows.scale, -found.fun
+
+
+def of_small(formula="taken ~ alt + price", table=None, **more):
+    known = {"occasion": "case", "alternative": "alt"}
+    return choices_of(formula, table or small(), **(known | more))
+
+
+@pytest.mark.parametrize("kind", ["whole", "float", "text", "many"])
+def test_names_of_alternatives_are_names_if_they_are_numbers(kind):
+    codes = {
+        "whole": np.tile([1, 2, 3], 200), "float": np.tile([1.0, 2.0, 3.0], 200),
+        "text": np.tile(["1", "2", "3"], 200), "many": np.tile([9, 10, 11], 200),
+    }[kind]  # fmt: skip
+    table = small(alt=codes)
+    rows = of_small(table=table)
+    named = of_small(table=small(alt=np.tile(["a", "b", "c"], 200)))
+    np.testing.assert_array_equal(rows.x, named.x)
+    assert rows.names.tolist()[0] == ("alt[T.10]" if kind == "many" else "alt[T.2]")
+    again = of_small("taken ~ alt + price + alt:price", table)
+    assert len(again.names) == 5
+    people = small(alt=codes, who=np.arange(200).repeat(3) // 20)
+    rows = of_small("taken ~ alt + price + (alt | who)", people)
+    assert len(rows.random) == 2
+    found, _ = rows_like(rows, people, None, False)
+    np.testing.assert_array_equal(found.x, rows.x)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"),
+    [("yes", "no"), ("YES", "No"), ("TRUE", "FALSE"), ("true", "False"), ("1", "0"), (1, 0),
+     (1.0, 0.0), (True, False)],
+)  # fmt: skip
+def test_there_is_one_reading_of_truth(yes, no):
+    taken = small()["taken"]
+    rows = of_small(table=small(taken=np.where(taken, yes, no)))
+    np.testing.assert_array_equal(rows.taken, np.asarray(taken)[rows.source])
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"),
+    [(1, 2), (2, 1), (0, 2), ("1", "2"), ("y", "n"), ("chosen", "not"), (5, 0)],
+)
+def test_two_other_codes_are_refused_with_both_named(yes, no):
+    with pytest.raises(ValueError, match=f"taken must be yes or no.*{min(str(yes), str(no))}"):
+        of_small(table=small(taken=np.where(small()["taken"], yes, no)))
+
+
+def test_shares_and_counts_are_no_codes():
+    taken = small()["taken"]
+    assert of_small(table=small(taken=np.where(taken, 0.8, 0.1))).taken.max() == 0.8
+    assert of_small(table=small(taken=np.where(taken, 3, np.arange(600) % 3))).taken.max() == 3.0
+
+
+def test_an_alternative_stands_once_in_an_occasion():
+    table = {name: np.append(column, column[:1]) for name, column in small().items()}
+    table["taken"][-1] = False
+    with pytest.raises(ValueError, match="once in an occasion, got alt 1 twice in case 0"):
+        of_small(table=table)
+
+
+MARKETS = {
+    "market": [1, 1, 2, 2], "mode": ["bus", "car"] * 2, "price": [1.0, 2.0, 2.0, 1.5],
+    "n": [310, 590, 80, 20],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["counts", "shares and weights"])
+def test_shares_are_those_of_choices_where_the_model_is_saturated(given):
+    sizes, weights = 100 * np.array([900, 900, 100, 100]), None
+    table = MARKETS | {"n": 100 * np.array(MARKETS["n"])}
+    if given != "counts":
+        table, weights = table | {"size": sizes, "n": table["n"] / sizes}, "size"
+    rows = choices_of(
+        "n ~ mode + price", table, occasion="market", alternative="mode", weights=weights
+    )
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=1000, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    for new in (None, table):
+        shares = run.predict(new, by="mode", max_draws=1000)
+        np.testing.assert_allclose(shares.mean, [0.39, 0.61], atol=1e-3)
+    (_, b), p, x = (
+        likeliest(rows)[0],
+        np.array([[310, 590], [80, 20]]),
+        np.reshape(rows.x[:, 1], (2, 2)),
+    )
+    p = p / p.sum(axis=1, keepdims=True)
+    weight = np.array([0.9, 0.1])
+    expected = b * (weight @ (x * p * (1.0 - p))) / (weight @ p)
+    found = run.elasticities("price", by="mode", max_draws=1000).mean
+    np.testing.assert_allclose(np.diagonal(found), expected, rtol=1e-2)
+    same = run.effects("price", at={"mode": "bus"}, max_draws=50)
+    assert same.mean.shape == (len(same.labels["price"]), 2)
+
+
+WIDE = {
+    "choice": ["1", "3", "2"], "p1": [1.0, 2.0, 3.0], "p2": [2.0, np.nan, 1.0],
+    "p3": [3.0, 1.0, 2.0], "there": [1, 0, 1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [2, "2", 2.0])
+def test_alternatives_of_wide_tables_are_found_by_their_names(key):
+    found = lengthen(WIDE, "choice", {"p": {1: "p1", key: "p2", 3: "p3"}}, {key: "there"})
+    assert found["alternative"].tolist() == ["1", "2", "3", "1", "3", "1", "2", "3"]
+    assert found["p"].tolist() == [1.0, 2.0, 3.0, 2.0, 1.0, 3.0, 1.0, 2.0]
+    yes = WIDE | {"there": ["Yes", "no", "YES"]}
+    again = lengthen(yes, "choice", {"p": {1: "p1", 2: "p2", 3: "p3"}}, {key: "there"})
+    assert again["p"].tolist() == found["p"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "available", "said"),
+    [
+        ({"p": {1: "p1", 2: "p2", 3: "p3"}}, {4: "there"}, "be one of 1, 2, 3, got '4'"),
+        ({"p": {1: "p1", 2: "p2", 3: "p3"}}, None, "value where 2 is available, got none at row 1"),
+        ({"p": {1: "p1", 2: "p2", 3: "p3"}, "q": {1: "p1"}}, None, "the same alternatives"),
+        ({"p": {1: "p1", 2: "p2"}}, {2: "there"}, "be one of 1, 2, got '3'"),
+    ],
+)
+def test_what_a_wide_table_has_not_is_named(attributes, available, said):
+    with pytest.raises(ValueError, match=said):
+        lengthen(WIDE, "choice", attributes, available)
+
+
+PRODUCTS = {
+    "in full": "taken ~ price + alt + alt:income",
+    "after a bar": "taken ~ price | income",
+    "of labels": "taken ~ price + alt + alt:sex",
+    "several": "taken ~ price | income + sex",
+    "without constants": "taken ~ price | 0 + income",
+    "of each alternative": "taken ~ 1 | income | price",
+    "of people": "taken ~ price + alt + alt:income + (alt:income | who)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+@pytest.mark.parametrize("base", [None, 2])
+def test_what_belongs_to_the_chooser_has_a_coefficient_an_alternative(case, base):
+    table = small(who=np.arange(200).repeat(3) // 20, sex=np.repeat(["f", "m"], 300))
+    rows = of_small(PRODUCTS[case], table, base=base)
+    names, first = rows.names.tolist(), base or 1
+    others = [i for i in (1, 2, 3) if i != first]
+    constants = [f"alt[T.{i}]" for i in others if "0 +" not in PRODUCTS[case]]
+    assert [name for name in names if name.startswith("alt") and ":" not in name] == constants
+    if "income" in PRODUCTS[case]:
+        assert [n for n in names if n.endswith("income")] == [
+            n for i in others for n in names if n.endswith(":income") and f"{i}]" in n
+        ]
+        assert sum(n.endswith(":income") for n in names) == 2
+    assert sum(":sex" in n for n in names) == 2 * ("sex" in PRODUCTS[case])
+    assert sum(":price" in n for n in names) == 3 * (case == "of each alternative")
+    assert len(rows.random) == 2 * (case == "of people")
+    found, _ = rows_like(rows, table, None, False)
+    np.testing.assert_array_equal(found.x, rows.x)
+
+
+@pytest.mark.parametrize(
+    ("formula", "alternative", "said"),
+    [
+        ("taken ~ price | income", None, "needs alternative="),
+        ("taken ~ price | income | price | price", "alt", "two parts after"),
+        ("taken ~ price + income", "alt", "alt:income, without income alone"),
+    ],
+)
+def test_formulas_of_choosers_that_cannot_be_read(formula, alternative, said):
+    with pytest.raises(ValueError, match=said):
+        of_small(formula, alternative=alternative)
