@@ -13,11 +13,11 @@ level is Gaussian given psi: every block is drawn exactly. `check_model` finds o
     python examples/own_model.py
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+from scipy.linalg import cho_solve_banded, cholesky_banded, solve_banded
 
 import pgmult
 
@@ -39,21 +39,40 @@ class VotesState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialCAR:
-    """The model, with the law of its field around a level of 0."""
+    """The model, given which areas of the map have a border in common; each has at least one."""
 
-    field: pgmult.GaussianMarkovField
+    borders: np.ndarray  # (num_borders, 2): numbers of two areas, the smaller one first
 
     dims: ClassVar = {"probs": ("area", "category"), "level": ("stick",)}
 
     def link(self, data):
         return pgmult.StickBreaking()
 
-    def around(self, level):
-        return replace(self.field, prior_mean=np.tile(level[:, None], self.field.size))
+    def precision(self, num_areas):
+        """Q's diagonals, from the outermost above the main one to the main one itself."""
+        one, other = self.borders.T
+        bands = np.zeros((1 + (other - one).max(), num_areas))
+        bands[-1] = np.bincount(self.borders.ravel(), minlength=num_areas)
+        bands[one - other - 1, other] = -0.95
+        return bands
+
+    def sample_field(self, rng, mean, J, h):
+        """Each row from N(mean, Q^-1) exp(-J x^2 / 2 + h x), by the factor of a band matrix."""
+        psi = np.empty(J.shape)
+        for k in range(len(J)):
+            bands = self.precision(J.shape[1])
+            pull = h[k] - J[k] * mean[k]
+            bands[-1] += J[k]
+            root = cholesky_banded(bands)
+            noise = solve_banded((0, len(root) - 1), root, rng.standard_normal(len(pull)))
+            psi[k] = mean[k] + cho_solve_banded((root, False), pull) + noise
+        return psi
 
     def prior(self, rng, data):
-        level = rng.normal(0.0, 2.0, size=data.counts.shape[1] - 1)
-        return VotesState(self.around(level).sample(rng), level)
+        num_areas, num_categories = data.counts.shape
+        level = rng.normal(0.0, 2.0, size=num_categories - 1)
+        unseen = np.zeros((num_categories - 1, num_areas))
+        return VotesState(self.sample_field(rng, level, unseen, unseen), level)
 
     def simulate(self, rng, state, data):
         return Votes(self.link(data).simulate(rng, state.psi.T, data.counts.sum(axis=1)))
@@ -64,9 +83,8 @@ class MultinomialCAR:
 
     def step(self, rng, state, data):
         seen = self.link(data).augment(rng, state.psi.T, data.counts)
-        by_stick = pgmult.DiagonalPotential(seen.J.T, seen.h.T)
-        psi = self.around(state.level).condition(by_stick).sample(rng)
-        pull = self.field.prior_precision.apply(np.ones(self.field.size))
+        psi = self.sample_field(rng, state.level, seen.J.T, seen.h.T)
+        pull = 0.05 * self.precision(len(data.counts))[-1]  # the sums of the rows of Q
         known = 1.0 / 4.0 + pull.sum()
         noise = rng.standard_normal(len(psi)) / np.sqrt(known)
         return VotesState(psi, psi @ pull / known + noise)
@@ -78,15 +96,11 @@ class MultinomialCAR:
         return self.link(data).probs(state.psi.T)
 
 
-def lattice(rows, columns, strength=1.0):
-    """The field on a map of square areas, each with up to four neighbours."""
+def lattice(rows, columns):
+    """The borders of square areas, each with up to four neighbours."""
     number = np.arange(rows * columns).reshape(rows, columns)
     beside, below = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
-    near = np.zeros((rows * columns, rows * columns))
-    for one, other in (beside, below):
-        near[one, other] = near[other, one] = 1.0
-    precision = strength * (np.diag(near.sum(axis=0)) - 0.95 * near)
-    return pgmult.GaussianMarkovField(np.zeros(len(near)), sparse.csr_array(precision))
+    return np.concatenate([np.stack(pair, axis=-1).reshape(-1, 2) for pair in (beside, below)])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from pgmult.links.stick_breaking import StickBreaking as StickBreaking
 from pgmult.priors.dirichlet import Dirichlet as Dirichlet
 from pgmult.priors.gaussian import MvNormal as MvNormal
 from pgmult.priors.gaussian import NormalInverseWishart as NormalInverseWishart
-from pgmult.priors.markov_field import GaussianMarkovField as GaussianMarkovField
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart as MatrixNormalInverseWishart
 from pgmult.sampling.diagnostics import ConvergenceWarning as ConvergenceWarning
 from pgmult.sampling.driver import resume as resume

@@ -326,7 +326,6 @@ OBJECTS = {
     "MatrixNormalInverseWishart": lambda: pgmult.MatrixNormalInverseWishart(
         np.zeros((2, 2)), np.eye(2), 4.0, np.eye(2)
     ),
-    "GaussianMarkovField": lambda: pgmult.GaussianMarkovField(np.zeros(2), np.eye(2)),
     "topics.Effects": few_effects,
     "topics.Content": lambda: topics.content(grouped_draws()),
     "topics.Corpus": table_corpus,
@@ -463,12 +462,6 @@ ARGUMENTS = {
     "MatrixNormalInverseWishart.log_density": lambda: dict(
         coefficients=np.zeros((2, 2)), Sigma=np.eye(2)
     ),
-    "GaussianMarkovField": lambda: dict(prior_mean=np.zeros(2), prior_precision=np.eye(2)),
-    "GaussianMarkovField.condition": lambda: dict(
-        potential=pgmult.DiagonalPotential(np.ones(2), np.ones(2))
-    ),
-    "GaussianMarkovField.sample": lambda: dict(rng=rng(), num_rows=3),
-    "GaussianMarkovField.log_density": lambda: dict(x=np.zeros(2)),
     "HalfTScales": lambda: dict(dof=2.0, scale=1.0),
     "CommonScale": lambda: dict(shape=2.0, rate=1.0),
     "DiagonalPotential": lambda: dict(J=np.ones((2, 2)), h=np.ones((2, 2))),

@@ -3,7 +3,6 @@
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
 from pgmult.priors.laws import LKJ, HalfT, LogNormal, Normal
-from pgmult.priors.markov_field import GaussianMarkovField
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.priors.scales import CommonScale, CovarianceScales, HalfTScales
 
@@ -12,7 +11,6 @@ __all__ = [
     "CommonScale",
     "CovarianceScales",
     "Dirichlet",
-    "GaussianMarkovField",
     "HalfT",
     "HalfTScales",
     "LogNormal",

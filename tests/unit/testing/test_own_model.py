@@ -16,8 +16,10 @@ spec = importlib.util.spec_from_file_location("own_model", PATH)
 own = sys.modules["own_model"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(own)
 
-FIELD = own.lattice(2, 2)
-MODEL = own.MultinomialCAR(FIELD)
+MODEL = own.MultinomialCAR(own.lattice(2, 2))
+Q = np.array(
+    [[2.0, -0.95, -0.95, 0], [-0.95, 2, 0, -0.95], [-0.95, 0, 2, -0.95], [0, -0.95, -0.95, 2]]
+)
 TINY = own.Votes(np.array([[2, 1, 0], [0, 0, 0], [1, 0, 3], [0, 2, 0]]))
 
 
@@ -32,6 +34,26 @@ def test_a_model_may_leave_out_what_has_a_default():
     assert posterior["probs"].shape == (1, 4, 4, 3)
 
 
+class Noise:
+    """In the place of a Generator: what is given for the noise of each row."""
+
+    def __init__(self, *rows):
+        self._rows = iter(rows)
+
+    def standard_normal(self, size):
+        return next(self._rows)
+
+
+def test_fields_are_a_linear_map_of_noise_with_the_posterior_covariance(rng):
+    level, J, h = rng.normal(), rng.gamma(1.0, size=4), rng.normal(size=4)
+    rows = (np.tile(J, (5, 1)), np.tile(h, (5, 1)))
+    found = MODEL.sample_field(Noise(np.zeros(4), *np.eye(4)), np.full(5, level), *rows)
+    cov = np.linalg.inv(Q + np.diag(J))
+    np.testing.assert_allclose(found[0], cov @ (Q.sum(axis=1) * level + h), atol=1e-12)
+    root = found[1:] - found[0]
+    np.testing.assert_allclose(root.T @ root, cov, atol=1e-12)
+
+
 @pytest.mark.slow
 def test_the_example_is_right():
     assert check_model(MODEL, TINY).passed
@@ -43,15 +65,17 @@ def sticks_in_the_wrong_order(self, rng, state, data):
 
 def levels_too_wide(self, rng, state, data):
     new = MODEL.step(rng, state, data)
-    pull = FIELD.prior_precision.apply(np.ones(FIELD.size))
+    pull = Q.sum(axis=0)
     centre = new.psi @ pull / (0.25 + pull.sum())
     return own.VotesState(new.psi, centre + 1.5 * (new.level - centre))
 
 
 def covariance_for_precision(self, rng, state, data):
-    cov = np.linalg.inv(FIELD.prior_precision.apply(np.eye(FIELD.size)))
-    wrong = own.MultinomialCAR(pgmult.GaussianMarkovField(np.zeros(FIELD.size), cov))
-    return wrong.step(rng, state, data)
+    def sample_field(self, rng, mean, J, h):
+        field = pgmult.MvNormal(np.tile(mean[:, None], 4), Q)
+        return field.condition(pgmult.DiagonalPotential(J, h)).sample(rng)
+
+    return mutant(MODEL, sample_field=sample_field).step(rng, state, data)
 
 
 @pytest.mark.slow
