@@ -20,9 +20,9 @@ import scipy.sparse
 from odd_values import VALUES
 
 import pgmult
-from pgmult import choice, datasets, fields, regression, sequences, topics, variational
+from pgmult import choice, datasets, fields, regression, sequences, topics
 from pgmult.fields import covariances
-from pgmult.priors import CommonScale, HalfTScales
+from pgmult.priors import HalfTScales
 from pgmult.sampling import Origin
 from pgmult.variational.designs import Rows
 from pgmult.variational.sites import logistic_site
@@ -359,7 +359,6 @@ OBJECTS = {
 OTHERS = {
     "Origin.of": lambda: Origin.of,
     "HalfTScales": lambda: HalfTScales,
-    "CommonScale": lambda: CommonScale,
     "Posterior.is_of": lambda: pgmult.load(stored()).is_of,
     "topics.fold_in": lambda: lambda **given: list(topics.fold_in(**given)),
     "topics.effects.settings": lambda: topics.effects,
@@ -463,7 +462,6 @@ ARGUMENTS = {
         coefficients=np.zeros((2, 2)), Sigma=np.eye(2)
     ),
     "HalfTScales": lambda: dict(dof=2.0, scale=1.0),
-    "CommonScale": lambda: dict(shape=2.0, rate=1.0),
     "DiagonalPotential": lambda: dict(J=np.ones((2, 2)), h=np.ones((2, 2))),
     "DensePotential": lambda: dict(J=np.ones((2, 2, 2)), h=np.ones((2, 2))),
     "polya_gamma.sample": lambda: dict(rng=rng(), b=1.0, c=0.5),
@@ -733,7 +731,6 @@ ARGUMENTS = {
     "covariances.Linear": lambda: dict(var=1.0),
     "covariances.White": lambda: dict(var=1.0),
     "covariances.GreatCircle": lambda: dict(length_scale=2.0),
-    "covariances.HalfNormal": lambda: dict(scale=1.0),
     "covariances.LogNormal": lambda: dict(median=1.0),
     # choices
     "choice.choices_of": lambda: dict(
@@ -810,9 +807,6 @@ ARGUMENTS = {
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
     "variational.Rows": lambda: dict(covariates=X),
-    "variational.RowLikelihood": lambda: dict(
-        value=np.negative, slope=np.negative, curvature=np.negative
-    ),
     "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_nonconjugate": lambda: dict(
@@ -845,7 +839,6 @@ ARGUMENTS = {
     "testing.check_link": lambda: dict(
         link=pgmult.StickBreaking(), num_categories=3, replicates=200
     ),
-    "testing.check_site": lambda: dict(site=variational.CountSite(BINARY), num_rows=12),
     "testing.check_prior": lambda: dict(
         prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), replicates=200
     ),

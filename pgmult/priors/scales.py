@@ -75,33 +75,3 @@ class HalfTScales(Checked):
     def _with(self, b: FloatArray, prior: Conjugate) -> Conjugate:
         scale = np.diag(2.0 * self.dof * np.maximum(b, 1e-200))
         return replace(prior, dof=self.dof + len(b) - 1.0, scale=scale)
-
-
-@dataclass(frozen=True, slots=True)
-class CommonScale(Checked):
-    """One factor of the whole scale matrix, learned: Sigma | s ~ IW(s scale, dof).
-
-    ``s ~ Gamma(shape, rate)``, and given Sigma ``s ~ Gamma(shape + dof n / 2, rate + tr(scale
-    Sigma^-1) / 2)``: a firm prior, of many degrees of freedom, that still fits the data's size.
-
-    Attributes
-    ----------
-    shape, rate : float
-        > 0.
-    """
-
-    shape: _Positive = 2.0
-    rate: _Positive = 2.0
-
-    def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
-        """The conjugate prior, its scale drawn from its own."""
-        return self._with(rng.gamma(self.shape, 1.0 / self.rate), prior)
-
-    def given(self, rng: np.random.Generator, Sigma: FloatArray, prior: Conjugate) -> Conjugate:
-        """The conjugate prior, its scale drawn given a covariance."""
-        n = len(Sigma)
-        rate = self.rate + 0.5 * float(np.sum(prior.scale * invert_positive_definite(Sigma)))
-        return self._with(rng.gamma(self.shape + 0.5 * prior.dof * n, 1.0 / rate), prior)
-
-    def _with(self, s: float, prior: Conjugate) -> Conjugate:
-        return replace(prior, scale=max(s, 1e-200) * prior.scale)

@@ -1,4 +1,4 @@
-"""Checks of links, sites and Gaussian priors: do their methods agree with each other?"""
+"""Checks of links and Gaussian priors: do their methods agree with each other?"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from pgmult.core.arguments import as_kind, as_real, as_repeats
-from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.arguments import as_repeats
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray, Link
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import conditional_ratio, require
-from pgmult.variational.sites import Site
 
 _LEVEL = 1e-5  # of all statistics together: a right part fails once in 100,000 seeds
 _MOST_CATEGORIES = 1000  # Hessians by differences take a square of evaluations
@@ -124,60 +122,6 @@ def _check_augmentation(
             f"augment must have the {name} of log_likelihood on average, it is"
             f" {z.max():.1f} standard errors away",
         )
-
-
-def check_site(site: Site, num_rows: int, *, scale: float = 1.0, random_seed: int = 0) -> None:
-    """Check everything that `pgmult.variational.fit_sites` needs of a site of scalar predictors.
-
-    Checks, at random means and variances and at variance 0, that F, dF/dm and dF/dv are finite, a
-    row each; that the derivatives are those of F, by finite differences; and that dF/dv is not
-    above 0. A site at the mode, which has no variance, has half the second derivative for dF/dv.
-
-    Parameters
-    ----------
-    site : Site
-    num_rows : int
-        How many rows it has.
-    scale : float
-        Of the predictors: their means have this standard deviation, and so has each under q.
-    random_seed : int
-
-    Raises
-    ------
-    AssertionError
-        At the first thing that is wrong.
-    """
-    as_kind(site, "site", Site)
-    size = as_positive_int(num_rows, "num_rows")
-    refuse_unaffordable(200.0 * size, "num_rows", size)
-    scale = as_real(scale, "scale", minimum=1e-3, maximum=1e3)
-    rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
-    for spread in (0.0, 1.0):
-        mean = scale * rng.standard_normal(size)
-        var = spread * scale**2 * rng.uniform(0.2, 1.0, size=size)
-        try:
-            value, d_mean, d_var = (np.asarray(part) for part in site.expect(mean, var))
-        except ValueError as error:
-            raise ValueError(f"num_rows must be how many rows the site has: {error}") from error
-        for name, part in (("F", value), ("dF/dm", d_mean), ("dF/dv", d_var)):
-            shape = f"{name} must have shape ({size},), num_rows, got {part.shape}"
-            require(part.shape == (size,), shape)
-            require(np.isfinite(part).all(), f"{name} must be finite")
-        require((d_var <= 0.0).all(), "dF/dv must not be above 0: f must be log concave")
-        step = _STEP * scale
-
-        def at(m: FloatArray, v: FloatArray, part: int = 0) -> FloatArray:
-            return np.asarray(site.expect(m, v)[part])
-
-        slope = (at(mean + step, var) - at(mean - step, var)) / (2.0 * step)
-        _close("dF/dm must be the derivative of F", d_mean, slope, 1e-5)
-        if site.at_mode:
-            bend = (at(mean + step, var, 1) - at(mean - step, var, 1)) / (4.0 * step)
-            _close("dF/dv must be half the second derivative of F", d_var, bend, 1e-5)
-        elif spread > 0.0:
-            step = _STEP * scale**2
-            slope = (at(mean, var + step) - at(mean, var - step)) / (2.0 * step)
-            _close("dF/dv must be the derivative of F", d_var, slope, 1e-5)
 
 
 def check_prior(

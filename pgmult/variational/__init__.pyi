@@ -13,6 +13,5 @@ from pgmult.variational.nonconjugate import NonconjugateModel as NonconjugateMod
 from pgmult.variational.nonconjugate import fit_nonconjugate as fit_nonconjugate
 from pgmult.variational.sites import CountSite as CountSite
 from pgmult.variational.sites import LogisticSite as LogisticSite
-from pgmult.variational.sites import RowLikelihood as RowLikelihood
 from pgmult.variational.sites import Site as Site
 from pgmult.variational.sites import SoftmaxSite as SoftmaxSite

@@ -24,9 +24,7 @@ closed form or by quadrature (`CountSite`)::
 A negative binomial of size r has mean mu = exp psi and variance mu + mu^2 / r. It is equivalent to
 a binomial: y successes among y + r trials at log odds psi - log r.
 
-The likelihood may be your own: see `Site`, and `RowLikelihood`, which makes a site of a log
-likelihood and its first two derivatives. `pgmult.testing.check_site` compares the derivatives of a
-site with differences of its values.
+The likelihood may be your own: see `Site`.
 
 References: Wang and Blei (2013), Variational inference in nonconjugate models, sections 3 and 4.2;
 Jaakkola and Jordan (2000), Bayesian parameter estimation via variational methods; Polson, Scott
@@ -35,18 +33,16 @@ multinomial and binary regression.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, gammaln
 
 from pgmult.compiled import scalar_rows
 from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_nonnegative, as_positive_int
+from pgmult.core.validate import as_nonnegative
 from pgmult.links.logistic import logistic_expectations
 from pgmult.variational.bounds import SOFTPLUS, Approximation, Expectation
 
@@ -320,57 +316,3 @@ class CountSite:
         rest, share, spread = logistic_expectations(odds, var)
         value = y * odds - (y + r) * rest + gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return times * value, times * (y - (y + r) * share), -0.5 * times * (y + r) * spread
-
-
-# --------------------------------------------------------------------------- your own likelihood
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowLikelihood:
-    """A site from a log likelihood of rows and its first two derivatives, by quadrature.
-
-    With Gauss-Hermite nodes for psi ~ N(m, v) it is F = E f, dF/dm = E f' and dF/dv = E f'' / 2:
-    the best Gaussian, where f is smooth over a standard deviation of psi.
-
-    Attributes
-    ----------
-    value, slope, curvature : callables
-        f, f' and f'' of every row, from predictors ``(num_rows,)``. f'' must not be above 0.
-    num_nodes : int
-
-    Examples
-    --------
-    Counts of rare events, log rates linear in covariates:
-
-    >>> import numpy as np
-    >>> from pgmult.priors import MvNormal
-    >>> from pgmult.variational import Rows, fit_sites
-    >>> x, y = np.column_stack([np.ones(4), [0.0, 1.0, 2.0, 3.0]]), np.array([1.0, 2.0, 8.0, 20.0])
-    >>> site = RowLikelihood(
-    ...     lambda f: y * f - np.exp(f), lambda f: y - np.exp(f), lambda f: -np.exp(f)
-    ... )
-    >>> fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2))).mean.round(2)
-    array([[-0.03,  1.  ]])
-    """
-
-    value: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-    curvature: Callable[[FloatArray], FloatArray]
-    num_nodes: int = 32
-
-    method: ClassVar[str] = "quadrature"
-    is_bound: ClassVar[bool] = True
-    at_mode: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        as_positive_int(self.num_nodes, "num_nodes", maximum=200)
-
-    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
-        """F, dF/dm and dF/dv."""
-        nodes, weights = hermegauss(self.num_nodes)
-        sums = np.zeros((3, len(mean)))
-        scale = np.sqrt(var)
-        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-            psi = mean + node * scale
-            sums += weight * np.array([self.value(psi), self.slope(psi), self.curvature(psi)])
-        return sums[0], sums[1], 0.5 * sums[2]

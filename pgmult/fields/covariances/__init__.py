@@ -48,7 +48,6 @@ from pgmult.fields.covariances.families import (
     SquaredExponential,
     White,
 )
-from pgmult.fields.covariances.hyperpriors import HalfNormal
 from pgmult.fields.covariances.sphere import Chordal, GreatCircle
 from pgmult.priors.laws import LogNormal
 
@@ -57,7 +56,6 @@ __all__ = [
     "Constant",
     "Covariance",
     "GreatCircle",
-    "HalfNormal",
     "Linear",
     "LogNormal",
     "Matern",

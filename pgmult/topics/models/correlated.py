@@ -65,7 +65,7 @@ class CorrelatedTopics(NormalTopics):
         A chain starts from a search of its own, of this many collapsed sweeps of latent Dirichlet
         allocation, and stays near the mode of the posterior where the search ended. See
         `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
-    scales : HalfTScales or CommonScale, optional
+    scales : HalfTScales, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.

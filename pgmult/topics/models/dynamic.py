@@ -138,7 +138,7 @@ class DynamicTopics(NormalTopics):
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    scales : HalfTScales or CommonScale, optional
+    scales : HalfTScales, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own, at all times.

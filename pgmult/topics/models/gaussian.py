@@ -31,7 +31,7 @@ def as_scales(scales: Any, name: str) -> CovarianceScales:
     """A prior of a covariance's scales."""
     if isinstance(scales, type) or not isinstance(scales, CovarianceScales):
         raise TypeError(
-            f"{name} must be a prior such as pgmult.priors.HalfTScales() or CommonScale(), or None,"
+            f"{name} must be a prior such as pgmult.priors.HalfTScales(), or None,"
             f" got {brief(scales)}"
         )
     return scales

@@ -180,7 +180,7 @@ class StructuralTopics(GaussianTopics):
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    scales : HalfTScales or CommonScale, optional
+    scales : HalfTScales, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
     random_effects : {"shared", "free"}
         Covariance of the effects of a grouping, ``(1 | author)``. Shared: Sigma times a number that

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pgmult import MatrixNormalInverseWishart, NormalInverseWishart
-from pgmult.priors import CommonScale, HalfTScales
+from pgmult.priors import HalfTScales
 from pgmult.priors.gaussian import inverse_wishart_log_density
 from pgmult.testing import conditional_ratio, mutant, rejects
 
@@ -15,7 +15,7 @@ NIW = NormalInverseWishart(
     mean=np.array([1.0, -0.5, 0.0]), strength=2.0, dof=6.0, scale=np.diag([2.0, 0.5, 1.0]) + 0.2
 )
 SIGMA = np.array([[1.5, 0.4, -0.2], [0.4, 0.7, 0.1], [-0.2, 0.1, 2.0]])
-HALF_T, COMMON = HalfTScales(3.0, 1.7), CommonScale(1.5, 0.7)
+HALF_T = HalfTScales(3.0, 1.7)
 
 
 def test_standard_deviations_are_half_t_and_correlations_uniform(rng):
@@ -54,17 +54,11 @@ def half_t(b):
     return conjugate, stats.gamma.logpdf(b, 0.5, scale=1.7**2).sum()
 
 
-def common(s):
-    return replace(NIW, scale=float(s) * NIW.scale), stats.gamma.logpdf(s, 1.5, scale=1 / 0.7)
-
-
 POINTS = list(np.random.default_rng(3).gamma(2.0, size=(6, 3)))
-NUMBERS = [0.2, 0.6, 1.0, 2.0, 5.0]
 
 
 def test_scales_given_a_covariance():
     conditional_ratio(*gamma_block(HALF_T, half_t), POINTS)
-    conditional_ratio(*gamma_block(COMMON, common), NUMBERS)
 
 
 BROKEN = {
@@ -77,23 +71,17 @@ BROKEN = {
             rng, Sigma[1:, 1:], replace(prior, mean=prior.mean[1:], scale=prior.scale[1:, 1:])
         ),
     ),
-    "another prior": lambda scales: replace(
-        scales, **({"scale": 1.0} if isinstance(scales, HalfTScales) else {"rate": 1.5})
-    ),
+    "another prior": lambda scales: replace(scales, scale=1.0),
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-@pytest.mark.parametrize(
-    ("scales", "prior_of", "points"),
-    [(HALF_T, half_t, POINTS), (COMMON, common, NUMBERS)],
-    ids=["half t", "common"],
-)
-def test_broken_conditionals_are_refused(scales, prior_of, points, kind):
-    if isinstance(scales, HalfTScales) and kind == "a coordinate less":
+def test_broken_conditionals_are_refused(kind):
+    prior_of, points = half_t, POINTS
+    if kind == "a coordinate less":
         points = [b[0] for b in points]  # any shape: the densities no longer agree
         prior_of = lambda b: half_t(np.full(3, b))  # noqa: E731
-    rejects(conditional_ratio, *gamma_block(BROKEN[kind](scales), prior_of), points)
+    rejects(conditional_ratio, *gamma_block(BROKEN[kind](HALF_T), prior_of), points)
 
 
 def test_what_given_returns_is_the_conjugate_prior_of_its_draw(rng):
@@ -103,14 +91,11 @@ def test_what_given_returns_is_the_conjugate_prior_of_its_draw(rng):
     b = recorder.law.rvs(size=3, random_state=9)
     np.testing.assert_allclose(found.scale, half_t(b)[0].scale)
     assert found.dof == half_t(b)[0].dof
-    found = COMMON.given(recorder, SIGMA, NIW)
-    np.testing.assert_allclose(found.scale, recorder.law.rvs(random_state=9) * NIW.scale)
     regression = MatrixNormalInverseWishart(np.ones((2, 3)), 2.0 * np.eye(2), 6.0, NIW.scale)
-    for scales in (HALF_T, COMMON):
-        for conjugate in (scales.given(rng, SIGMA, regression), scales.sample(rng, regression)):
-            assert isinstance(conjugate, MatrixNormalInverseWishart)
-            np.testing.assert_array_equal(conjugate.mean, regression.mean)
-            np.testing.assert_array_equal(conjugate.row_precision, regression.row_precision)
+    for conjugate in (HALF_T.given(rng, SIGMA, regression), HALF_T.sample(rng, regression)):
+        assert isinstance(conjugate, MatrixNormalInverseWishart)
+        np.testing.assert_array_equal(conjugate.mean, regression.mean)
+        np.testing.assert_array_equal(conjugate.row_precision, regression.row_precision)
 
 
 def test_a_weak_prior_may_be_worth_more_rows():
@@ -121,9 +106,8 @@ def test_a_weak_prior_may_be_worth_more_rows():
         NormalInverseWishart.weak(np.zeros(3), rows=1)
 
 
-@pytest.mark.parametrize("kind", [HalfTScales, CommonScale])
-def test_scales_must_be_positive(kind):
+def test_scales_must_be_positive():
     for value, error in ((0.0, ValueError), (np.inf, ValueError), ("1", TypeError)):
-        for name in kind.__dataclass_fields__:
+        for name in HalfTScales.__dataclass_fields__:
             with pytest.raises(error, match=name):
-                kind(**{name: value})
+                HalfTScales(**{name: value})
