@@ -46,7 +46,7 @@ from pgmult.sampling.chains import (
     _MemoryChain,
     _Run,
 )
-from pgmult.sampling.cluster.executors import check_cluster, opened
+from pgmult.sampling.cluster.opening import check_cluster, opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.draws import Origin

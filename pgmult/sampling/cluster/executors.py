@@ -1,4 +1,4 @@
-"""Executors: where tasks are done, and which executor `cluster=` means.
+"""Executors: where tasks are done.
 
 To add one, write a class with `num_slots` and `run`: `run` has a task done in a process that can
 read the run directory, and again in another when that process is lost. It is called from many
@@ -7,19 +7,14 @@ each time, which then has the rows in memory; a process with several threads cou
 calls ``work(task, threads)``. Draws depend on neither.
 """
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from pgmult.core.arguments import as_real, brief
+from pgmult.core.arguments import as_real
 from pgmult.sampling.cluster.tasks import Done, Task
 
 ATTEMPTS = 10
 """How often a task is begun, if the workers that it was given to die or hang."""
-CUT = 20
-"""Sweeps between two cuts, unless told otherwise."""
 PATIENCE = 300.0
 """Seconds that a worker may take longer than others did, before it is taken to hang."""
 
@@ -104,41 +99,3 @@ class Cluster:
     executor: Executor
     shards: int
     cut: int
-
-
-@contextmanager
-def opened(
-    cluster: Any, shards: int | None, cut: int | None, cores: int
-) -> Iterator[Cluster | None]:
-    """What `cluster`, `shards` and `cut` of `pgmult.sample` mean; closed if it was made here."""
-    if cluster is None:
-        yield None
-        return
-    executor = _executor(cluster, cores)
-    try:
-        yield Cluster(executor, shards or executor.num_slots, cut or CUT)
-    finally:
-        if executor is not cluster:
-            executor.close()
-
-
-def check_cluster(cluster: Any) -> None:
-    """Refuse what is neither a cluster nor a string that names one."""
-    distributed = sys.modules.get("distributed")
-    is_client = distributed is not None and isinstance(cluster, distributed.Client)
-    is_executor = isinstance(cluster, Executor) and not isinstance(cluster, type)
-    is_named = isinstance(cluster, str) and (cluster == "local" or "://" in cluster)
-    if cluster is not None and not (is_named or is_client or is_executor):
-        raise (ValueError if isinstance(cluster, str) else TypeError)(
-            "cluster must be 'local' (processes of this machine), the address of a Dask scheduler"
-            f" such as 'tcp://10.0.0.1:8786', or a dask.distributed.Client, got {brief(cluster)}"
-        )
-
-
-def _executor(cluster: Any, cores: int) -> Executor:
-    from pgmult.sampling.cluster.dask import DaskCluster
-    from pgmult.sampling.cluster.processes import Processes
-
-    if isinstance(cluster, str):
-        return Processes(cores) if cluster == "local" else DaskCluster(cluster)
-    return cluster if isinstance(cluster, Executor) else DaskCluster(cluster)
