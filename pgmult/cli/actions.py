@@ -8,7 +8,7 @@ resume, to show and to write the page, to compare two runs, to print an answer o
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -30,6 +30,8 @@ from pgmult.cli.shared import (
     free_name,
     give,
     option,
+    read_alike,
+    reading,
     silence_what_is_told_anyway,
     tell,
     told_by,
@@ -78,6 +80,7 @@ class Question:
 
     def answer(self, run: StoredRun, options: Options) -> Any:
         """What the run says."""
+        read_alike(options, run.notes)
         told = told_by(self.options, options)
         if self.ask is not None:
             return self.ask(run, options, told)
@@ -244,6 +247,7 @@ def _fit(room: Room, options: Options) -> int:
     if options.until is not None and options.draws == room.draws:  # as many as the goal takes
         options.draws *= _MOST_TIMES
     job = room.job(options)
+    job = replace(job, notes=job.notes | reading(options))
     if not options.json and job.said:
         print(job.said, flush=True)
     return _finish(room, options, sampled(options, room.family, job), options.out)

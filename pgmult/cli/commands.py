@@ -93,8 +93,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 complain(f"{error.filename}: {error.strerror}")
             else:
                 complain(str(error))
-        except (ValueError, ImportError, MemoryError) as error:
+        except (ValueError, TypeError, ImportError, MemoryError) as error:
             complain(str(error) or type(error).__name__)
+        except Exception as error:  # nobody can act on a traceback, and whoever reports it can
+            if os.environ.get("PGMULT_TRACEBACK"):
+                raise
+            complain(
+                f"an error of pgmult's own, please report it with what PGMULT_TRACEBACK=1 shows:"
+                f" {type(error).__name__}: {error}"
+            )
     return 2
 
 

@@ -1,7 +1,6 @@
 """``pgmult sequences``: symbols, words or counts step by step."""
 
 import argparse
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +35,6 @@ _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count", "units")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -102,7 +100,7 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument("--units", choices=["words", "characters"], help="what a step of a text is")
     fit.add_argument(
-        "--each", choices=["line", "file"], default="line",
+        "--each", choices=["line", "file"],
         help="what a sequence of a text is (default: a line)",
     )  # fmt: skip
     add_table(fit)
@@ -269,6 +267,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
 
 def _read_text(options: argparse.Namespace) -> Any:
     from pgmult.datasets.files import lines_of, read_file
+    from pgmult.datasets.text import normal_form, split_words
     from pgmult.sequences.data.sequences import as_sequences
 
     text = read_file(options.data, options.encoding)
@@ -278,7 +277,7 @@ def _read_text(options: argparse.Namespace) -> Any:
         else {f"line {n}": line for n, line in enumerate(lines_of(text), start=1) if line.strip()}
     )
     units = {
-        name: _WORD.findall(piece.lower()) if options.units == "words" else list(piece)
+        name: split_words(piece) if options.units == "words" else list(normal_form(piece))
         for name, piece in pieces.items()
     }
     units = {name: steps for name, steps in units.items() if steps}

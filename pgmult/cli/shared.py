@@ -12,6 +12,9 @@ from typing import Any, NamedTuple, TextIO
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
+_READING = (
+    "na_values", "time_zone", "documents", "each", "stop_words", "ngrams", "keep_addresses"
+)  # fmt: skip
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
 
 
@@ -316,6 +319,19 @@ def recall(options: argparse.Namespace, notes: Mapping[str, Any], names: Sequenc
     if all(getattr(options, name) is None for name in names):
         for name in names:
             setattr(options, name, known.get(name))
+
+
+def reading(options: argparse.Namespace) -> dict[str, Any]:
+    """How a run's file was read, for its notes: files that it is asked about are read alike."""
+    told = {name: getattr(options, name, None) for name in _READING}
+    return {"reading": {name: value for name, value in told.items() if value is not None}}
+
+
+def read_alike(options: argparse.Namespace, notes: Mapping[str, Any]) -> None:
+    """Read another file as that of a run was, in all that options do not tell."""
+    for name, value in notes.get("reading", {}).items():
+        if getattr(options, name, value) is None:
+            setattr(options, name, value)
 
 
 # --------------------------------------------------------------------------- answers

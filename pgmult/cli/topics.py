@@ -77,13 +77,16 @@ def _add_corpus(group: Any) -> None:
     group.add_argument(
         "--documents",
         choices=["lines", "paragraphs"],
-        default="lines",
         help="what is a document in a file of text (default: lines)",
     )
     add_table(group)
     group.add_argument(
         "--stop-words", metavar="FILE", help="a word a line, or english (default), or none"
     )
+    group.add_argument(
+        "--keep-addresses", action=argparse.BooleanOptionalAction,
+        help="keep web addresses and names of users (@name), which are taken out otherwise",
+    )  # fmt: skip
     group.add_argument("--ngrams", **whole(1, told="count runs of up to N words, too"))
     group.add_argument("--min-count", **whole(1, told="of a word, in all"))
     group.add_argument("--min-documents", **whole(1, told="with a word"))
@@ -136,6 +139,10 @@ def _kind(corpus: Any, options: argparse.Namespace) -> Any:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    if options.stop_words not in (None, "none", "english"):  # the words outlive their file
+        from pgmult.datasets.text import as_stop_words
+
+        options.stop_words = sorted(as_stop_words(options.stop_words))
     corpus, said = _read_documents(options)
     if not options.json:
         _print_corpus(corpus, said)
@@ -198,8 +205,8 @@ def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
             raise ValueError(f"--names is for tables, and {options.corpus} is a {source.kind}")
         corpus = read_corpus(
             options.corpus, vocabulary=options.vocabulary, column=options.column,
-            documents=options.documents, delimiter=options.delimiter, encoding=options.encoding,
-            **choices,
+            documents=options.documents or "lines", delimiter=options.delimiter,
+            encoding=options.encoding, **choices,
         )  # fmt: skip
     if any(formulas):
         if source.kind != "table":
@@ -219,7 +226,9 @@ def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
 
 def _choices(options: argparse.Namespace) -> dict[str, Any]:
     """How words are chosen."""
-    names = ("min_count", "min_documents", "max_document_share", "max_words", "ngrams")
+    names = (
+        "min_count", "min_documents", "max_document_share", "max_words", "ngrams", "keep_addresses"
+    )  # fmt: skip
     choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.stop_words is not None:
         choices["stop_words"] = () if options.stop_words == "none" else options.stop_words
@@ -406,8 +415,9 @@ def _pack(options: argparse.Namespace) -> int:
 
     corpus = pack_files(
         options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
-        names=options.names, documents=options.documents, delimiter=options.delimiter,
-        encoding=options.encoding, progressbar=not options.quiet, **_choices(options),
+        names=options.names, documents=options.documents or "lines",
+        delimiter=options.delimiter, encoding=options.encoding,
+        progressbar=not options.quiet, **_choices(options),
     )  # fmt: skip
     print(f"{options.out}: {corpus}")
     losses = losses_of(options.out)

@@ -48,7 +48,7 @@ from pgmult.datasets.readers import (
     texts_in,
     texts_of,
 )
-from pgmult.datasets.text import TextOptions, WordChoices
+from pgmult.datasets.text import Dropped, TextOptions, WordChoices
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
@@ -200,11 +200,11 @@ def _pack_texts(
     words = _Words(writer.folder)
     raw = [ArrayWriter(writer.folder / f"raw-{name}.npy", np.int32) for name in _RAW]
     ends = ArrayWriter(writer.folder / "raw-indptr.npy", np.int64)
-    named = 0
+    named, dropped = 0, Dropped()
     try:
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
         for name, text in texts:
-            found = choices.words_of(text)
+            found = choices.words_of(text, dropped)
             numbers = words.number(found)
             sizes.append(len(numbers))
             ids.extend(numbers)
@@ -221,6 +221,7 @@ def _pack_texts(
         for file in (ends, *raw):
             file.__exit__()
     try:
+        dropped.refuse_unsegmented(choices)
         kept, left_out = choices.choose(
             ((word, count, spread) for word, _, count, spread in words.merged()),
             words.num_documents,
@@ -234,9 +235,9 @@ def _pack_texts(
         documents=words.num_documents,
         without_text=words.num_empty,
         emptied=emptied,
-        words=words.num_different,
-        tokens=words.num_tokens,
-        left_out=left_out,
+        words=words.num_different + dropped.num_words,
+        tokens=words.num_tokens + dropped.num_tokens,
+        left_out=(*dropped.losses(), *left_out),
         ngrams=choices.ngrams,
     )
     writer.finish(len(kept), np.array(kept), label=label if named else None, losses=losses)

@@ -1,12 +1,18 @@
 """From running text to word counts: a tokenizer, stop words and the choice of a vocabulary.
 
+A word is a run of letters with the marks that belong to them (Unicode Standard Annex 29, word
+boundaries), in Unicode's normal form C and lower case, whatever the script. What is taken out of
+posts (web addresses, names of users) and what is too short to be a word is counted with the words,
+so that the table of what was read begins with the text and not with what was left of it.
+
 >>> corpus = corpus_from_texts(["The cat sat on the mat.", "A dog and a cat."])
 >>> corpus.vocabulary.tolist()
 ['cat', 'dog', 'mat', 'sat']
 """
 
+import html
 import os
-import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -15,6 +21,7 @@ from itertools import islice
 from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
+import regex
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -52,25 +59,67 @@ ENGLISH_STOP_WORDS = frozenset(
 StopWords = str | os.PathLike[str] | Iterable[str]
 
 _LONGEST_RUN = 10
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+_LETTERS = r"\p{L}[\p{L}\p{M}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}]*"
+_INSIDE = "['\N{MIDDLE DOT}\N{HEBREW PUNCTUATION GERESH}\N{HEBREW PUNCTUATION GERSHAYIM}]"
+_WORD = regex.compile(rf"{_LETTERS}(?:{_INSIDE}{_LETTERS})*")
+_HASHTAG = regex.compile(rf"(?<![\w&/#])#\w*{_LETTERS}\w*")
+_HASHTAG_OR_WORD = regex.compile(rf"{_HASHTAG.pattern}|{_WORD.pattern}")
+_ENTITY = regex.compile(r"&(?:[A-Za-z]\w{1,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
+_AMPERSAND = regex.compile(r"(?<=&\s?)amp\b")  # what others leave of an entity
+_WEB_ADDRESS = regex.compile(
+    r"\b(?:https?|ftp)(?::\S*|\s+t\s+co\s+\w+|\b)|\bwww\.\S+|\b(?:t\.co|bit\.ly)/\w+"
+    r"|\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    regex.IGNORECASE,
+)
+_USER = regex.compile(r"(?<![\w@.])@\w+")
+_LATIN_LETTER = regex.compile(r"\p{Script=Latin}\p{M}*")
+_WITHOUT_SPACES = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{M}ー]*"
+)
+_LETTER = regex.compile(r"\p{L}")
+_FIRST_WITHOUT_SPACES = "\N{THAI CHARACTER KO KAI}"  # no letter before it is of such a script
+_LONGEST_SEGMENT = 6.0  # letters of a run, on average: words of these scripts are shorter
+_ENOUGH = 0.1  # of all letters, to be what the texts are written in
+_INVISIBLE = dict.fromkeys(map(ord, "\N{SOFT HYPHEN}\N{WORD JOINER}\ufeff\u200e\u200f"))
+_INVISIBLE |= {ord("\N{RIGHT SINGLE QUOTATION MARK}"): "'"}
+
+
+def normal_form(text: str) -> str:
+    """One spelling of what looks the same: normal form C, no invisible marks, plain apostrophes."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", text.translate(_INVISIBLE))
+
+
+def lower_case(text: str) -> str:
+    """The normal form in lower case; a dotted capital I becomes an i."""
+    return normal_form(normal_form(text).lower().replace("i\N{COMBINING DOT ABOVE}", "i"))
+
+
+def split_words(text: str) -> list[str]:
+    """All words of a text, in lower case and in order, those of one letter among them."""
+    words = _HASHTAG_OR_WORD.findall(lower_case(text))
+    return [word.removesuffix("'s") for word in words]
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text in lower case, two letters or longer, in order.
+    """The words of a text in lower case, in order.
 
-    A word is a run of letters of any alphabet; an apostrophe inside it belongs to it
-    (``don't``), except that a possessive ``'s`` is cut off. Digits, underscores and hyphens
-    separate words.
+    A word is a run of letters of any script with their marks; an apostrophe inside it belongs to
+    it (``don't``), except that a possessive ``'s`` is cut off. Digits, underscores and hyphens
+    separate words, but in a hashtag, which is a word (``#covid_19``). Single letters of the Latin
+    script are none.
     """
-    lower = as_kind(text, "text", str).lower()
-    words = _WORD.findall(lower.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
-    return [word for word in (w.removesuffix("'s") for w in words) if len(word) > 1]
+    words = split_words(as_kind(text, "text", str))
+    return [word for word in words if not _LATIN_LETTER.fullmatch(word)]
 
 
 class TextOptions(TypedDict, total=False):
     """The keyword arguments of `corpus_from_texts` that readers of text pass on."""
 
     tokenizer: Callable[[str], Iterable[str]]
+    keep_addresses: bool
     stop_words: StopWords
     ngrams: int
     min_count: int
@@ -85,6 +134,7 @@ def corpus_from_texts(
     names: Sequence[str] | None = None,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
     tokenizer: Callable[[str], Iterable[str]] = tokenize,
+    keep_addresses: bool = False,
     stop_words: StopWords = "english",
     ngrams: int = 1,
     min_count: int = 1,
@@ -106,6 +156,11 @@ def corpus_from_texts(
         Count these words, in this order, and no others; then the choices below do not apply,
         except that `ngrams` and `stop_words` say which runs of words are looked up.
     tokenizer : function from str to words
+        It gets the text as it is without addresses. The one that is usual refuses texts in scripts
+        without spaces between words (Chinese, Japanese, Thai, ...).
+    keep_addresses : bool
+        Keep web addresses, addresses of mail and names of users (``@name``), which are taken out of
+        the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
     stop_words : "english", path, or iterable of str
         Words left out: `ENGLISH_STOP_WORDS`, those of a file with one word per line (for any other
         language), or these; pass ``()`` to keep all.
@@ -130,12 +185,13 @@ def corpus_from_texts(
     Raises
     ------
     ValueError
-        If no word is left, or an option is out of its range.
+        If no word is left, an option is out of its range, or the texts are in a script without
+        spaces between words and the tokenizer is the usual one.
     """
     return count_words(
-        _as_texts(texts), names, vocabulary, tokenizer=tokenizer, stop_words=stop_words,
-        ngrams=ngrams, min_count=min_count, min_documents=min_documents,
-        max_document_share=max_document_share, max_words=max_words,
+        _as_texts(texts), names, vocabulary, tokenizer=tokenizer,
+        keep_addresses=keep_addresses, stop_words=stop_words, ngrams=ngrams, min_count=min_count,
+        min_documents=min_documents, max_document_share=max_document_share, max_words=max_words,
     )[0]  # fmt: skip
 
 
@@ -147,12 +203,14 @@ def count_words(
 ) -> tuple[Corpus, Losses]:
     """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
     choices = WordChoices(**text_options)
-    documents = [choices.words_of(text) for text in texts]
+    dropped = Dropped()
+    documents = [choices.words_of(text, dropped) for text in texts]
+    dropped.refuse_unsegmented(choices)
     counts: Counter[str] = Counter()
     for words in documents:
         counts.update(words)
     if vocabulary is not None:
-        vocabulary = as_strings(vocabulary, "vocabulary")
+        vocabulary = [normal_form(word) for word in as_strings(vocabulary, "vocabulary")]
         others = counts.keys() - set(vocabulary)
         loss = WordLoss(
             "not in the vocabulary given", len(others), sum(counts[word] for word in others)
@@ -177,12 +235,84 @@ def count_words(
         documents=len(documents),
         without_text=sum(not words for words in documents),
         emptied=sum(bool(words) and not left for words, left in zip(documents, kept, strict=True)),
-        words=len(counts),
-        tokens=counts.total(),
-        left_out=left_out,
+        words=len(counts) + dropped.num_words,
+        tokens=counts.total() + dropped.num_tokens,
+        left_out=(*dropped.losses(), *left_out),
         ngrams=choices.ngrams,
     )
     return as_corpus(matrix, vocabulary, names), losses
+
+
+class Dropped:
+    """What is taken out of texts before words are counted, and what they are written in.
+
+    Attributes
+    ----------
+    found : dict from str to Counter
+        By the reason: how often each piece was taken out.
+    """
+
+    def __init__(self) -> None:
+        names = ("web and mail addresses", "names of users (@)", "single letters")
+        self.found: dict[str, Counter[str]] = {name: Counter() for name in names}
+        self._letters = self._letters_without_spaces = self._runs = 0
+        self._longest = ""
+
+    def clean(self, text: str) -> str:
+        """A text without addresses and names of users."""
+        for why, pattern in zip(self.found, (_WEB_ADDRESS, _USER), strict=False):
+            pieces = pattern.findall(text)
+            if pieces:
+                self.found[why].update(pieces)
+                text = pattern.sub(" ", text)
+        return text
+
+    def short(self, words: Sequence[str]) -> list[str]:
+        """The words but for single letters of the Latin script."""
+        kept = [word for word in words if not _LATIN_LETTER.fullmatch(word)]
+        if len(kept) < len(words):
+            self.found["single letters"].update(filter(_LATIN_LETTER.fullmatch, words))
+        return kept
+
+    def look(self, text: str) -> None:
+        """Count letters of scripts without spaces between words."""
+        if text.isascii():
+            self._letters += len(text)
+        elif max(text) >= _FIRST_WITHOUT_SPACES:
+            self._letters += len(_LETTER.findall(text))
+            for run in _WITHOUT_SPACES.findall(text):
+                self._letters_without_spaces += len(run)
+                self._runs += 1
+                self._longest = max(self._longest, run, key=len)
+
+    def refuse_unsegmented(self, choices: "WordChoices") -> None:
+        """Raise ValueError where texts were in a script whose words nobody told apart."""
+        letters, runs = self._letters_without_spaces, self._runs
+        if letters > _ENOUGH * self._letters and letters > _LONGEST_SEGMENT * runs:
+            raise ValueError(
+                f"texts must have spaces between words, got {self._longest[:12]!r}: Chinese,"
+                " Japanese, Thai and their like are written without (tell words apart first, such"
+                " as by jieba, fugashi or pythainlp: pass tokenizer=jieba.lcut, or write the texts"
+                " with spaces)"
+            )
+
+    @property
+    def num_words(self) -> int:
+        """Different pieces."""
+        return sum(map(len, self.found.values()))
+
+    @property
+    def num_tokens(self) -> int:
+        """Pieces in all."""
+        return sum(pieces.total() for pieces in self.found.values())
+
+    def losses(self) -> list[WordLoss]:
+        """Those of which there were some."""
+        return [
+            WordLoss(why, len(pieces), pieces.total())
+            for why, pieces in self.found.items()
+            if pieces
+        ]
 
 
 @dataclass(frozen=True)
@@ -190,16 +320,25 @@ class WordChoices(Checked):
     """What counts as a word, and which words stay: the arguments of `corpus_from_texts`."""
 
     tokenizer: Callable[[str], Iterable[str]] = tokenize
-    stop_words: Annotated[Any, lambda value, _: _as_stop_words(value)] = "english"
+    keep_addresses: bool = False
+    stop_words: Annotated[Any, lambda value, _: as_stop_words(value)] = "english"
     ngrams: Annotated[int, whole(1, _LONGEST_RUN)] = 1
     min_count: Annotated[int, whole()] = 1
     min_documents: Annotated[int, whole()] = 1
     max_document_share: Annotated[float, real(above=0.0, maximum=1.0)] = 1.0
     max_words: Annotated[int, whole(2)] | None = None
 
-    def words_of(self, text: str) -> Counter[str]:
-        """How often each word stands in a text."""
-        return Counter(_runs(_tokens(self.tokenizer, text), self.ngrams, self.stop_words))
+    def words_of(self, text: str, dropped: Dropped) -> Counter[str]:
+        """How often each word stands in a text; what was taken out is added to `dropped`."""
+        text = _AMPERSAND.sub("", _ENTITY.sub(lambda found: html.unescape(found[0]), text))
+        if not self.keep_addresses:
+            text = dropped.clean(text)
+        if self.tokenizer is tokenize:
+            dropped.look(text)
+            words = dropped.short(split_words(text))
+        else:
+            words = [normal_form(word) for word in _tokens(self.tokenizer, text)]
+        return Counter(_runs(words, self.ngrams, self.stop_words))
 
     def choose(
         self, words: Iterable[tuple[str, int, int]], num_documents: int
@@ -261,7 +400,7 @@ def _as_texts(texts: Any) -> list[str]:
     return as_strings(texts, "texts")
 
 
-def _as_stop_words(stop_words: Any) -> frozenset[str]:
+def as_stop_words(stop_words: Any) -> frozenset[str]:
     """The set of stop words."""
     if isinstance(stop_words, str) and stop_words == "english":
         return ENGLISH_STOP_WORDS
@@ -276,9 +415,9 @@ def _as_stop_words(stop_words: Any) -> frozenset[str]:
             lines = path.read_text(encoding="utf-8-sig").split("\n")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not a file of words in utf-8 ({error.reason})") from None
-        return frozenset(word for line in lines for word in [line.strip().lower()] if word)
+        return frozenset(word for line in lines for word in [lower_case(line.strip())] if word)
     in_order = sorted(stop_words, key=str) if isinstance(stop_words, Set) else stop_words
-    return frozenset(as_strings(in_order, "stop_words"))
+    return frozenset(normal_form(word) for word in as_strings(in_order, "stop_words"))
 
 
 def _runs(words: list[str], longest: int, stops: frozenset[str]) -> list[str]:

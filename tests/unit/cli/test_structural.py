@@ -273,6 +273,24 @@ class TestFiles:
         transform = ["topics", "predict", run, path, "--column", "text", "--out", "x.csv"]
         assert "must have a column 'year'" in refused(capsys, *transform)
 
+    def test_other_files_are_read_as_the_file_of_the_run(self, capsys, tmp_path):
+        path, stops = tmp_path / "texts.txt", tmp_path / "stops.txt"
+        path.write_text("tax and jobs\nand ships\n\nbarn and wheat\n\n@ann ship tax\n")
+        stops.write_text("ships\n")
+        said(
+            capsys, "topics", "fit", path, "--documents", "paragraphs", "--stop-words", stops,
+            "--ngrams", 2, "--keep-addresses", "--topics", 2, "--draws", 4, "--tune", 2,
+            "--chains", 1, "--no-compare", "--out", tmp_path / "run",
+        )  # fmt: skip
+        stops.unlink()
+        predict = ["topics", "predict", tmp_path / "run", path, "--out", tmp_path / "x.csv"]
+        assert cli.main([*map(str, predict)]) == 0
+        output = capsys.readouterr().out
+        data = pgmult.load(tmp_path / "run").data
+        assert {"and", "tax_and", "ann"} <= set(data.vocabulary)
+        assert f"the run knows {data.num_tokens} of their {data.num_tokens} words" in output
+        assert "3 new documents" in output
+
     def test_export(self, capsys, run, tmp_path):
         output = said(
             capsys, "topics", "export", run, "--out", tmp_path / "out", "--kinds", "json", "mtx"

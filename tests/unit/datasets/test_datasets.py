@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import unicodedata
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from pgmult.datasets import (
     recognise,
     tokenize,
 )
+from pgmult.datasets.text import count_words
 from pgmult.topics import as_corpus
 
 
@@ -47,6 +49,79 @@ class TestText:
         text = "The Dog's bones; don’t re-use x_1 or 42 Żółw ÉTÉ l'été!"
         expected = ["the", "dog", "bones", "don't", "re", "use", "or", "żółw", "été", "l'été"]
         assert tokenize(text) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("हिन्दी में लिखा हुआ पाठ सरकार की नीति", "हिन्दी में लिखा हुआ पाठ सरकार की नीति"),
+            ("தமிழ் மொழி", "தமிழ் மொழி"),
+            ("שָׁלוֹם עוֹלָם צה״ל", "שָׁלוֹם עוֹלָם צה״ל"),
+            ("اَلْعَرَبِيَّةُ لغة", "اَلْعَرَبِيَّةُ لغة"),
+            ("می\u200cخواهم", "می\u200cخواهم"),
+            ("e\u0301te\u0301 pre\u0301sident", "été président"),
+            ("İSTANBUL Istanbul", "istanbul istanbul"),
+            ("ﬁrst\u00ad Co\u00adop\ufeff", "ﬁrst coop"),
+            ("и в САДУ", "и в саду"),
+            ("물 나 먹다", "물 나 먹다"),
+            ("我 喜欢 苹果", "我 喜欢 苹果"),
+            ("a b é I x̄", ""),
+            ("#MeToo (#covid_19) C# a#b", "#metoo #covid_19"),
+            ("o’clock rock'n'roll 'quoted' paral·lel", "o'clock rock'n'roll quoted paral·lel"),
+        ],
+    )
+    def test_words_of_every_script(self, text, words):
+        assert tokenize(text) == [unicodedata.normalize("NFC", word) for word in words.split()]
+
+    @given(st.text())
+    def test_one_normal_form(self, text):
+        forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+        assert tokenize(forms[0]) == tokenize(forms[1])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "我喜欢吃苹果和香蕉因为它们很好吃",
+            "日本語の文章には空白がありません",
+            "ภาษาไทยเขียนโดยไม่เว้นวรรค",
+        ],
+    )
+    def test_texts_without_spaces_are_refused(self, text):
+        with pytest.raises(ValueError, match=r"must have spaces between words.*tokenizer=jieba"):
+            corpus_from_texts([text, "one line of English"])
+        assert corpus_from_texts([text], tokenizer=list).num_words > 5
+        english = ["many words of English stand around it, so that it can be told as a name"] * 9
+        assert text in corpus_from_texts([*english, text]).vocabulary
+
+    POSTS = (
+        "RT @Bob: jobs &amp; taxes https://t.co/aBc1 #Vote",
+        "see www.who.int/x or write to a.b@c.org; it&#39;s R&amp;D & amp ; x",
+        "http taxes HTTPS://EXAMPLE.COM/jobs?utm=1",
+    )
+
+    def test_addresses_are_taken_out_and_counted(self):
+        corpus, losses = count_words(self.POSTS, stop_words=())
+        assert corpus.vocabulary.tolist() == [
+            "#vote", "it", "jobs", "or", "rt", "see", "taxes", "to", "write"
+        ]  # fmt: skip
+        told = {loss.reason: (loss.words, loss.tokens) for loss in losses.left_out}
+        assert told == {
+            "web and mail addresses": (5, 5),
+            "names of users (@)": (1, 1),
+            "single letters": (3, 3),
+        }
+        assert losses.tokens == corpus.num_tokens + 9
+        assert losses.words == corpus.num_words + 9
+        kept = corpus_from_texts(self.POSTS, stop_words=(), keep_addresses=True).vocabulary
+        assert {"https", "co", "bob", "www", "org"} <= set(kept.tolist())
+        assert "amp" not in kept
+
+    def test_twins_of_unicode_are_one_word(self):
+        decomposed = unicodedata.normalize("NFD", "été")
+        for options in ({"stop_words": ["été"]}, {"vocabulary": ["été", "jour"]}):
+            corpus = corpus_from_texts([f"{decomposed} jour soir", "été jour"], **options)
+            assert (corpus.vocabulary.tolist()[0] == "été") == ("vocabulary" in options)
+        assert corpus.to_csr().toarray().tolist() == [[1, 1], [1, 1]]
+        assert corpus_from_texts([f"{decomposed} été"], tokenizer=str.split).num_words == 1
 
     def test_counts_and_alphabetical_vocabulary(self):
         corpus = corpus_from_texts(["b a b", "", "c c c a"], tokenizer=str.split, stop_words=())
