@@ -782,7 +782,6 @@ ARGUMENTS = {
         data=labelled(),
         max_iterations=3,
     ),
-    "regression.fit_probit_regression": lambda: dict(data=counted()),
     "regression.fit_softmax_regression": lambda: dict(data=counted()),
     "regression.fit_stick_breaking_regression": lambda: dict(data=counted()),
     "regression.LogisticClassifier": lambda: dict(max_iter=3),

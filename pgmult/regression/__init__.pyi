@@ -28,7 +28,6 @@ from pgmult.regression.fits.multinomial import fit_softmax_regression as fit_sof
 from pgmult.regression.fits.multinomial import (
     fit_stick_breaking_regression as fit_stick_breaking_regression,
 )
-from pgmult.regression.fits.probit import fit_probit_regression as fit_probit_regression
 from pgmult.regression.models.additive import AdditiveRegression as AdditiveRegression
 from pgmult.regression.models.additive import AdditiveRows as AdditiveRows
 from pgmult.regression.models.counts import NegativeBinomialRegression as NegativeBinomialRegression

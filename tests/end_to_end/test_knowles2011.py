@@ -6,7 +6,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from pgmult.regression.fits.probit import probit_probs
+from examples.papers.knowles2011.probit import probit_probs
 from pgmult.sampling.diagnostics import mcse_mean
 
 

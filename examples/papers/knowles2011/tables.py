@@ -29,18 +29,20 @@ from examples.papers.knowles2011.long_chains import (
     softmax_probs,
     softmax_rows,
 )
+from examples.papers.knowles2011.probit import MultinomialProbit
 from pgmult.links import StickBreaking
 from pgmult.regression.fits.multinomial import fit_stick_breaking_regression, stick_probs
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
 from pgmult.variational.bounds import LOG_SUM_EXP
 
-# of `pgmult.regression.MultinomialClassifier`; with "/full" one Gaussian of all classes, else
-# one for each
+# of `pgmult.regression.MultinomialClassifier`, and the probit; with "/full" one Gaussian of all
+# classes, else one for each
 METHODS = (
     "quadratic", "log", "tilted", "bohning", "adaptive", "quadrature", "tilted/full",
     "taylor/full", "laplace/full", "probit", "mean_field", "sticks", "gibbs",
 )  # fmt: skip
 STAND_INS = [name for name in LOG_SUM_EXP if name != "quadrature"]
+Regression = pgmult.regression.MultinomialClassifier | MultinomialProbit
 SIZES = (3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
@@ -113,8 +115,10 @@ def halves(name: str, splits: int):
         yield scaled[train], y[train], scaled[test], y[test]
 
 
-def regression(method: str, covariance: str) -> pgmult.regression.MultinomialClassifier:
+def regression(method: str, covariance: str) -> Regression:
     """The paper's model, by one of its methods or ours."""
+    if method == "probit":
+        return MultinomialProbit()
     return pgmult.regression.MultinomialClassifier(
         method, covariance=covariance, intercept_var=1.0, draws=500, tune=100, chains=1,
         random_state=0, scale_inputs=False,
@@ -219,12 +223,12 @@ def with_intercept(x: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.ones(len(x))])
 
 
-def weights_of(fit: pgmult.regression.MultinomialClassifier) -> np.ndarray:
+def weights_of(fit: Regression) -> np.ndarray:
     """Means of all classes' weights, one class after the other."""
     return np.column_stack([fit.coef_, fit.intercept_]).ravel()
 
 
-def joint_cov_of(fit: pgmult.regression.MultinomialClassifier) -> np.ndarray:
+def joint_cov_of(fit: Regression) -> np.ndarray:
     """Covariance of all classes' weights."""
     return block_diag(*fit.coef_cov_) if fit.joint_cov_ is None else fit.joint_cov_
 

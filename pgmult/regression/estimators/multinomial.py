@@ -39,7 +39,6 @@ from pgmult.regression.fits.multinomial import (
     softmax_probs,
     stick_probs,
 )
-from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.multinomial import SoftmaxRegression, StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.bounds import LOG_SUM_EXP
@@ -52,7 +51,7 @@ _SOFTMAX = (
 )  # fmt: skip
 _STICKS = {"sticks": "quadrature", "mean_field": "jaakkola_jordan"}
 _SAMPLED = ("sampling", "sticks_sampling")
-_METHODS = (*_SOFTMAX, "sampling", "probit", *_STICKS, "sticks_sampling")
+_METHODS = (*_SOFTMAX, "sampling", *_STICKS, "sticks_sampling")
 _DRAWS = 64  # in a block of predictions
 
 
@@ -74,7 +73,6 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         "log", "quadratic", "bohning" or "adaptive" maximise a bound of the evidence instead,
         "taylor" and "laplace" expand (see `pgmult.variational.bounds`). "sampling" samples the
         posterior itself, around such a Gaussian.
-        Probit: "probit", by variational Bayes.
         Sticks, weights for every class but the last to break: "sticks_sampling" samples the
         posterior itself, "sticks" is its best Gaussian (quadrature), "mean_field" one by
         Pólya-gamma variables.
@@ -85,8 +83,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     weight_var : float, array of a variance for each column, or str
         Variances of the coefficients' prior, the same for all classes. "evidence", "ard", and with
         "sampling" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
-        `LogisticClassifier`. The evidence is that of "tilted", "sticks" or "probit", depending on
-        the link.
+        `LogisticClassifier`. The evidence is that of "tilted" or "sticks", depending on the
+        link.
     intercept_var : float
         Variance of the intercepts' prior.
     fit_intercept, scale_inputs : bool
@@ -163,8 +161,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         Warns
         -----
         ApproximationWarning
-            If the posterior is far from the Gaussian that the method takes it for. (The probit does
-            not check this.)
+            If the posterior is far from the Gaussian that the method takes it for.
         """
         names = y.columns if isinstance(y, HasColumns) else None
         as_choice(self.method, "method", _METHODS)
@@ -202,7 +199,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         if self.method in _STICKS:
             sds = correction_of_rows(fit, data.sticks, prior)
             self._warn_of_corrections(sds, fit.mean.shape[1], "sticks_sampling")
-        elif self.method != "probit":
+        else:
             rows = SoftmaxRows(data.covariates, len(self.classes_))
             site = SoftmaxSite(data.counts, LOG_SUM_EXP["log"])
             self._warn_of_corrections(correction_of_fit(fit, rows, site, prior), fit.mean.size)
@@ -221,9 +218,6 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         x = self._dense_design(X)
         if self.method in _STICKS:
             return stick_probs(self._found, x, self._order)
-        if self.method == "probit":
-            var = np.einsum("nd,nd->n", x @ self._found.cov[0], x)
-            return probit_probs(x @ self._found.mean.T, var)
         return softmax_probs(self._found, x)
 
     def predict(self, X: Any) -> Any:
@@ -282,15 +276,13 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         limits: dict[str, Any] = {"tolerance": self.tol, "max_iterations": self.max_iter}
         if method in _STICKS:
             return fit_stick_breaking_regression(data, prior, method=_STICKS[method], **limits)
-        if method == "probit":
-            return fit_probit_regression(data, prior, **limits)
         covariance: Literal["full", "class"] = "full" if method == "laplace" else self.covariance
         return fit_softmax_regression(data, prior, method=method, covariance=covariance, **limits)
 
     def _bound(self, data: CountedRows) -> Any:
         """Of the log evidence, and the moments of q, for a prior: what variances are learned by."""
         of_sticks = self.method in _STICKS or self.method == "sticks_sampling"
-        method = "sticks" if of_sticks else "probit" if self.method == "probit" else "tilted"
+        method = "sticks" if of_sticks else "tilted"
 
         def fit(prior: MvNormal) -> tuple[float, FloatArray, FloatArray]:
             found = self._fit(data, prior, method)

@@ -36,7 +36,7 @@ ESTIMATORS = {
     },
     **{
         method: (MultinomialClassifier(method, tol=1e-8), X, THREE)
-        for method in ("tilted", "laplace", "probit", "sticks", "mean_field")
+        for method in ("tilted", "laplace", "sticks", "mean_field")
     },
     "poisson": (CountRegressor(tol=1e-9), X, EVENTS),
     "negative binomial": (

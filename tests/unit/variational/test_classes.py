@@ -12,7 +12,6 @@ from pgmult.regression.fits.multinomial import (
     softmax_probs,
     stick_probs,
 )
-from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.variational.bounds import LOG_SUM_EXP
 from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows
 from pgmult.variational.fits import fit_sites
@@ -217,22 +216,6 @@ def test_predictions_average_over_the_posterior():
     np.testing.assert_allclose(probs[:5, data.order[0]], first, atol=0.006)
     second = ((1.0 - share[..., 0]) * share[..., 1]).mean(axis=0)
     np.testing.assert_allclose(probs[:5, data.order[1]], second, atol=0.006)
-
-
-def test_probit_beside_simulation():
-    rng = np.random.default_rng(3)
-    mean = np.array([[0.5, -1.0, 2.0], [0.0, 0.0, 0.0]])
-    y = mean + rng.normal(size=(200_000, 2, 3))
-    shares = np.stack([(y.argmax(axis=2) == k).mean(axis=0) for k in range(3)], axis=1)
-    np.testing.assert_allclose(probit_probs(mean, np.zeros(2)), shares, atol=0.005)
-    np.testing.assert_allclose(probit_probs(mean, np.full(2, 1e6)), 1 / 3, atol=2e-3)
-    labels = y[0].argmax(axis=1)
-    fit = fit_probit_regression(as_counted_rows(np.eye(2), labels, num_categories=3))
-    assert fit.converged
-    longer = fit_probit_regression(
-        as_counted_rows(np.eye(2), labels, num_categories=3), tolerance=1e-10
-    )
-    assert fit.objective <= longer.objective + 1e-9
 
 
 @pytest.mark.parametrize(

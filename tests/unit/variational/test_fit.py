@@ -9,6 +9,7 @@ from gaussian_targets import PoissonLogNormal
 
 from examples.papers.hensman2012.collapsed import natural_cg
 from examples.papers.hensman2012.problems import GaussianMixtureProblem
+from examples.papers.knowles2011.probit import fit_probit_regression
 from examples.papers.wang2013.language_model import fit_language_model
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows, as_labelled_rows
@@ -22,7 +23,6 @@ from pgmult.regression.fits.multinomial import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
 )
-from pgmult.regression.fits.probit import fit_probit_regression
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
@@ -224,7 +224,7 @@ MISSPELT = {
     ),
     "MultinomialClassifier": (
         lambda: MultinomialClassifier("newton").fit(X, Y),
-        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, sampling, probit,"
+        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, sampling,"
         " sticks, mean_field, sticks_sampling",
     ),
 }  # fmt: skip

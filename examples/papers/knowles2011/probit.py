@@ -24,6 +24,7 @@ Gaussian process priors. Neural Computation 18, 1790-1817.
 """
 
 import math
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
@@ -32,7 +33,7 @@ from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import CountedRows, require_counted_rows
+from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
 from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.ascent import Mixing
 from pgmult.variational.fits import SiteFit
@@ -153,3 +154,30 @@ def fit_probit_regression(
             level, target = evaluate(m)
     cov = np.tile(S, (num_classes, 1, 1))
     return SiteFit("probit", m, cov, np.array([level]), True, converged, iteration)
+
+
+class MultinomialProbit:
+    """What the tables ask of a classifier, with N(0, 1) for all weights and intercepts.
+
+    After `fit` its attributes are those of `pgmult.regression.MultinomialClassifier`.
+    """
+
+    joint_cov_ = None  # classes are independent under q
+
+    def fit(self, x: FloatArray, y: Any) -> Self:
+        """From covariates ``(num_rows, num_covariates)`` and labels."""
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self._found = fit_probit_regression(as_counted_rows(_design(x), labels))
+        self.coef_, self.intercept_ = self._found.mean[:, :-1], self._found.mean[:, -1]
+        self.coef_cov_, self.log_evidence_ = self._found.cov, self._found.objective
+        return self
+
+    def predict_proba(self, x: FloatArray) -> FloatArray:
+        """Averaged over the posterior, ``(num_rows, num_classes)``."""
+        design = _design(x)
+        var = np.einsum("nd,nd->n", design @ self._found.cov[0], design)
+        return probit_probs(design @ self._found.mean.T, var)
+
+
+def _design(x: FloatArray) -> FloatArray:
+    return np.column_stack([x, np.ones(len(x))])
