@@ -4,11 +4,10 @@ from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
 from pgmult.priors.laws import LKJ, HalfT, LogNormal, Normal
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
-from pgmult.priors.scales import CovarianceScales, HalfTScales
+from pgmult.priors.scales import HalfTScales
 
 __all__ = [
     "LKJ",
-    "CovarianceScales",
     "Dirichlet",
     "HalfT",
     "HalfTScales",

@@ -258,7 +258,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: FloatArray, about: FloatArray) -> "Moments":
-        """Of rows, ``(num_rows, n)``."""
+        """The moments of these rows, ``(num_rows, n)``."""
         return cls(len(rows), about, (rows - about).sum(axis=0), scatter(rows, about))
 
     def around(self, point: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ class _Law(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Normal(_Law):
-    """Of coefficients.
+    """A normal law of coefficients.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Normal(_Law):
 
 @dataclass(frozen=True, slots=True)
 class HalfT(_Law):
-    """Of standard deviations: the absolute value of a Student t variable times the scale.
+    """A law of standard deviations: the scale times |t|, t a Student t variable.
 
     Attributes
     ----------
@@ -51,7 +51,9 @@ class HalfT(_Law):
 
 @dataclass(frozen=True, slots=True)
 class LKJ(_Law):
-    """Of correlation matrices: density proportional to |R|^(eta - 1) (Lewandowski et al. 2009).
+    """A law of correlation matrices (Lewandowski et al. 2009).
+
+    Its density is proportional to |R|^(eta - 1).
 
     Attributes
     ----------

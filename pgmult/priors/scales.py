@@ -1,7 +1,7 @@
-r"""Priors of the scales of a covariance, which conjugate priors of it would fix.
+r"""A prior of the scales of a covariance, which conjugate priors of it would fix.
 
 An inverse Wishart ties the variances of Sigma to its correlations, and its scale matters where the
-data say little. Given auxiliary scales each prior here is inverse Wishart again, so a Gibbs sweep
+data say little. Given auxiliary scales the prior here is inverse Wishart again, so a Gibbs sweep
 has one more exact step, `given`, and goes on as before with the conjugate prior that it returns.
 
 >>> import numpy as np
@@ -13,7 +13,7 @@ has one more exact step, `given`, and goes on as before with the conjugate prior
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, TypeVar
 
 import numpy as np
 
@@ -25,17 +25,6 @@ from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
 _Positive = Annotated[float, real(above=0.0, minimum=1e-100, maximum=1e100)]
 Conjugate = TypeVar("Conjugate", NormalInverseWishart, MatrixNormalInverseWishart)
-
-
-@runtime_checkable
-class CovarianceScales(Protocol):
-    """A prior of the scale matrix of a conjugate prior's inverse Wishart."""
-
-    def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
-        """The conjugate prior, its scales drawn from theirs."""
-
-    def given(self, rng: np.random.Generator, Sigma: FloatArray, prior: Conjugate) -> Conjugate:
-        """The conjugate prior, its scales drawn given a covariance."""
 
 
 @dataclass(frozen=True, slots=True)

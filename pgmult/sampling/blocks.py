@@ -500,7 +500,7 @@ class _Tables:
         self._lock, self._of_threads = Lock(), dict[int, Any]()
 
     def mine(self) -> tuple[Any, ...]:
-        """Those of this thread, or none."""
+        """The tables in which this thread counts, or none."""
         if self._first is None:
             return ()
         with self._lock:
@@ -510,7 +510,7 @@ class _Tables:
             return (tables[me],)
 
     def counts(self) -> list[IntArray]:
-        """What was counted in all of them."""
+        """What all threads have counted."""
         found = [tables.counts() for tables in self._of_threads.values()]
         return [reduce(np.add, same) for same in zip(*found, strict=True)]
 

@@ -235,7 +235,7 @@ class _Chains:
                 raise
 
     def _new_trace(self) -> Trace | None:
-        """Of the main variable, if one is kept."""
+        """A trace of the main variable, or None if it is not kept."""
         kept = {name: tuple(self.model.dims[name]) for name in self.settings.keep}
         name = main_variable(self.model, kept)
         if name is None:

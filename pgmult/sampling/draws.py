@@ -60,7 +60,7 @@ class Origin:
         return cls(model, link, data_hash, partial(_itself, data))
 
     def encoded(self) -> dict[str, Any]:
-        """As JSON's types, for a run directory."""
+        """The origin in types that JSON has, for a run directory."""
         return {
             "model": encode(self.model, place="model"),
             "link": encode(self.link, place="link"),

@@ -127,11 +127,9 @@ def framed(svg: Markup, caption: str, keys: Sequence[Markup] = ()) -> Markup:
 def key(swatch: Markup, name: str, colour: int | None = None) -> Markup:
     """An entry of a legend; without the number of a colour it is grey."""
     drawn = tag("svg", swatch, viewBox="0 0 30 14", aria_hidden="true")
-    return tag("li", drawn, name, class_="neutral" if colour is None else _class_of(colour))
-
-
-def _class_of(number: int) -> str:
-    return f"c{number % NUM_COLOURS}"
+    return tag(
+        "li", drawn, name, class_="neutral" if colour is None else f"c{colour % NUM_COLOURS}"
+    )
 
 
 def dashes_of(number: int) -> str | None:

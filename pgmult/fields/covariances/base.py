@@ -13,7 +13,6 @@ from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
 from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
-from pgmult.fields.covariances.hyperpriors import Hyperprior
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.laws import LogNormal
 
@@ -124,7 +123,7 @@ class Family(Covariance):
     parameters in `_parameters`.
     """
 
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    priors: Mapping[str, LogNormal] | None = field(default=None, repr=False)
     fixed: Collection[str] = field(default=(), repr=False)
     _parameters: ClassVar[tuple[str, ...]]
 
@@ -133,10 +132,8 @@ class Family(Covariance):
         values: dict[str, Any] = {}
         priors = dict(as_mapping(self.priors, "priors"))
         for name, prior in priors.items():
-            if not isinstance(prior, Hyperprior):
-                raise TypeError(
-                    f"priors must be hyperpriors, as LogNormal, got {brief(prior)} of {name!r}"
-                )
+            if not isinstance(prior, LogNormal):
+                raise TypeError(f"priors must be LogNormal, got {brief(prior)} of {name!r}")
         fixed = [self.fixed] if isinstance(self.fixed, str) else as_strings(self.fixed, "fixed")
         for argument, names in (("priors", priors), ("fixed", fixed)):
             for name in names:
@@ -185,7 +182,7 @@ class Family(Covariance):
     def _free(self) -> list[str]:
         return [name for name in self._parameters if name not in self.fixed]
 
-    def _prior(self, name: str) -> Hyperprior:
+    def _prior(self, name: str) -> LogNormal:
         assert self.priors is not None  # set by _settle
         return self.priors[name]
 

@@ -33,14 +33,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgmult.priors import NormalInverseWishart
+from pgmult.priors import HalfTScales, NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.gaussian import (
     BlockRows,
     Concentration,
     NormalTopics,
     NumTopics,
-    Scales,
 )
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
@@ -83,6 +82,6 @@ class CorrelatedTopics(NormalTopics):
     gaussian: NormalInverseWishart | None = None
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: Scales | None = None
+    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS

@@ -54,7 +54,7 @@ from pgmult.core.arguments import as_share
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
-from pgmult.priors import NormalInverseWishart
+from pgmult.priors import HalfTScales, NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, simulate_words
@@ -64,7 +64,6 @@ from pgmult.topics.models.gaussian import (
     BlockRows,
     NormalTopics,
     NumTopics,
-    Scales,
 )
 from pgmult.topics.models.words import KeywordsState
 from pgmult.topics.priors.chains import ScalarChains
@@ -163,7 +162,7 @@ class DynamicTopics(NormalTopics):
     drift_shape: Above0 = 2.0
     drift_scale: Above0 = 0.05
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: Scales | None = None
+    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = 8 * BLOCK_ROWS
 

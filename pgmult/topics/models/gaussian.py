@@ -11,13 +11,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
+from pgmult.priors import Dirichlet, HalfTScales, NormalInverseWishart
 from pgmult.sampling.blocks import Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
 from pgmult.topics.models.words import KeywordsState, WordsOfTopics
@@ -26,20 +25,8 @@ from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.updates.allocation import WordTables, kept_counts, no_counts
 from pgmult.topics.updates.swing import swing_psi
 
-
-def as_scales(scales: Any, name: str) -> CovarianceScales:
-    """A prior of a covariance's scales."""
-    if isinstance(scales, type) or not isinstance(scales, CovarianceScales):
-        raise TypeError(
-            f"{name} must be a prior such as pgmult.priors.HalfTScales(), or None,"
-            f" got {brief(scales)}"
-        )
-    return scales
-
-
 NumTopics = Annotated[int, as_num_topics]
 Concentration = Annotated[float, real(above=0.0, minimum=1e-300)]
-Scales = Annotated[CovarianceScales, as_scales]
 BlockRows = Annotated[int, as_block_rows]
 
 
@@ -53,7 +40,7 @@ class GaussianTopics(Checked, WordsOfTopics):
     __slots__ = ()
     num_topics: int
     word_concentration: float
-    scales: CovarianceScales | None
+    scales: HalfTScales | None
     block_rows: int
 
     state_type: ClassVar[type[Any]]

@@ -37,14 +37,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmult.links import LogisticNormal
-from pgmult.priors import NormalInverseWishart
+from pgmult.priors import HalfTScales, NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.gaussian import (
     BlockRows,
     Concentration,
     NormalTopics,
     NumTopics,
-    Scales,
 )
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
@@ -81,7 +80,7 @@ class LogisticNormalTopics(NormalTopics):
     word_concentration: Concentration = 0.05
     gaussian: NormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: Scales | None = None
+    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS
 

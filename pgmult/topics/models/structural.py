@@ -64,7 +64,7 @@ from numpy.typing import NDArray
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart
+from pgmult.priors import HalfTScales, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
@@ -74,7 +74,6 @@ from pgmult.topics.models.gaussian import (
     Concentration,
     GaussianTopics,
     NumTopics,
-    Scales,
 )
 from pgmult.topics.models.words import KeywordsState
 from pgmult.topics.priors.regression import RegressedMean
@@ -217,7 +216,7 @@ class StructuralTopics(GaussianTopics):
     effects: Literal["softmax", "sticks"] = "softmax"
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: Scales | None = None
+    scales: HalfTScales | None = None
     random_effects: Literal["shared", "free"] = "shared"
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
+from pgmult.priors import HalfTScales, MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
 
@@ -48,12 +48,12 @@ class ConstantMean:
     Attributes
     ----------
     gaussian : NormalInverseWishart
-    scales : CovarianceScales or None
+    scales : HalfTScales or None
         Prior of the scales of Sigma, which `gaussian` fixes otherwise.
     """
 
     gaussian: NormalInverseWishart
-    scales: CovarianceScales | None = None
+    scales: HalfTScales | None = None
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(n,)``."""

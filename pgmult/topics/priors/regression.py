@@ -21,7 +21,7 @@ import numpy as np
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
 from pgmult.formulas.terms import Term, are_free
-from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import HalfTScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.free_effects import (
     FreeEffects,
     OmegaPrior,
@@ -61,7 +61,7 @@ class RegressedMean:
     random_effects : {"shared", "free"}
     effect_scale : float
         Of the half-t prior of effects' standard deviations.
-    scales : CovarianceScales or None
+    scales : HalfTScales or None
         Prior of the scales of Sigma, which `regression` fixes otherwise.
     """
 
@@ -69,7 +69,7 @@ class RegressedMean:
     centre: FloatArray
     random_effects: str
     effect_scale: float
-    scales: CovarianceScales | None
+    scales: HalfTScales | None
 
     def prior_of(
         self, data: StructuredCorpus, gram: FloatArray | None = None

@@ -25,7 +25,7 @@ import numpy as np
 from pgmult.compiled.linalg import scatter
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
-from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
+from pgmult.priors import HalfTScales, MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
@@ -168,14 +168,14 @@ class WalkingMean:
         Prior of mu_0 and Sigma.
     shape, scale : float
         Inverse-gamma prior of ``prevalence_drift``, the variance of a step in units of Sigma.
-    scales : CovarianceScales or None
+    scales : HalfTScales or None
         Prior of the scales of Sigma, which `gaussian` fixes otherwise.
     """
 
     gaussian: NormalInverseWishart
     shape: float
     scale: float
-    scales: CovarianceScales | None = None
+    scales: HalfTScales | None = None
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""

@@ -132,7 +132,7 @@ def test_the_prior_stays_where_it_was_put():
     assert own.log_prior() == pytest.approx(LogNormal(3.0).log_density(np.log(2.0)))
 
 
-def test_hyperpriors():
+def test_log_normal_priors():
     prior = LogNormal(3.0, 0.7)
     density = lambda z: np.exp(prior.log_density(np.float64(z)))  # noqa: E731
     assert quad(density, -30.0, 10.0, limit=200)[0] == pytest.approx(1.0)

@@ -34,8 +34,8 @@ CASES = [
     (CorrelatedTopics, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (CorrelatedTopics, {"num_topics": 5, "gaussian": THREE_STICKS}, "gaussian must have 4 dim"),
     (CorrelatedTopics, {"order": [1, 0]}, "permutation of 0, ..., 2"),
-    (CorrelatedTopics, {"scales": HalfTScales}, "scales must be a prior such as"),
-    (CorrelatedTopics, {"scales": 2.0}, r"or None, got 2.0 \(float\)"),
+    (CorrelatedTopics, {"scales": HalfTScales}, "scales must be a HalfTScales"),
+    (CorrelatedTopics, {"scales": 2.0}, r"scales must be a HalfTScales, got 2.0 \(float\)"),
     *[
         (kind, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name")
         for kind in EVERY
