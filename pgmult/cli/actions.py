@@ -247,7 +247,7 @@ def _fit(room: Room, options: Options) -> int:
     if options.until is not None and options.draws == room.draws:  # as many as the goal takes
         options.draws *= _MOST_TIMES
     job = room.job(options)
-    job = replace(job, notes=job.notes | reading(options))
+    job = replace(job, notes={**job.notes, **reading(options)})
     if not options.json and job.said:
         print(job.said, flush=True)
     return _finish(room, options, sampled(options, room.family, job), options.out)

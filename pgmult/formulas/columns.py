@@ -1,5 +1,6 @@
 """The columns that a design is made of: numbers, or labels by their numbers."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,11 @@ from pgmult.core.tables import (
     numbers_of,
 )
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+NUMBER_WITH_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+,\d+")
+_FEW_LABELS = 4  # numbers among labels: so many can be labels, such as grades
+_MANY_LABELS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,9 +208,37 @@ def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[st
     else:
         order = sorted(present)
     levels = [level for level in order if level in present]
+    if not as_labels and cells.order is None:
+        _refuse_misread(name, texts, present)
     warn_of_look_alikes(levels, f"column {name!r}")
     place = {level: i for i, level in enumerate(levels)}
     return np.array([place[text] for text in texts], dtype=np.float64), levels
+
+
+def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -> None:
+    """Raise ValueError where labels are numbers but for a few cells, or nearly one a row."""
+    odd = {text for text in present if not NUMBER.fullmatch(text)}
+    marked = next((text for text in odd if NUMBER_WITH_COMMAS.fullmatch(text)), None)
+    row = next((i for i, text in enumerate(texts) if text in odd), 0)
+    as_labels = f"C({name}) takes its cells for labels"
+    if len(present) - len(odd) > _FEW_LABELS or (marked and len(present) > _FEW_LABELS):
+        rows = sum(text in odd for text in texts)
+        if marked and all(NUMBER_WITH_COMMAS.fullmatch(text) for text in odd):
+            raise ValueError(
+                f"column {name!r} must hold numbers or labels, got {marked!r}, a number with a"
+                f" comma (write 66565 or 3.14; {as_labels})"
+            )
+        if odd and 4 * rows <= len(texts):
+            raise ValueError(
+                f"column {name!r} must hold numbers or labels, got {texts[row]!r} at row {row}"
+                f" among numbers (write a number there, or nothing: --na-values; {as_labels})"
+            )
+    if len(present) > _MANY_LABELS and 2 * len(present) > len(texts):
+        raise ValueError(
+            f"column {name!r} must not have a label of its own in most rows, got {len(present)}"
+            f" labels in {len(texts)} rows, such as {texts[0]!r} (leave it out; (1 | {name}) pools"
+            f" what rows share; {as_labels})"
+        )
 
 
 def _read_again(name: str, cells: Cells, levels: list[str]) -> tuple[FloatArray, list[str]]:
