@@ -37,7 +37,6 @@ ROOMS = {
     "tables": "Data",
     "corpus": "Data",
     "names": "Data that ship or are downloaded",
-    "public": "Data that ship or are downloaded",
     "messages": "Data that ship or are downloaded",
     "docstrings": "Data that ship or are downloaded",
     "readers": "Files",

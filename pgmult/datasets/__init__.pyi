@@ -7,7 +7,6 @@ from pgmult.datasets.names import thin as thin
 from pgmult.datasets.names import us_names as us_names
 from pgmult.datasets.names import us_states as us_states
 from pgmult.datasets.packing import pack_files as pack_files
-from pgmult.datasets.public import associated_press as associated_press
 from pgmult.datasets.readers import Source as Source
 from pgmult.datasets.readers import read_corpus as read_corpus
 from pgmult.datasets.readers import read_ldac as read_ldac

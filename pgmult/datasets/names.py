@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_choice, as_list, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.datasets.public import _download
+from pgmult.datasets.files import download
 
 _URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"
 _SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
@@ -163,7 +163,7 @@ def us_names(
     if local is not None and local.is_file():
         counts, names = _read_npz(local, sex)
     else:
-        counts, names = _read_zip(_download(_URL, "namesbystate.zip"), sex)
+        counts, names = _read_zip(download(_URL, "namesbystate.zip"), sex)
     if top > len(names):
         raise ValueError(f"top must be at most {len(names)}, the names in this file, got {top}")
     places = [np.array(_PLACES[i::3], dtype=np.float64) for i in (1, 2)]

@@ -23,7 +23,8 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
-from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
+from examples.papers.associated_press import associated_press
+from pgmult.datasets import demo_corpus, state_of_the_union
 from pgmult.topics.scores.completion import (
     _score,
     unigram_log_predictive,

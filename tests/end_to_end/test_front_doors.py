@@ -32,7 +32,6 @@ RESULTS = {
         "Source",
         "TextOptions",
         "Table",
-        "associated_press",
         "state_of_the_union",
         "us_names",
         "us_states",

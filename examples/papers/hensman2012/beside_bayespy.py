@@ -22,11 +22,11 @@ import numpy as np
 from scipy.special import softmax
 
 import pgmult
+from examples.papers.associated_press import associated_press
 from examples.papers.hensman2012.alignments import read_alignments
 from examples.papers.hensman2012.collapsed import natural_cg, random_start
 from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
 from examples.papers.hensman2012.topic_problem import TopicProblem
-from pgmult.datasets import associated_press
 
 _COMPONENTS = 10
 

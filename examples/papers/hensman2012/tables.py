@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
+from examples.papers.associated_press import associated_press
 from examples.papers.hensman2012.alignments import read_alignments
 from examples.papers.hensman2012.collapsed import (
     CollapsedFit,
@@ -35,7 +36,6 @@ from examples.papers.hensman2012.expression import Alignments, as_alignments
 from examples.papers.hensman2012.problems import ExpressionProblem, GaussianMixtureProblem
 from examples.papers.hensman2012.topic_problem import TopicProblem
 from pgmult.compiled.rows import row_threads
-from pgmult.datasets import associated_press
 from pgmult.topics.scores.completion import completion_score
 
 METHODS = get_args(CollapsedMethod)

@@ -19,9 +19,9 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
+from examples.papers.associated_press import associated_press
 from examples.papers.linderman2015.tomotopy_models import TomotopyModel
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import associated_press
 from pgmult.topics.plots import held_out_curve
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds

@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
+from examples.papers.associated_press import associated_press
 from examples.papers.wang2013.language_model import fit_language_model
-from pgmult.datasets import associated_press
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.ascent import has_settled
 

@@ -5,11 +5,9 @@ import http.server
 import json
 import subprocess
 import sys
-import tarfile
 import threading
 import unicodedata
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +17,8 @@ from hypothesis import strategies as st
 
 import pgmult
 from pgmult.datasets import (
-    associated_press,
     corpus_from_texts,
     demo_corpus,
-    public,
     read,
     read_corpus,
     read_ldac,
@@ -31,6 +27,7 @@ from pgmult.datasets import (
     recognise,
     tokenize,
 )
+from pgmult.datasets.files import download
 from pgmult.datasets.text import count_words
 from pgmult.topics import as_corpus
 
@@ -531,83 +528,6 @@ class TestReadCorpus:
             read_corpus(write(tmp_path / "t.txt", "red\n"), vocabulary=["red"])
 
 
-class TestAssociatedPress:
-    def test_from_a_local_folder(self, monkeypatch, shared_data):
-        monkeypatch.setenv("PGMULT_DATA", str(shared_data("ap").parent))
-        corpus = associated_press()
-        shape = (corpus.num_documents, corpus.num_words, corpus.num_tokens)
-        assert shape == (2246, 10473, 435838)
-        assert len(corpus.words) == 302031
-        assert corpus.vocabulary[0] == "aaron"
-
-    def test_downloads_once(self, monkeypatch, tmp_path):
-        pytest.importorskip("pooch", reason="the optional download helper is not installed")
-        (tmp_path / "ap.tgz").write_bytes(b"one")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            url = f"http://127.0.0.1:{server.server_port}/ap.tgz"
-            assert public._download(url, "ap.tgz").read_bytes() == b"one"
-            server.shutdown()
-        assert public._download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
-
-    def test_no_network(self, monkeypatch):
-        pooch = pytest.importorskip("pooch", reason="the optional download helper is missing")
-
-        def refuse(*arguments, **options):
-            raise ConnectionError("Name or service not known")
-
-        monkeypatch.setattr(pooch, "retrieve", refuse)
-        with pytest.raises(OSError, match=r"a.tgz cannot be downloaded \(Conn.*set PGMULT_DATA"):
-            public._download("http://somewhere.org/a.tgz", "a.tgz")
-
-    def test_without_the_download_helper(self, monkeypatch):
-        monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setitem(sys.modules, "pooch", None)
-        with pytest.raises(ImportError, match=r"pip install 'pgmult\[data\]'.*PGMULT_DATA"):
-            associated_press()
-
-    @pytest.mark.slow
-    def test_an_archive_in_another_order_of_words(self, monkeypatch, tmp_path, shared_data):
-        archive = self._shuffled_archive(tmp_path, shared_data("ap"))
-        monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: archive)
-        corpus = associated_press()
-        assert (corpus.num_tokens, str(corpus.vocabulary[-1])) == (435838, "zurich")
-
-    def test_other_counts_are_refused(self, monkeypatch, tmp_path):
-        (tmp_path / "ap").mkdir()
-        write(tmp_path / "ap" / "ap.dat", "1 0:1\n")
-        write(tmp_path / "ap" / "vocab.txt", "red\n")
-        monkeypatch.setenv("PGMULT_DATA", str(tmp_path))
-        with pytest.raises(ValueError, match="not the Associated Press corpus"):
-            associated_press()
-
-    def test_a_broken_archive_is_refused(self, monkeypatch, tmp_path):
-        archive = write(tmp_path / "ap.tgz", "<html>moved</html>")
-        monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(public, "_download", lambda url, name: archive)
-        with pytest.raises(ValueError, match="not the expected archive"):
-            associated_press()
-
-    @staticmethod
-    def _shuffled_archive(folder: Path, source: Path) -> Path:
-        """An archive as on the public page: the same corpus with its words in another order."""
-        corpus = read_ldac(source / "ap.dat.gz", source / "vocab.txt.gz")
-        order = np.random.default_rng(0).permutation(corpus.num_words)
-        corpus = as_corpus(corpus.to_csr()[:, order], corpus.vocabulary[order])
-        (folder / "ap").mkdir()
-        with (folder / "ap" / "ap.dat").open("w") as file:
-            for start, stop in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-                pairs = zip(corpus.words[start:stop], corpus.counts[start:stop], strict=True)
-                print(stop - start, *(f"{w}:{c}" for w, c in pairs), file=file)
-        write(folder / "ap" / "vocab.txt", "".join(f"{word}\n" for word in corpus.vocabulary))
-        with tarfile.open(folder / "ap.tgz", "w:gz") as tar:
-            tar.add(folder / "ap", "ap")
-        return folder / "ap.tgz"
-
-
 class TestDemoCorpus:
     @pytest.mark.slow
     def test_is_thousands_of_documents_of_english(self):
@@ -679,3 +599,27 @@ class TestDemoCorpus:
             for already_imported in ([], ["scipy.special", "scipy.signal", "numba"])
         ]  # fmt: skip
         assert runs[0] == runs[1]
+
+
+class TestDownloads:
+    def test_downloads_once(self, monkeypatch, tmp_path):
+        pytest.importorskip("pooch", reason="the optional download helper is not installed")
+        (tmp_path / "ap.tgz").write_bytes(b"one")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{server.server_port}/ap.tgz"
+            assert download(url, "ap.tgz").read_bytes() == b"one"
+            server.shutdown()
+        assert download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
+
+    def test_no_network(self, monkeypatch):
+        pooch = pytest.importorskip("pooch", reason="the optional download helper is missing")
+
+        def refuse(*arguments, **options):
+            raise ConnectionError("Name or service not known")
+
+        monkeypatch.setattr(pooch, "retrieve", refuse)
+        with pytest.raises(OSError, match=r"a.tgz cannot be downloaded \(Conn.*set PGMULT_DATA"):
+            download("http://somewhere.org/a.tgz", "a.tgz")

@@ -27,7 +27,7 @@ def archive(monkeypatch, tmp_path):
             for state in names._STATES:
                 file.writestr(f"{state}.TXT", "\r\n".join(lines.get(state, [])))
         monkeypatch.delenv("PGMULT_DATA", raising=False)
-        monkeypatch.setattr(names, "_download", lambda url, name: path)
+        monkeypatch.setattr(names, "download", lambda url, name: path)
         monkeypatch.setattr(names, "_LISTED", {"M": 132})  # births in LINES until 2014
         return path
 

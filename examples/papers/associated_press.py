@@ -1,7 +1,7 @@
-"""Public corpora, taken from a local folder or downloaded once and checked.
+"""The corpus of several papers, taken from a local folder or downloaded once and checked.
 
-The environment variable ``PGMULT_DATA`` names a folder that is looked at first; in it a corpus has
-a folder of its own, such as ``ap/ap.dat.gz`` and ``ap/vocab.txt.gz``.
+The environment variable ``PGMULT_DATA`` names a folder that is looked at first; in it the corpus is
+``ap/ap.dat.gz`` and ``ap/vocab.txt.gz``.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pgmult.datasets.files import download
 from pgmult.datasets.readers import read_ldac
 from pgmult.topics.data.corpus import Corpus, as_corpus
 
@@ -44,7 +45,7 @@ def associated_press() -> Corpus:
             if counts.is_file():
                 corpus = read_ldac(counts, counts.with_name(f"vocab.txt{ending}"))
                 return _checked(_alphabetical(corpus), str(counts))
-    archive = _download(_AP_URL, "ap.tgz")
+    archive = download(_AP_URL, "ap.tgz")
     try:
         with tarfile.open(archive) as tar, tempfile.TemporaryDirectory() as folder:
             for name in ("ap.dat", "vocab.txt"):
@@ -56,26 +57,6 @@ def associated_press() -> Corpus:
     except (tarfile.TarError, KeyError, EOFError) as error:
         raise ValueError(f"{archive}: not the expected archive ({error}); delete it") from None
     return _checked(_alphabetical(corpus), str(archive))
-
-
-def _download(url: str, name: str) -> Path:
-    """The file at `url`, from the user's cache folder if it is there."""
-    try:
-        import pooch
-    except ImportError:
-        raise ImportError(
-            f"downloading {url} needs pooch: pip install 'pgmult[data]'"
-            " (or set PGMULT_DATA to a folder that holds the data)"
-        ) from None
-    # The content is what gets checked, by the caller: archives are packed anew now and then.
-    cache = pooch.os_cache("pgmult")
-    try:
-        return Path(pooch.retrieve(url, known_hash=None, fname=name, path=cache))
-    except OSError as error:  # no network, no such page, a full disk: all of them
-        raise OSError(
-            f"{url} cannot be downloaded ({type(error).__name__}): try again later, save it as"
-            f" {cache / name}, or set PGMULT_DATA to a folder that holds the data"
-        ) from None
 
 
 def _alphabetical(corpus: Corpus) -> Corpus:
