@@ -754,3 +754,65 @@ def lengthen(
     out |= {name: numbers(of)[is_there] for name, of in asked.items()}
     used = {choice, *(each for of in named.values() for each in of.values()), *out}
     return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
+
+
+def wide_columns(
+    table: Any, choice: str, patterns: Mapping[str, str], some: bool = False
+) -> dict[str, dict[Any, str]]:
+    """Columns of alternatives by pattern, for `lengthen`: ``{"price": "price.{}"}``.
+
+    The labels of `choice` stand at ``{}``, whole or without the letters that all begin with.
+
+    Parameters
+    ----------
+    table : table, data frame, or mapping from name to column
+    choice : str
+        The column that says which alternative was taken.
+    patterns : mapping from attribute to pattern
+    some : bool
+        Whether alternatives may lack a column.
+
+    Raises
+    ------
+    ValueError
+        If an alternative lacks a column, or there are columns of one that nobody took.
+    """
+    columns = exact_columns(table, "table")
+    if choice not in columns:
+        table_column(columns, choice, "choice")
+    cells = columns[choice].values
+    labels = np.unique(labels_of(cells[~missing_in(cells)], choice)).tolist()
+    alike, found = begin_alike(labels), {}
+    others: list[set[str]] = []
+    for name, pattern in patterns.items():
+        before, _, after = pattern.partition("{}")
+        ends = {
+            column[len(before) : len(column) - len(after)]: column for column in columns
+            if column.startswith(before) and column.endswith(after)
+            and len(column) > len(before) + len(after)
+        }  # fmt: skip
+        short = not set(labels) & set(ends)
+        at = {label: label.removeprefix(alike) if short else label for label in labels}
+        found[name] = {label: ends[end] for label, end in at.items() if end in ends}
+        if len(found[name]) < len(labels) and not some:
+            lacks = next(label for label in labels if label not in found[name])
+            raise ValueError(
+                f"{name}={pattern} must give each alternative in {choice} a column, got none for"
+                f" {lacks!r}; the table has {', '.join(columns)}"
+            )
+        others.append(ends.keys() - at.values())
+    unknown = others[0].intersection(*others) if others else set()
+    if unknown:
+        raise ValueError(
+            f"alternatives must be taken once or more, got {', '.join(sorted(unknown))} of"
+            f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns, or"
+            " use lengthen in Python)"
+        )
+    return found
+
+
+def begin_alike(labels: Sequence[str]) -> str:
+    """The letters with which all labels begin."""
+    first, last = min(labels, default=""), max(labels, default="")
+    differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(differ, min(len(first), len(last)))]

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
@@ -12,24 +13,36 @@ from pgmult.cli.shared import (
     TABLE,
     add_incomplete,
     add_table,
-    complete_for,
     option,
     read_table,
     table_option,
 )
 
+if TYPE_CHECKING:
+    from pgmult.datasets.tables import Table
+
+_SHOWN = 5  # occasions that are left out, named
+
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
-        "table", type=Path, metavar="TABLE", help="a row an alternative of an occasion"
-    )
+        "table", type=Path, metavar="TABLE",
+        help="a row an alternative of an occasion; with --wide, a row an occasion",
+    )  # fmt: skip
     fit.add_argument(
         "formula", metavar="FORMULA", help='such as "taken ~ price + time + (price + time | who)"'
     )
-    fit.add_argument(
-        "--occasion", nargs="+", required=True, metavar="COLUMN", help="tell occasions apart"
-    )
+    fit.add_argument("--occasion", nargs="+", metavar="COLUMN", help="tell occasions apart")
     fit.add_argument("--alternative", metavar="COLUMN", help="what alternatives are called")
+    fit.add_argument("--base", metavar="LABEL", help="the alternative whose constant is 0")
+    fit.add_argument(
+        "--wide", nargs="+", type=_pattern, metavar="ATTRIBUTE=COLUMNS",
+        help="a row an occasion: columns of an attribute, {} for the alternative: price=price.{}",
+    )  # fmt: skip
+    fit.add_argument(
+        "--available", metavar="COLUMNS",
+        help="with --wide: whether alternatives were available: av.{}",
+    )  # fmt: skip
     fit.add_argument("--weight", metavar="COLUMN", help="occasions that one stands for")
     for word in ("positive", "negative"):
         fit.add_argument(
@@ -40,16 +53,94 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     add_incomplete(fit)
 
 
+def _pattern(text: str) -> tuple[str, str]:
+    name, _, columns = text.partition("=")
+    if not name or columns.count("{}") != 1:
+        raise argparse.ArgumentTypeError(f"must be such as price=price.{{}}, got {text!r}")
+    return name, columns
+
+
+def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
+    """A row for each alternative of a wide table, and which of its rows were left out."""
+    import numpy as np
+
+    from pgmult.choice.data import lengthen, wide_columns
+    from pgmult.core.tables import truth_of
+    from pgmult.datasets.tables import read
+    from pgmult.formulas.language import Name, parse
+
+    parsed = parse(options.formula)
+    if not isinstance(parsed.outcome, Name):
+        parsed.refuse("its left-hand side is the column that names the alternative taken")
+    choice, said = parsed.outcome.name, ""
+    attributes = wide_columns(table, choice, dict(options.wide))
+    asked = {"--available": options.available} if options.available else {}
+    there = wide_columns(table, choice, asked, some=True).get("--available", {})
+    if options.drop_incomplete:
+        beside = {choice, options.weight, *there.values(), *set(parsed.columns) - set(attributes)}
+        gaps = table.missing(*(name for name in beside if name in table.cells))
+        for label, column in (pair for of in attributes.values() for pair in of.items()):
+            lacks = table.missing(column)
+            truth = truth_of(table.cells[there[label]].values) if label in there else None
+            gaps |= lacks if truth is None else lacks & truth
+        told = ", ".join(f"{row + 1:,}" for row in np.flatnonzero(gaps)[:_SHOWN])
+        more = ", ..." if gaps.sum() > _SHOWN else ""
+        said = f"{gaps.sum():,} occasions are left out: rows {told}{more}" if gaps.any() else ""
+        table = table[~gaps]
+    long = lengthen(table, choice, attributes, there)
+    taken = long.pop("taken")
+    options.alternative, options.occasion = "alternative", ["occasion"]
+    return read(long | {choice: taken}), said
+
+
+def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
+    """A table without occasions in which a row lacks a value, and which these were."""
+    import numpy as np
+
+    from pgmult.choice.data import in_full
+    from pgmult.core.labels import Levels
+    from pgmult.formulas.language import Call, names_in, parse
+
+    parsed = parse(in_full(options.formula, options.alternative))
+    groups = [
+        name for term in parsed.terms for one in term
+        if isinstance(one, Call) and one.function in ("|", "||")
+        for name in names_in(one.arguments[1])
+    ]  # fmt: skip
+    used = [*parsed.columns, options.alternative, options.weight, str(parsed.outcome).strip("`")]
+    keys = [name for name in dict.fromkeys([*groups, *options.occasion]) if name in table.cells]
+    gaps = table.missing(*(name for name in used if name in table.cells))
+    if not gaps.any():
+        return table, ""
+    if table.missing(*keys).any():
+        raise ValueError(
+            f"{table.source}: {' or '.join(keys)} has no value in some rows, so it is not known"
+            " which occasions lack them: leave these occasions out of the file"
+        )
+    known, codes = Levels.of({name: table.columns[name] for name in keys})
+    broken = np.unique(codes[gaps])
+    told = ", ".join(known.names[broken[:_SHOWN]]) + (", ..." if len(broken) > _SHOWN else "")
+    said = f"{len(broken):,} occasions are left out, without a value in a row:"
+    return table[~np.isin(codes, broken)], f"{said} {':'.join(keys)} {told}"
+
+
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
 
-    beside = (*options.occasion, options.alternative, options.weight)
-    table = read_table(options.table, options)
-    table, left_out = complete_for([options.formula], table, options, *beside)
+    table, left_out = read_table(options.table, options), ""
+    if options.wide:
+        table, left_out = _long(options, table)
+    elif not options.occasion:
+        raise ValueError(
+            "--occasion must name the columns that tell occasions apart, or --wide the columns of"
+            " attributes where a row is an occasion"
+        )
+    elif options.drop_incomplete:
+        table, left_out = _whole(options, table)
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
         options.formula, occasion=options.occasion, alternative=options.alternative,
-        weights=options.weight, signs=signs,
+        base=options.base, weights=options.weight, signs=signs,
     )  # fmt: skip
     model = MixedLogit()
     notes = {

