@@ -19,7 +19,7 @@ from pgmult.datasets import demo_corpus, state_of_the_union, us_names, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.regression import AdditiveRegression
-from pgmult.sequences import MultinomialLDS, latent_axes
+from pgmult.sequences import MultinomialLDS
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
 from pgmult.topics.plots import top_word_bars
 from pgmult.topics.summaries import topic_labels
@@ -106,9 +106,6 @@ def sequences():
     past.plot(left)
     ahead.plot(right, symbols=4, history=past, last=24)
     save(figure, "weather")
-    found = latent_axes(past, 2)
-    save(found.plot().figure, "latent-axes")
-    save(found.plot_words(), "axis-words")
 
 
 def survey():

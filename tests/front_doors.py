@@ -656,9 +656,6 @@ ARGUMENTS = {
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
     "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2, num_particles=5),
-    "sequences.filter_sequences": lambda: dict(
-        posterior=sequence_draws(), data=words(), num_particles=5
-    ),
     "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words(), warm_up=1),
     "sequences.impute": lambda: dict(
         posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]]), warm_up=1
@@ -684,9 +681,6 @@ ARGUMENTS = {
     "sequences.check": lambda: dict(posterior=sequence_states()),
     "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),
     "sequences.report": lambda: dict(posterior=sequence_states(), title="t"),
-    "sequences.latent_axes": lambda: dict(
-        probs=sequences.predict(sequence_draws(), words()), num_axes=1
-    ),
     "sequences.SequenceForecaster": lambda: dict(n_components=1),
     "sequences.SequenceForecaster.fit": lambda: dict(X=["ABBA", "BAB"]),
     # fields

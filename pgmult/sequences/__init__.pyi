@@ -6,7 +6,6 @@ from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
 from pgmult.sequences.forecasts import Forecast as Forecast
 from pgmult.sequences.forecasts import Imputed as Imputed
 from pgmult.sequences.forecasts import StepProbs as StepProbs
-from pgmult.sequences.forecasts import filter_sequences as filter_sequences
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute
 from pgmult.sequences.forecasts import predict as predict
@@ -23,5 +22,3 @@ from pgmult.sequences.scores.one_step import blend as blend
 from pgmult.sequences.scores.one_step import compare as compare
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead
 from pgmult.sequences.scores.rivals import search_state_dim as search_state_dim
-from pgmult.sequences.summaries import LatentAxes as LatentAxes
-from pgmult.sequences.summaries import latent_axes as latent_axes

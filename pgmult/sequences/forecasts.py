@@ -1,17 +1,16 @@
-"""Probabilities of symbols at every step: smoothed, filtered, imputed and forecast.
+"""Probabilities of symbols at every step: smoothed, imputed and forecast.
 
-Four questions to a posterior of sequences driven by linear Gaussian states, each answered by
+Three questions to a posterior of sequences driven by linear Gaussian states, each answered by
 averaging over its draws, with quantiles that hold the uncertainty of the parameters and of the
 states:
 
 * `predict`: the probabilities at step t given *all* observations of its sequence;
-* `filter_sequences`: given those up to and including step t;
 * `impute`: which symbols stood at the missing steps;
 * `forecast`: the steps after the last one, with simulated futures.
 
 Each is asked of the sequences that the posterior was sampled from, or of others. `predict` of other
 sequences and `impute` draw states by the model's own Gibbs steps, parameters held at each draw.
-`filter_sequences` uses a particle filter, and so does `forecast` for other sequences.
+`forecast` of other sequences finds their last states by a particle filter.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
@@ -413,27 +412,6 @@ def _foretold(
     )  # fmt: skip
 
 
-def filter_sequences(
-    posterior: Posterior,
-    data: Any = None,
-    *,
-    levels: Sequence[float] = _QUANTILES,
-    max_draws: int = 100,
-    num_particles: int = 200,
-    random_seed: int = 0,
-) -> StepProbs:
-    """Probabilities at every step given the observations up to and including it.
-
-    Parameters and errors as in `forecast`; `data` are the posterior's own if left out.
-    """
-    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences = sequences_of(posterior, data)
-    draws = state_space_draws(posterior, max_draws, sequences)
-    found = particle_filter(rng, draws, sequences, num_particles)
-    mean, quantiles, *_ = _summaries(rng, draws, found.state_draw, sequences.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, sequences, found.state_mean)
-
-
 def impute(
     posterior: Posterior,
     data: Any = None,
@@ -518,7 +496,7 @@ def _smoothed_states(
 ) -> tuple[FloatArray, FloatArray]:
     """A draw of all states under each draw of the parameters, and their averaged means."""
     if not isinstance(draws[0].link, StickBreaking):
-        raise ValueError("smoothing needs the stick-breaking link: filter_sequences takes both")
+        raise ValueError("smoothing needs the stick-breaking link")
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
     active = ActiveSticks.of(replace(data, order=draws[0].order))

@@ -51,7 +51,6 @@ RESULTS = {
     "sequences": {
         "Forecast",
         "Imputed",
-        "LatentAxes",
         "SequenceScore",
         "Sequences",
         "StepProbs",

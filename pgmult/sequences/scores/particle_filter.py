@@ -4,8 +4,8 @@ Of a state-space model with multinomial emissions neither p(x_t | x_1, ..., x_{t
 filtered states have a closed form. Particles that look ahead estimate both: see
 `pgmult.sequences.compiled.particles` for the proposal. The product of a sequence's predictive
 probabilities is an unbiased estimate of its likelihood, so that its logarithm errs low, by about
-half the variance of the estimate: `particle_error` measures that. Forward simulation of a single
-path errs much more, by the whole spread of what it might have simulated.
+half the variance of the estimate. Forward simulation of a single path errs much more, by the whole
+spread of what it might have simulated.
 
 >>> import numpy as np
 >>> from pgmult import StickBreaking
@@ -30,7 +30,7 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
@@ -77,7 +77,7 @@ def particle_filter(
     data : Sequences
         Symbols or counts; steps may be missing.
     num_particles : int
-        >= 2. `particle_error` says whether it is enough.
+        >= 2.
 
     Returns
     -------
@@ -127,49 +127,3 @@ def particle_log_predictive(
     of `particle_filter`.
     """
     return particle_filter(rng, draws, data, num_particles).log_predictive
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ParticleError:
-    """How far log predictive probabilities scatter over independent runs of the filter.
-
-    Attributes
-    ----------
-    log_likelihood : array, ``(num_draws,)``
-        Of all steps, from the mean of the runs' likelihoods, each unbiased.
-    standard_error : array, ``(num_draws, num_steps)``
-        Standard deviation of one run's log predictive.
-    total_standard_error : array, ``(num_draws,)``
-        The same for one run's log likelihood of all steps.
-    total_bias : array, ``(num_draws,)``
-        By which one run's log likelihood errs low on average, half its variance.
-    """
-
-    log_likelihood: FloatArray
-    standard_error: FloatArray
-    total_standard_error: FloatArray
-    total_bias: FloatArray
-
-
-def particle_error(
-    rng: np.random.Generator,
-    draws: Sequence[StateSpaceDraw],
-    data: Sequences,
-    num_particles: int = 200,
-    repeats: int = 8,
-) -> ParticleError:
-    """Is `num_particles` enough? The scatter of `repeats` >= 2 independent runs.
-
-    Other arguments and errors are those of `particle_filter`.
-    """
-    repeats = as_positive_int(repeats, "repeats", minimum=2)
-    runs = np.array(
-        [particle_log_predictive(rng, draws, data, num_particles) for _ in range(repeats)]
-    )
-    totals = runs.sum(axis=2)
-    return ParticleError(
-        np.logaddexp.reduce(totals, axis=0) - np.log(repeats),
-        runs.std(axis=0, ddof=1),
-        totals.std(axis=0, ddof=1),
-        0.5 * totals.var(axis=0, ddof=1),
-    )

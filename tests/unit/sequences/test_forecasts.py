@@ -1,4 +1,4 @@
-"""Forecasts, filtered, smoothed and imputed probabilities, against laws known exactly."""
+"""Forecasts, smoothed and imputed probabilities, against laws known exactly."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.forecasts import filter_sequences, forecast, impute, predict
+from pgmult.sequences.forecasts import forecast, impute, predict
 
 TWO = as_sequences([[0, 0, 1, -1, 0, 0], [1, 1, -1]], num_symbols=2, order=[0, 1])
 # Tests of the particle filter are slow: its code compiles for eleven seconds.
@@ -74,18 +74,6 @@ GRID = np.linspace(-7.0, 7.0, 281)
 
 
 @pytest.mark.slow
-def test_filtered_probabilities_are_those_of_a_grid():
-    found = filter_sequences(
-        posterior_of(TWO, 2000), TWO, levels=LEVELS, max_draws=2000, num_particles=50
-    )
-    expected, _ = exact(TWO, GRID)
-    np.testing.assert_allclose(found.mean[:, 0], expected, atol=0.025)
-    np.testing.assert_allclose(found.mean.sum(axis=1), 1.0)
-    assert found.quantiles.shape == (3, TWO.num_steps, 2)
-    assert (np.diff(found.quantiles, axis=0) >= 0).all()
-
-
-@pytest.mark.slow
 def test_smoothed_probabilities_are_those_of_a_grid():
     found = predict(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
     _, expected = exact(TWO, GRID)
@@ -145,7 +133,6 @@ def test_new_sequences_are_filtered_first():
 def test_softmax_posteriors():
     posterior = posterior_of(TWO, 4, link="softmax", loadings=[[1.0], [-1.0]], offset=[0.0, 1.0])
     assert forecast(posterior, 3).mean.shape == (2, 3, 2)
-    np.testing.assert_allclose(filter_sequences(posterior, TWO).mean.sum(axis=1), 1.0)
 
 
 def test_one_seed_one_answer():
@@ -171,7 +158,7 @@ REFUSALS = {
         lambda: impute(posterior_of(TWO), as_sequences([[0, 1]])), "nothing to impute"
     ),
     "variables not kept": (
-        lambda: filter_sequences(only("offset"), TWO), "posterior lacks transition, noise_cov"
+        lambda: predict(only("offset"), TWO), "posterior lacks transition, noise_cov"
     ),
     "states not kept": (lambda: predict(posterior_of(TWO)), "posterior lacks states"),
     "another link": (
@@ -192,7 +179,6 @@ def test_bad_questions(ask, match):
 
 QUESTIONS = {
     "forecast": lambda posterior, data: forecast(posterior, 1, data),
-    "filter_sequences": filter_sequences,
     "predict": predict,
     "impute": impute,
 }

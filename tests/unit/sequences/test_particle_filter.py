@@ -9,7 +9,6 @@ from pgmult import StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.scores import particle_filter as module
 from pgmult.sequences.scores.particle_filter import (
-    particle_error,
     particle_filter,
     particle_log_predictive,
 )
@@ -127,19 +126,6 @@ def test_any_share_of_blind_particles_will_do(share, monkeypatch):
 
 
 # ------------------------------------------------------------------ the rest of the contract
-
-
-def test_the_error_says_how_far_runs_scatter():
-    draw, data = make_draw(depth=3), make_data(5)
-    few = particle_error(np.random.default_rng(10), [draw], data, 10, repeats=60)
-    many = particle_error(np.random.default_rng(10), [draw], data, 160, repeats=60)
-    ratio = few.total_standard_error / many.total_standard_error
-    assert (ratio > 2.5).all()  # 4, up to noise
-    assert (ratio < 6.5).all()
-    assert few.standard_error.shape == (1, 9)
-    assert few.standard_error[0, 2] == 0.0
-    np.testing.assert_allclose(few.total_bias, 0.5 * few.total_standard_error**2)
-    assert abs(few.log_likelihood - many.log_likelihood)[0] < 3.0 * few.total_standard_error[0]
 
 
 def test_threads_do_not_matter():

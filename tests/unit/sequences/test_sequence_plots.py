@@ -1,11 +1,9 @@
-"""Latent axes of sequences, and figures that show what they are given."""
-
-from dataclasses import replace
+"""Figures of sequences show what they are given."""
 
 import numpy as np
 import pytest
 
-from pgmult.sequences import as_sequences, latent_axes
+from pgmult.sequences import as_sequences
 from pgmult.sequences.forecasts import Forecast, StepProbs
 
 NAMES = ["rain", "snow", "sun", "wind"]
@@ -35,56 +33,6 @@ def moving():
         alphabet=NAMES,
     )
     return StepProbs(mean, mean * spread, LEVELS, data, np.array(states)), data
-
-
-def test_axes_are_weighted_principal_axes_of_log_probabilities(moving):
-    probs, _ = moving
-    found = latent_axes(probs, 2)
-    w = probs.mean.mean(axis=0)
-    np.testing.assert_allclose(found.weights, w)
-    np.testing.assert_allclose(found.scores.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(found.scores.T @ found.scores / 60, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(found.effects @ w, 0.0, atol=1e-12)
-    logs = np.log(probs.mean)
-    logs = logs - logs.mean(axis=0)
-    logs = logs - (logs @ w)[:, None]
-    np.testing.assert_allclose(found.scores @ found.effects, logs, atol=1e-10)
-    assert found.shares.sum() == pytest.approx(1.0)
-    assert found.shares[0] > found.shares[1]
-    gram = (found.effects * w) @ found.effects.T  # shares are of weighted variance
-    np.testing.assert_allclose(gram[0, 0] / gram[1, 1], found.shares[0] / found.shares[1])
-    np.testing.assert_allclose(gram[0, 1], 0.0, atol=1e-12)
-
-
-def test_bands_see_through_the_bases_of_draws(moving):
-    probs, _ = moving
-    found = latent_axes(probs, 2)
-    width = found.upper - found.lower
-    assert (width > 0.0).all()
-    assert 0.05 < width.mean() < 0.6  # states are 0.1 apart, of variance 0.5
-    assert np.abs(0.5 * (found.lower + found.upper) - found.scores).max() < 0.4
-    bases = [np.array([[0.0, -3.0], [0.5, 1.0]]), np.eye(2)]
-    turned = [states @ bases[i % 2] + i for i, states in enumerate(probs.state_mean)]
-    again = latent_axes(replace(probs, state_mean=np.array(turned)), 2)
-    np.testing.assert_allclose(again.lower, found.lower, atol=1e-9)
-    np.testing.assert_allclose(again.upper, found.upper, atol=1e-9)
-
-
-def test_axes_that_cannot_be(moving):
-    probs, _ = moving
-    with pytest.raises(ValueError, match="at most the 2 dimensions"):
-        latent_axes(probs, 3)
-    with pytest.raises(ValueError, match=r"probability must be between 0 and 1, got 1\.5"):
-        latent_axes(probs, 1, probability=1.5)
-    still = StepProbs(
-        np.full((5, 3), 1 / 3),
-        np.full((3, 5, 3), 1 / 3),
-        LEVELS,
-        probs.sequences,
-        np.zeros((2, 5, 2)),
-    )
-    with pytest.raises(ValueError, match="do not move in 1 directions"):
-        latent_axes(still, 1)
 
 
 def test_probabilities_with_bands_and_what_was_observed(moving):
@@ -124,29 +72,10 @@ def test_fans_begin_where_the_history_ends(moving):
     assert alone.x.tolist() == [40, 41, 42, 43, 44]
 
 
-def test_trajectories_and_words_of_axes(moving):
+def test_a_figure_is_drawn_to_a_file(moving, tmp_path):
     probs, _ = moving
-    found = latent_axes(probs, 2)
-    for a, line in enumerate(found.figure(sequence=1).lines):
-        np.testing.assert_array_equal(line.mean, found.scores[40:, a])
-        np.testing.assert_array_equal(line.bands, [(found.lower[40:, a], found.upper[40:, a])])
-    figure = found.plot_words(num_words=2)
-    for a, panel in enumerate(figure.axes):
-        shown = [NAMES.index(label.get_text()) for label in panel.get_yticklabels()]
-        pull = np.sqrt(found.weights) * found.effects[a]
-        assert shown[0] == pull.argmax()
-        assert shown[-1] == pull.argmin()
-        assert len(set(shown)) == len(shown)
-        ends = [bar.get_x() + bar.get_width() for bar in panel.patches]
-        np.testing.assert_allclose(ends, np.exp(found.effects[a, shown]))
-
-
-def test_figures_are_drawn_to_a_file(moving, tmp_path):
-    probs, _ = moving
-    found = latent_axes(probs, 2)
-    for figure in (probs.plot().figure, found.plot().figure, found.plot_words()):
-        figure.savefig(tmp_path / "figure.png")
-        assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    probs.plot().figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
