@@ -76,13 +76,7 @@ __all__ = ["mean", "sample", "var"]
 _CHUNKS_A_CALL = 1024
 
 
-def sample(
-    rng: np.random.Generator,
-    b: ArrayLike,
-    c: ArrayLike,
-    *,
-    out: FloatArray | None = None,
-) -> Any:
+def sample(rng: np.random.Generator, b: ArrayLike, c: ArrayLike) -> Any:
     """Draws from PG(b, c), one for each element of the broadcast arguments.
 
     The numbers depend on `rng` and on the arguments, not on the number of threads.
@@ -94,8 +88,6 @@ def sample(
         Real numbers >= 0; 0 gives exactly 0.
     c : array or scalar
         Real numbers.
-    out : float64 array, optional
-        Where to put the draws; of the broadcast shape.
 
     Returns
     -------
@@ -108,8 +100,6 @@ def sample(
     """
     as_generator(rng)
     b_array, c_array = _broadcast(b, c)
-    if out is not None:
-        _check_out(out, b_array.shape)
     # kernels compile anew for arrays that may not be written to, as broadcast ones may not
     flat_b = np.require(b_array, requirements=["C", "W"]).reshape(-1)
     flat_c = np.require(c_array, requirements=["C", "W"]).reshape(-1)
@@ -121,9 +111,6 @@ def sample(
         arrays = flat_b[piece], flat_c[piece], draws[piece]
         num_chunks = -(-arrays[0].size // _compiled.CHUNK)
         over_rows(_compiled.fill, num_chunks, key, first, *arrays, grain=4)
-    if out is not None:
-        out[...] = draws.reshape(b_array.shape)
-        return out
     return draws.reshape(b_array.shape) if b_array.ndim else float(draws[0])
 
 
@@ -136,16 +123,6 @@ def _broadcast(b: ArrayLike, c: ArrayLike) -> tuple[FloatArray, FloatArray]:
             f"b and c must broadcast, got shapes {b_array.shape} and {c_array.shape}"
         ) from None
     return np.broadcast_to(b_array, shape), np.broadcast_to(c_array, shape)
-
-
-def _check_out(out: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(out, np.ndarray) or out.dtype != np.float64:
-        kind = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
-        raise TypeError(f"out must be a float64 array, got {kind}")
-    if out.shape != shape:
-        raise ValueError(f"out must have shape {shape}, got {out.shape}")
-    if not out.flags.writeable:
-        raise ValueError("out must be writable, got a read-only array (pass a copy)")
 
 
 # Moments. With w = (c / 2)^2 and g(w) = log cosh sqrt(w), the cumulant generating function is
