@@ -58,7 +58,6 @@ from pgmult.topics.summaries import (
     permutation_test,
     strongest_pairs,
     topic_labels,
-    u_mass,
 )
 
 few = {
@@ -190,9 +189,9 @@ for sign in strongest_pairs(topic_correlations(run).excess(), 2):
 # ```
 
 # %%
-coherence, exclusive = u_mass(by_probability, corpus), exclusivity(mean_topics(run))
+exclusive = exclusivity(mean_topics(run))
 for k in (0, 1, 2):
-    print(f"topic {k}: coherence {coherence[k]:.0f}, exclusivity {exclusive[k]:.1f}")
+    print(f"topic {k}: exclusivity {exclusive[k]:.1f}")
 run.check()
 
 # %%
@@ -226,7 +225,7 @@ permutation_test(run, "party")
 # | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |
 # | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
 # | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |
-# | `topicQuality`, `semanticCoherence`, `exclusivity` | `u_mass`, `npmi`, `exclusivity` |
+# | `topicQuality`, `semanticCoherence`, `exclusivity` | `npmi`, `exclusivity` |
 # | `checkResiduals` | `run.check()` |
 # | `permutationTest` | `permutation_test` |
 # | `make.heldout`, `eval.heldout` | `split_tokens`, `DocumentCompletion` |

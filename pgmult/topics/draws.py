@@ -14,7 +14,6 @@ from pgmult.core.arguments import as_kind, as_list, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.models.correlated import CorrelatedTopics
 
 Data = TypeVar("Data")
 Draws = Mapping[str, NDArray[Any]]
@@ -92,17 +91,6 @@ def data_of_run(posterior: Draws, data: Any, kind: type[Data], hint: str = "") -
     if data is not None and not known.is_of(given):
         raise ValueError(f"data must be what the posterior was sampled with, got {given!r}")
     return given
-
-
-def stick_order_of(posterior: Draws) -> IntArray:
-    """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``: other models are refused."""
-    known = with_model(posterior)
-    if not isinstance(known.model, CorrelatedTopics):
-        raise ValueError(
-            f"posterior must be of CorrelatedTopics, got one of {type(known.model).__name__}"
-        )
-    order = known.link.order
-    return np.arange(known.model.num_topics) if order is None else np.asarray(order)
 
 
 def regression_variables(posterior: Draws, data: Any) -> list[str]:

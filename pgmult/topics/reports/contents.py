@@ -23,7 +23,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
 from pgmult.topics.reports.structure import Structure, structure_of
-from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
+from pgmult.topics.summaries.coherence import exclusivity, npmi
 from pgmult.topics.summaries.correlations import (
     TopicCorrelations,
     strongest_pairs,
@@ -41,7 +41,6 @@ from pgmult.topics.summaries.words import (
 )
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
-DIVERSITY_WORDS = 25
 NAME_WORDS = 3
 _NAMED = 3  # topics in the first sentence
 SLOW_R_HAT = 1.05  # of a chain's halves: below it they agree
@@ -77,8 +76,6 @@ class Contents:
         NPMI of the ten most probable words, where a reference corpus was given.
     exclusivity : array, ``(topic,)``
         Of the same words, stm's measure.
-    diversity : float
-        Of the 25 most probable words.
     documents : lists of Quote, one per topic
         Empty where proportions were not kept, or not asked for.
     correlations : TopicCorrelations, or None for a model without Sigma
@@ -106,7 +103,6 @@ class Contents:
     stability: TopicStability
     coherence: FloatArray | None
     exclusivity: FloatArray
-    diversity: float
     documents: list[list[Quote]]
     correlations: TopicCorrelations | None
     log_likelihood: FloatArray
@@ -196,7 +192,6 @@ def contents_of(
         stability=stability,
         coherence=None if reference is None else npmi(most_probable, reference),
         exclusivity=exclusivity(probability.mean, COHERENCE_WORDS),
-        diversity=topic_diversity(probability.top(DIVERSITY_WORDS)),
         documents=documents,
         correlations=correlations,
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),

@@ -13,7 +13,7 @@ from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.reports import Section
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.topics.plots import trace
-from pgmult.topics.reports.contents import COHERENCE_WORDS, DIVERSITY_WORDS, Contents
+from pgmult.topics.reports.contents import COHERENCE_WORDS, Contents
 from pgmult.topics.reports.looks import SCRIPT
 from pgmult.topics.reports.structure import Structure
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
@@ -148,10 +148,7 @@ def _topics_note(found: Contents) -> str:
             "; NPMI is their coherence, 1 where they are always together in a document of the"
             " reference corpus, 0 where independent, -1 where never together"
         )
-    return (
-        f"{note}. {100 * found.diversity:.0f} % of the {DIVERSITY_WORDS} most probable words of all"
-        " topics are different words."
-    )
+    return f"{note}."
 
 
 def _topics_html(found: Contents) -> Markup:

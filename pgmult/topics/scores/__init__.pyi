@@ -7,7 +7,3 @@ from pgmult.topics.scores.selection import Candidate as Candidate
 from pgmult.topics.scores.selection import TopicChoice as TopicChoice
 from pgmult.topics.scores.timed import TimedScore as TimedScore
 from pgmult.topics.scores.timed import completion_by_seconds as completion_by_seconds
-from pgmult.topics.scores.whole_documents import DocumentScore as DocumentScore
-from pgmult.topics.scores.whole_documents import TopicDraw as TopicDraw
-from pgmult.topics.scores.whole_documents import annealed as annealed
-from pgmult.topics.scores.whole_documents import topic_draws as topic_draws

@@ -19,14 +19,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_choice, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
 from pgmult.topics.starts.allocations import Searched, StartScores
 from pgmult.topics.starts.searches import (
-    SEARCHES,
     Placement,
     documents_to_search,
     grown,
@@ -112,7 +111,6 @@ class StartsFromTopics(ABC):
         data: Any,
         leaves: int = 4,
         *,
-        search: str = "merge",
         sweeps: int | None = None,
         documents: int | None = None,
     ) -> "TopicStart":
@@ -121,7 +119,7 @@ class StartsFromTopics(ABC):
         eta = self.start_concentration()
         chosen = documents_to_search(rng, data, self.num_topics, documents)
         part = data if chosen is None else only_words(data, chosen)
-        found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
+        found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps)
         settle = documents is None and not is_too_large_to_sweep(data)
         if chosen is None or settle:
             whole = settled(rng, found, part, data, sweeps).by_size(self.order)
@@ -136,7 +134,6 @@ class StartsFromTopics(ABC):
             scores=found.scores(part),
             leaf_scores=tuple(at.scores(part) for at in first),
             support=_support(best, [at for at in first if at is not found]),
-            search=search,
         )
 
 
@@ -156,19 +153,16 @@ class TopicStart:
         The share of the other leaves that found each topic, in the state's order: one-to-one
         matches with a total variation distance below 0.5. Topics of much support recur in other
         searches and chains, topics of none mostly do not. nan if there was one leaf only.
-    search : str
     """
 
     state: Any
     scores: StartScores
     leaf_scores: tuple[StartScores, ...]
     support: FloatArray
-    search: str
 
     def facts(self) -> dict[str, Any]:
-        """What a run keeps: the search, log probabilities per leaf and the topics' support."""
+        """What a run keeps: log probabilities per leaf and the topics' support."""
         facts: dict[str, Any] = {
-            "search": self.search,
             "loo": self.scores.loo,
             "leaf_loo": [scores.loo for scores in self.leaf_scores],
         }
@@ -181,7 +175,6 @@ def find_start(
     model: StartsFromTopics,
     data: Any,
     *,
-    search: str = "merge",
     leaves: int = 4,
     sweeps: int | None = None,
     documents: int | None = None,
@@ -194,11 +187,9 @@ def find_start(
     ----------
     model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics, UncollapsedLDA
     data : its data, or what its ``as_data`` takes
-    search : {"merge", "consensus", "plain"}
-        How leaves are searched and combined: see `pgmult.topics.starts.searches`. "merge" and
-        "plain" take the leaf with the largest LOO.
     leaves : int
-        Independent chains of collapsed sweeps, which `support` compares.
+        Independent chains of collapsed sweeps, which `support` compares; that with the largest LOO
+        is taken.
     sweeps : int, optional
         Of each leaf; the model's `start_sweeps` if left out.
     documents : int, optional
@@ -224,7 +215,6 @@ def find_start(
         raise TypeError(
             f"model must be a topic model that starts from a search, got {brief(model)}"
         )
-    as_choice(search, "search", SEARCHES)
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
     documents = None if documents is None else as_positive_int(documents, "documents")
@@ -233,9 +223,7 @@ def find_start(
         raise ValueError(f"data must have at least 2 different words, got {brief(data)}")
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        return model.find_start(
-            rng, data, leaves, search=search, sweeps=sweeps, documents=documents
-        )
+        return model.find_start(rng, data, leaves, sweeps=sweeps, documents=documents)
 
 
 def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:

@@ -4,12 +4,9 @@ The posterior of topics has many modes, and in practice a chain stays in the mod
 Good starts are therefore searched for. A search is cheaper than sampling, since topics and theta
 are integrated out, and it may split and merge topics, which an exact sampler cannot do as freely.
 
-* ``plain``: one chain of collapsed sweeps, alpha learned once topics have formed.
-* ``merge``: start with 1.5 times as many topics as are wanted, then merge the pairs whose merging
-  raises F most, a few at a time with sweeps in between.
-* ``consensus``: a tree of plain chains. Tokens that two chains both put together stay together: the
-  largest cells of the cross-tabulation of the two are the topics of a child, which are merged as
-  above. The best of the child and its parents by LOO is kept.
+A leaf of a search is one chain of collapsed sweeps, alpha learned once topics have formed. It
+starts with 1.5 times as many topics as are wanted, then merges the pairs whose merging raises F
+most, a few at a time with sweeps in between. The best of several leaves by LOO is kept.
 
 In a large corpus only a part of the documents is searched. The topics of all other tokens are drawn
 given the result, followed by a few sweeps (`part_to_search`, `settled`). These sweeps run on one
@@ -19,11 +16,9 @@ a generator of its own, whose key comes from the caller's, so the result does no
 number of threads.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import numpy as np
 
@@ -36,21 +31,15 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, merge_topics, unsearched
 from pgmult.topics.updates.collapsed import Allocation, count_topics
 
-Item = TypeVar("Item")
-
 START_SWEEPS = 100  # of a leaf
 StartSweeps = Annotated[int, partial(as_repeats, minimum=0)]
 """A number of sweeps of a search."""
-SEARCHES = ("merge", "consensus", "plain")
 
 _HELD = 30  # sweeps before alpha is learned
 _FEW = 20  # sweeps that are too few for topics to be split and joined
 _SPLIT = 1.5  # topics of an over-split allocation, in units of those wanted
-_CELLS = 1.5  # the same of a cross-tabulation
 _ROUNDS = 5  # of merges
 _LEAF = 0.5, 0.2, 0.3  # shares of a leaf's sweeps before, between and after merges
-_CHILD = 0.1, 0.5, 0.4  # the same of a child of two allocations
-_CHILD_SWEEPS = 0.8  # of a child, in units of a leaf's
 
 _MOST_TOKENS = 500_000, 10_000  # searched at least, and for each topic: more are placed afterwards
 _LARGE = 20_000, 5_000_000  # documents and tokens, both, beyond which no sweep goes over all tokens
@@ -63,11 +52,10 @@ def leaf(
     num_topics: int,
     eta: float,
     sweeps: int = START_SWEEPS,
-    search: str = "merge",
 ) -> Searched:
-    """An allocation of all documents by one leaf, of ``plain`` or ``merge``."""
+    """An allocation of all documents by one leaf."""
     part = part_to_search(rng, corpus, num_topics)
-    return settled(rng, grown(rng, part, num_topics, eta, sweeps, search), part, corpus, sweeps)
+    return settled(rng, grown(rng, part, num_topics, eta, sweeps), part, corpus, sweeps)
 
 
 def search_leaves(
@@ -77,42 +65,20 @@ def search_leaves(
     eta: float,
     leaves: int,
     sweeps: int = START_SWEEPS,
-    search: str = "merge",
 ) -> tuple[Searched, list[Searched]]:
     """The best allocation that a search of several leaves came to, and the leaves.
 
     Leaves run in parallel on the threads of the enclosing `row_threads`.
     """
-
-    def grow(own: np.random.Generator, _: int) -> Searched:
-        return grown(own, corpus, num_topics, eta, sweeps, search)
-
-    def join(own: np.random.Generator, parents: tuple[Searched, Searched]) -> Searched:
-        return _child(own, *parents, corpus=corpus, sweeps=round(_CHILD_SWEEPS * sweeps))
-
-    first = _side_by_side(rng, grow, range(leaves))
-    if search != "consensus":
-        return _best_of(first, corpus), first
-    generation = first
-    while len(generation) > 1:
-        parents = list(pairwise(generation))[::2]
-        generation = _side_by_side(rng, join, parents) + generation[2 * len(parents) :]
-    return generation[0], first
-
-
-def _side_by_side(
-    rng: np.random.Generator,
-    task: Callable[[np.random.Generator, Item], Searched],
-    items: Sequence[Item],
-) -> list[Searched]:
-    """``task(generator, item)`` of every item, on threads, each with a generator of its own."""
-    generators = [np.random.Generator(np.random.Philox(key=new_key(rng))) for _ in items]
+    generators = [np.random.Generator(np.random.Philox(key=new_key(rng))) for _ in range(leaves)]
 
     def run(worker: int, start: int, stop: int) -> list[Searched]:
         with row_threads(1):
-            return [task(generators[i], items[i]) for i in range(start, stop)]
+            return [grown(own, corpus, num_topics, eta, sweeps) for own in generators[start:stop]]
 
-    return [result for piece in over_rows(run, len(items), grain=1) for result in piece]
+    found = [leaf for piece in over_rows(run, leaves, grain=1) for leaf in piece]
+    best = found[0] if leaves == 1 else max(found, key=lambda at: at.scores(corpus).loo)
+    return best, found
 
 
 def grown(
@@ -121,11 +87,10 @@ def grown(
     num_topics: int,
     eta: float,
     sweeps: int = START_SWEEPS,
-    search: str = "merge",
 ) -> Searched:
-    """An allocation of these documents by one leaf, of ``plain`` or ``merge``."""
+    """An allocation of these documents by one leaf."""
     held = min(_HELD, sweeps // 4)
-    if search != "merge" or sweeps < _FEW:
+    if sweeps < _FEW:
         return unsearched(rng, corpus, num_topics, eta).swept(rng, corpus, sweeps, held)
     before, between, after = (round(share * sweeps) for share in _LEAF)
     fine = unsearched(rng, corpus, round(_SPLIT * num_topics), eta)
@@ -224,43 +189,3 @@ class Placement:
             self.by_word, _PASSES, assignments,
         )  # fmt: skip
         return count_topics(corpus, assignments, len(self.alpha))
-
-
-def _best_of(candidates: Sequence[Searched], corpus: Corpus) -> Searched:
-    """The candidate of the largest LOO."""
-    if len(candidates) == 1:
-        return candidates[0]
-    return max(candidates, key=lambda at: at.scores(corpus).loo)
-
-
-def _child(
-    rng: np.random.Generator, first: Searched, second: Searched, corpus: Corpus, sweeps: int
-) -> Searched:
-    before, between, after = (round(share * sweeps) for share in _CHILD)
-    fine = _common_cells(first, second, corpus, round(_CELLS * first.num_topics))
-    fine = fine.swept(rng, corpus, before)
-    own = _joined(rng, fine, corpus, first.num_topics, between).swept(rng, corpus, after)
-    return _best_of([own, first, second], corpus)
-
-
-def _common_cells(first: Searched, second: Searched, corpus: Corpus, cells: int) -> Searched:
-    """Tokens by the topic of either parent: the largest cells, others joining their row's largest.
-
-    A row is a topic of the first parent. One that has no large cell at all joins, token by token,
-    the largest of the second's topic, and else the largest of all.
-    """
-    K = second.num_topics
-    cell = first.allocation.assignments * K + second.allocation.assignments
-    sizes = np.bincount(cell, minlength=first.num_topics * K)
-    largest = np.argsort(-sizes, kind="stable")[:cells]
-    number = np.full(len(sizes), -1)
-    number[largest] = np.arange(len(largest))
-    by_row, by_column = np.full(first.num_topics, -1), np.full(K, -1)
-    for at in largest[::-1]:
-        by_row[at // K] = by_column[at % K] = number[at]
-    rows, columns = np.divmod(np.arange(len(sizes)), K)
-    for instead in (by_row[rows], by_column[columns], np.zeros_like(number)):
-        number = np.where(number < 0, instead, number)
-    alpha_sum = 0.5 * (first.alpha.sum() + second.alpha.sum())
-    alpha = np.full(len(largest), alpha_sum / len(largest))
-    return Searched(count_topics(corpus, number[cell], len(largest)), alpha, first.eta)

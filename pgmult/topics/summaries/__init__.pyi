@@ -2,8 +2,6 @@ from pgmult.topics.summaries.checks import Dependence as Dependence
 from pgmult.topics.summaries.checks import PredictiveChecks as PredictiveChecks
 from pgmult.topics.summaries.coherence import exclusivity as exclusivity
 from pgmult.topics.summaries.coherence import npmi as npmi
-from pgmult.topics.summaries.coherence import topic_diversity as topic_diversity
-from pgmult.topics.summaries.coherence import u_mass as u_mass
 from pgmult.topics.summaries.content import Content as Content
 from pgmult.topics.summaries.content import GroupWords as GroupWords
 from pgmult.topics.summaries.correlations import PairCorrelation as PairCorrelation

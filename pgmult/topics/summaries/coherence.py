@@ -1,4 +1,4 @@
-"""How good a topic's top words are: coherence in a reference corpus, exclusivity, diversity.
+"""How good a topic's top words are: coherence in a reference corpus, exclusivity.
 
 A `Corpus` keeps no order of words, so words occur together when they are in one document: the
 window of every co-occurrence here is the document. With D(v) the number of reference documents
@@ -7,8 +7,6 @@ of their scores, v_1 the best::
 
     NPMI    mean over l < m of  log[p(v_m, v_l) / (p(v_m) p(v_l))] / -log p(v_m, v_l)
                                             (Bouma 2009; Lau, Newman and Baldwin 2014)
-    U_mass  sum over l < m of   log[(D(v_m, v_l) + 1) / D(v_l)]
-                                            (Mimno et al. 2011, eq. 1)
 
 Coherence in the corpus that a model was trained on is biased upwards: use another of the same kind.
 
@@ -16,8 +14,6 @@ Coherence in the corpus that a model was trained on is biased upwards: use anoth
 >>> corpus = as_corpus([[1, 1, 0], [2, 1, 0], [0, 0, 1], [0, 1, 1]], ["salt", "pan", "goal"])
 >>> npmi([["salt", "pan"], ["salt", "goal"]], corpus).round(3).tolist()
 [0.415, -1.0]
->>> u_mass([["pan", "salt"]], corpus).round(3).tolist()
-[0.0]
 """
 
 from collections.abc import Sequence
@@ -65,38 +61,6 @@ def npmi(words: Words, reference: Corpus) -> FloatArray:
         scores[met] = np.log(both[met] / expected[met]) / -np.log(both[met])
         result[k] = scores.mean()
     return result
-
-
-def u_mass(words: Words, reference: Corpus) -> FloatArray:
-    """Mimno's coherence: the summed log share of documents with a better word that have a worse.
-
-    Parameters are as in `npmi`; the order of the words matters, the most probable first.
-
-    Returns
-    -------
-    array, ``(num_topics,)``
-        Higher is better; it grows more negative with the number of words. nan where a word is in
-        no reference document.
-    """
-    counts = _documents_with(words, reference)
-    result = np.empty(len(counts))
-    for k, together in enumerate(counts):
-        better, worse = np.triu_indices(len(together), k=1)
-        alone = np.diag(together)[better].astype(np.float64)
-        alone[alone == 0.0] = np.nan
-        result[k] = np.log((together[better, worse] + 1.0) / alone).sum()
-    return result
-
-
-def topic_diversity(words: Words) -> float:
-    """Share of different words among the top words of all topics (Dieng et al. 2020, section 6).
-
-    1 where no two topics share a word; they take 25 words per topic.
-    """
-    names = [name for topic in names_of(words) for name in topic]
-    if not names:
-        raise ValueError("words must hold at least one word, got none")
-    return len(set(names)) / len(names)
 
 
 def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln, softmax
 
+from pgmult.core.scores import paired_difference
 from pgmult.priors import NormalInverseWishart
 from pgmult.topics import (
     LDA,
@@ -179,3 +180,16 @@ def test_completion_averages_probabilities_over_draws(rng, corpus, kind):
     assert completion.score(0).num_draws == 2
     assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
     assert completion.score().by_unit.sum() == pytest.approx(expected * counts.sum())
+
+
+def test_paired_difference_is_that_of_a_ratio(rng):
+    totals = np.array([10, 0, 30, 5])
+    base = -7.0 * totals
+    level, error = paired_difference(base + 0.1 * totals, base, totals)
+    assert level == pytest.approx(0.1)
+    assert error == pytest.approx(0.0, abs=1e-12)
+    gains = np.array([1.0, 0.0, 6.0, -0.5])
+    level, error = paired_difference(base + gains, base, totals)
+    residuals = (gains - gains.sum() / 45 * totals)[totals > 0]
+    assert level == pytest.approx(6.5 / 45)
+    assert error == pytest.approx(np.sqrt(3 / 2 * np.sum(residuals**2)) / 45)

@@ -5,7 +5,7 @@ import pytest
 
 from pgmult.topics import as_corpus
 from pgmult.topics.fits import NewDocuments
-from pgmult.topics.scores import CompletionScore, DocumentScore, TopicChoice
+from pgmult.topics.scores import CompletionScore, TopicChoice
 from pgmult.topics.scores.selection import Candidate
 from pgmult.topics.summaries import DocumentTopics, PredictiveChecks, RunMatches
 from pgmult.topics.summaries.checks import Dependence
@@ -59,11 +59,6 @@ RESULTS = {
     "a completion": (
         CompletionScore(-ONES, np.array([1, 1]), num_draws=3),
         {"log_predictive": [-1.0, -1.0]},
-        "nats",
-    ),
-    "whole documents": (
-        DocumentScore(-ONES, np.array([1, 1]), errors=0.1 * ONES, num_draws=3),
-        {"error": [0.1, 0.1]},
         "nats",
     ),
     "two runs": (

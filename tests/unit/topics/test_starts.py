@@ -134,14 +134,13 @@ def test_gains_and_merges_are_those_of_a_count_anew(corpus, at):
         merge_topics(at, corpus, 3)
 
 
-@pytest.mark.parametrize("search", ["plain", "merge", "consensus"])
-def test_searches_do_not_depend_on_threads(search):
+def test_searches_do_not_depend_on_threads():
     corpus = as_corpus(np.random.default_rng(3).poisson(0.4, size=(60, 40)))
     found = []
     for threads in (1, 3):
         with row_threads(threads):
             rng = np.random.default_rng(4)
-            found.append(search_leaves(rng, corpus, 4, 0.1, 3, 24, search))
+            found.append(search_leaves(rng, corpus, 4, 0.1, 3, 24))
     for one, other in zip(*((best, *grown) for best, grown in found), strict=True):
         np.testing.assert_array_equal(one.allocation.assignments, other.allocation.assignments)
         np.testing.assert_array_equal(one.alpha, other.alpha)
@@ -262,8 +261,10 @@ def test_merging_recovers_the_truth_better_than_plain_sweeps():
     better = 0
     for seed in range(4):
         corpus, truth = simulated(np.random.default_rng(seed))
+        plain = unsearched(np.random.default_rng(seed), corpus, 12, 0.05)
         found = {
-            name: leaf(np.random.default_rng(seed), corpus, 12, 0.05, 60, name) for name in lost
+            "plain": plain.swept(np.random.default_rng(seed), corpus, 60, held=15),
+            "merge": leaf(np.random.default_rng(seed), corpus, 12, 0.05, 60),
         }
         for name, at in found.items():
             lost[name] += missing(truth, at)
@@ -341,7 +342,6 @@ def test_an_empty_corpus_has_a_start():
     ("change", "error", "words"),
     [
         ({"model": 3}, TypeError, "model must be a topic model that starts from a search, got 3"),
-        ({"search": "best"}, ValueError, "search must be one of merge, consensus, plain"),
         ({"leaves": 0}, ValueError, "leaves must be at least 1, got 0"),
         ({"sweeps": -1}, ValueError, "sweeps must be at least 0, got -1"),
         ({"random_seed": -1}, ValueError, "random_seed must be at least 0"),

@@ -33,9 +33,7 @@ from pgmult.topics.summaries import (
     npmi,
     relevance,
     strongest_pairs,
-    topic_diversity,
     topic_labels,
-    u_mass,
     word_scores,
 )
 from pgmult.topics.summaries.correlations import similar_together
@@ -189,30 +187,15 @@ class TestCoherence:
         )
         np.testing.assert_allclose(found, [-1.0, 1.0, 0.0, 0.0, 0.0, np.nan], atol=1e-15)
 
-    def test_u_mass_conditions_on_the_better_word(self):
-        """D(a) = 3, D(d) = 5, D(a, d) = 3: log(4/3) after a, log(4/5) after d."""
-        found = u_mass([list("ad"), list("da"), list("abc")], self.REFERENCE)
-        np.testing.assert_allclose(found[:2], np.log([4 / 3, 4 / 5]))
-        expected = np.log(3 / 3) + np.log(2 / 3) + np.log(2 / 3)  # b after a, c after a, c after b
-        assert found[2] == pytest.approx(expected)
-
     def test_words_that_the_reference_does_not_know(self):
         found = npmi([["a", "zebra"], ["f", "a"]], self.REFERENCE)
         np.testing.assert_array_equal(found, [-1.0, -1.0])
-        last_is_unknown, first_is_unknown = u_mass([["a", "f"], ["zebra", "a"]], self.REFERENCE)
-        assert last_is_unknown == pytest.approx(np.log(1 / 3))
-        assert np.isnan(first_is_unknown)
 
     def test_top_words_and_numbers_are_words_too(self):
         numbered = as_corpus(self.REFERENCE.to_csr())
         words = [[TopWord("0", 0.4, 0.1), TopWord("1", 0.2, 0.1)]]
         np.testing.assert_array_equal(npmi(words, numbered), npmi([list("ab")], self.REFERENCE))
         assert topic_labels(words) == ["0 1"]
-
-    def test_diversity(self):
-        assert topic_diversity([list("ab"), list("cd")]) == 1.0
-        assert topic_diversity([list("ab"), list("ab")]) == 0.5
-        assert topic_diversity([list("abc"), list("cde")]) == pytest.approx(5 / 6)
 
     def test_exclusivity_sums_frex_over_the_most_probable(self):
         np.testing.assert_allclose(exclusivity(PHI, 2), [1.0 + 2 / 3, 1.0 + frex(PHI, 0.7)[1, 0]])
