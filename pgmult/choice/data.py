@@ -349,13 +349,15 @@ def rows_like(
     terms = _people(design) if len(data.random) else []
     if asks := occasion is None:
         occasion = [name for name in data.told_by if name in columns]
-    order, occasions, people, _ = _arranged(columns, occasion, terms)
+    order, occasions, people, said = _arranged(columns, occasion, terms)
     design = design.take(order)
     codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
     named = None if data.alternatives is None else data.alternatives.columns[0]
     alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
     if asks:
         _refuse_unclear(data, occasion, occasions, alternative)
+    elif _listed(occasion):
+        _refuse_twice(alternatives, alternative, order, occasions, said)
     found = data.made_of(
         design, taken=_weighed(data, columns, order, occasions), occasions=occasions,
         people=people, source=order, alternatives=alternatives, alternative=alternative,

@@ -344,6 +344,8 @@ def test_occasions_of_a_market_are_those_of_the_data_or_asked_for(run):
     market = {name: column for name, column in some.items() if name != "trip"}
     with pytest.raises(ValueError, match="an alternative stands twice in one"):
         run.predict(market, by="mode")
+    with pytest.raises(ValueError, match="once in an occasion, got mode bus twice in"):
+        run.predict(market | {"all": np.zeros(2 * SIZE)}, occasion="all")
     together = run.predict(market, occasion=[])
     np.testing.assert_allclose(together.draws.sum(axis=1), 1.0)
     one = {name: column[:SIZE] for name, column in market.items()}
