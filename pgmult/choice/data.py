@@ -354,9 +354,14 @@ def rows_like(
     codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
     named = None if data.alternatives is None else data.alternatives.columns[0]
     alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
-    if asks:
-        _refuse_unclear(data, occasion, occasions, alternative)
-    elif _listed(occasion):
+    missing = [name for name in data.told_by if name not in occasion] if asks else []
+    if occasion and missing:
+        raise ValueError(
+            "occasion must name the columns that tell occasions of new apart: it has"
+            f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
+            " of a person for one)"
+        )
+    if asks or _listed(occasion):
         _refuse_twice(alternatives, alternative, order, occasions, said)
     found = data.made_of(
         design, taken=_weighed(data, columns, order, occasions), occasions=occasions,
@@ -454,31 +459,14 @@ def _refuse_twice(
         row = at[int(np.argmax(again))]
         raise ValueError(
             f"an alternative must stand once in an occasion, got {known.columns[0]}"
-            f" {known.names[which[row]]} twice in {_told(labels, order[[row]])}"
+            f" {known.names[which[row]]} twice in {_told(labels, order[[row]]) or 'one'} (occasion="
+            " names the columns that tell occasions apart)"
         )
 
 
 def _told(labels: Mapping[str, Any], row: IntArray) -> str:
     """Which occasion a row belongs to."""
     return ", ".join(f"{key} {labels_of(cells[row], key)[0]}" for key, cells in labels.items())
-
-
-def _refuse_unclear(
-    data: ChoiceRows, known: Sequence[str], occasions: IntArray, alternative: IntArray
-) -> None:
-    """Where some columns that tell occasions apart lack, or one has the same alternative twice."""
-    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
-    missing = [name for name in data.told_by if name not in known]
-    if known and missing:
-        why = f"it has {' and '.join(known)} without {' and '.join(missing)}"
-    elif len(alternative) and len(alternative) > len(np.unique([of_row, alternative], axis=1)[0]):
-        why = "an alternative stands twice in one"
-    else:
-        return
-    raise ValueError(
-        f"occasion must name the columns that tell occasions of new apart: {why} (occasion=[] takes"
-        " all rows of a person for one)"
-    )
 
 
 def _people(design: Design) -> list[GroupTerm]:
@@ -815,6 +803,8 @@ def wide_columns(
 
 def begin_alike(labels: Sequence[str]) -> str:
     """The letters with which all labels begin."""
-    first, last = min(labels, default=""), max(labels, default="")
-    differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(differ, min(len(first), len(last)))]
+    first = min(labels, key=len, default="")
+    size = len(first)
+    while not all(label.startswith(first[:size]) for label in labels):
+        size -= 1
+    return first[:size]

@@ -342,7 +342,7 @@ def test_occasions_of_a_market_are_those_of_the_data_or_asked_for(run):
     told = run.predict(some, occasion="trip")
     np.testing.assert_array_equal(run.predict(some).draws, told.draws)
     market = {name: column for name, column in some.items() if name != "trip"}
-    with pytest.raises(ValueError, match="an alternative stands twice in one"):
+    with pytest.raises(ValueError, match="got mode bus twice in who p0"):
         run.predict(market, by="mode")
     with pytest.raises(ValueError, match="once in an occasion, got mode bus twice in"):
         run.predict(market | {"all": np.zeros(2 * SIZE)}, occasion="all")
