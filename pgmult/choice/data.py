@@ -574,7 +574,8 @@ def _random(
         if name not in names:
             parsed.refuse(
                 f"{name} varies by person and must stand among the attributes, too: its mean taste"
-                f" is learned (attributes: {', '.join(names)})"
+                f" is learned (attributes: {', '.join(names)}; multiply what"
+                " belongs to a person by the alternatives)"
             )
     if len(set(asked)) < len(asked):
         parsed.refuse("an attribute varies by person once")

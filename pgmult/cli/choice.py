@@ -83,9 +83,8 @@ def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
             lacks = table.missing(column)
             truth = truth_of(table.cells[there[label]].values) if label in there else None
             gaps |= lacks if truth is None else lacks & truth
-        told = ", ".join(f"{row + 1:,}" for row in np.flatnonzero(gaps)[:_SHOWN])
-        more = ", ..." if gaps.sum() > _SHOWN else ""
-        said = f"{gaps.sum():,} occasions are left out: rows {told}{more}" if gaps.any() else ""
+        rows = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
+        said = _left_out(table, "row", rows, len(gaps)) if rows else ""
         table = table[~gaps]
     long = lengthen(table, choice, attributes, there)
     taken = long.pop("taken")
@@ -119,9 +118,17 @@ def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
         )
     known, codes = Levels.of({name: table.columns[name] for name in keys})
     broken = np.unique(codes[gaps])
-    told = ", ".join(known.names[broken[:_SHOWN]]) + (", ..." if len(broken) > _SHOWN else "")
-    said = f"{len(broken):,} occasions are left out, without a value in a row:"
-    return table[~np.isin(codes, broken)], f"{said} {':'.join(keys)} {told}"
+    said = _left_out(table, ":".join(keys), known.names[broken].tolist(), len(known))
+    return table[~np.isin(codes, broken)], said
+
+
+def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
+    """Which occasions lack a value."""
+    if len(names) == number:
+        raise ValueError(f"{table.source}: every occasion lacks a value of a column that is used")
+    count = "1 occasion is" if len(names) == 1 else f"{len(names):,} occasions are"
+    told = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return f"{count} left out, without a value of a column that is used: {what} {told}"
 
 
 def _job(options: argparse.Namespace) -> Job:

@@ -712,7 +712,7 @@ def test_wide_files_are_fit_as_they_are(tmp_path, capsys):
     status, said = command_line(tmp_path, capsys, table, words)
     assert status == 0, said.err
     assert "59 occasions" in said.out
-    assert "1 occasions are left out: rows 1" in said.out
+    assert "1 occasion is left out, without a value of a column that is used: row 1" in said.out
 
 
 @pytest.mark.parametrize(
@@ -744,4 +744,4 @@ def test_gaps_in_rows_leave_whole_occasions_out(tmp_path, capsys):
     status, said = command_line(tmp_path, capsys, table, [*words, "--drop-incomplete"])
     assert status == 0, said.err
     assert "597 rows, 199 occasions" in said.out
-    assert "1 occasions are left out, without a value in a row: case 0" in said.out
+    assert "1 occasion is left out, without a value of a column that is used: case 0" in said.out
