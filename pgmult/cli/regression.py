@@ -72,7 +72,6 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
         options.formula, weights=options.weight, order=options.order, family=options.family,
-        additive=True,
         maps=dict(_map(told, options) for told in options.map),
     )  # fmt: skip
     model = AdditiveRegression(method=options.method, effects=options.effects)

@@ -30,7 +30,6 @@ from pgmult.topics.data.documents import DocumentTable
 if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
     from pgmult.fields.data import CountField
-    from pgmult.regression.data import CountedRows, EventRows, LabelledRows
     from pgmult.regression.models.additive import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
 
@@ -155,21 +154,15 @@ class Table(ExactTable):
         self,
         formula: str,
         *,
-        groups: str | None = None,
         weights: str | None = None,
-        offset: str | None = None,
         order: Sequence[Any] | None = None,
         maps: Mapping[str, Any] | None = None,
         family: str | None = None,
-        additive: bool = False,
-    ) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
+    ) -> "AdditiveRows":
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(
-            formula, self, groups=groups, weights=weights, offset=offset, order=order, maps=maps,
-            family=family, additive=additive,
-        )  # fmt: skip
+        return rows_of(formula, self, weights=weights, order=order, maps=maps, family=family)
 
     def choices(
         self,

@@ -338,7 +338,7 @@ def make_design(
         ones.
     check : bool
         Whether to refuse columns that the rows cannot tell from each other, and a formula without
-        intercept.
+        intercept unless `every_term`.
     every_term : bool
         Whether terms may be others than ``(1 | g)`` and ``s(x)``.
     maps : mapping from name to map, optional
@@ -368,7 +368,7 @@ def make_design(
                 " groups are written (1 | author), and slopes that vary by group, walks, maps and"
                 " processes are not supported"
             )
-    if check and not plan.intercept:
+    if check and not plan.intercept and not every_term:
         plan.formula.refuse(
             "it must have an intercept (leave out 0 and -1: the effects of labels are then against"
             " the reference)"
@@ -379,10 +379,15 @@ def make_design(
     coder = Coding(text or "~ .", learns=True)
     labels, matrix = coder.matrix(plan.fixed, columns, plan.intercept)
     if check:
-        _check_design(labels, matrix)
+        if not labels:
+            plan.formula.refuse("it must have a column or an intercept")
+        _check_design(labels, matrix, plan.intercept)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
     if standardize:
         centre, scale = _units(matrix)
+        if not plan.intercept:  # about 0, where the predictor is 0
+            scale = np.hypot(centre, scale)
+            centre = np.zeros(len(labels))
     terms: list[Term] = []
     for part in plan.random:
         if isinstance(part, _Grouping):
@@ -797,37 +802,37 @@ def _check_alone(design: Design, num_rows: int) -> None:
             plan.formula.refuse(f"row {row} alone is coded otherwise than together with the others")
 
 
-def _check_design(labels: list[str], matrix: FloatArray) -> None:
+def _check_design(labels: list[str], matrix: FloatArray, intercept: bool) -> None:
     """Refuse columns that the data cannot tell from each other."""
     if len(labels) > len(matrix):
+        included = ", the intercept included," if intercept else ""
         raise ValueError(
-            f"{len(labels)} covariates, the intercept included, need at least as many rows, got"
-            f" {len(matrix)}"
+            f"{len(labels)} covariates{included} need at least as many rows, got {len(matrix)}"
         )
-    others = matrix[:, 1:]
+    labels, others = labels[intercept:], matrix[:, int(intercept) :]
     size = np.abs(others).max(axis=0, initial=0.0)
     if (size > _LARGEST).any():
         j = int(np.argmax(size > _LARGEST))
         raise ValueError(
-            f"covariates must be smaller than {_LARGEST:g}, {labels[j + 1]!r} has {size[j]:g} (take"
+            f"covariates must be smaller than {_LARGEST:g}, {labels[j]!r} has {size[j]:g} (take"
             " another unit, or its logarithm)"
         )
-    centred = others - others.mean(axis=0)
+    centred = others - others.mean(axis=0) if intercept else others
     lengths = np.sqrt((centred * centred).sum(axis=0))
     flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
     if flat.any():
         j = int(np.argmax(flat))
         raise ValueError(
-            f"covariates must vary: {labels[j + 1]!r} is constant, {others[0, j]} in every row"
-            " (leave it out: the intercept is there already)"
+            f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row"
+            + (" (leave it out: the intercept is there already)" if intercept else "")
         )
     unit = centred / lengths
     left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r")))
     if (left_over < _COLLINEAR).any():
         j = int(np.argmax(left_over < _COLLINEAR))
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
-        partners = [labels[i + 1] for i in range(j) if abs(weights[i]) > 1e-6]
+        partners = [labels[i] for i in range(j) if abs(weights[i]) > 1e-6]
         raise ValueError(
-            f"covariates must differ: {labels[j + 1]!r} is a linear combination of"
+            f"covariates must differ: {labels[j]!r} is a linear combination of"
             f" {', '.join(partners)} (leave one of them out)"
         )

@@ -7,12 +7,12 @@ The right-hand side is that of `pgmult.formulas.language`; ``- 1`` leaves the in
 * ``p(wins, games)``: successes and trials;
 * ``c(red, green, blue)``: counts of several classes.
 
-With a grouping, ``(1 | region)``, or a smooth curve, ``s(age)``, rows are those of an
-`AdditiveRegression`: equal ones are added up.
+Rows are those of an `AdditiveRegression`: equal ones are added up to one cell.
 
->>> table = {"age": [20, 30, 40], "wins": [1, 0, 2], "games": [2, 1, 2]}
->>> rows_of("p(wins, games) ~ age", table)
-LabelledRows(3 rows, 2 covariates, 3 of 5 trials successful)
+>>> table = {"age": [20, 30, 20], "wins": [1, 0, 2], "games": [2, 1, 2]}
+>>> rows = rows_of("p(wins, games) ~ age", table)
+>>> rows.categories.tolist(), rows.counts.tolist()
+(['success', 'failure'], [[3, 1], [0, 1]])
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_flag, as_list, brief, under_name
+from pgmult.core.arguments import as_choice, as_list, brief, under_name
 from pgmult.core.labels import Levels, find_labels
 from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns, numbers_of
@@ -30,16 +30,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
-from pgmult.formulas.functions import SPECIAL
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
-from pgmult.regression.data import (
-    CountedRows,
-    EventRows,
-    LabelledRows,
-    as_counted_rows,
-    as_event_rows,
-    as_labelled_rows,
-)
 from pgmult.regression.models.additive import AdditiveRows
 
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
@@ -130,103 +121,39 @@ def rows_of(
     formula: str,
     table: Any,
     *,
-    groups: str | None = None,
     weights: str | None = None,
-    offset: str | None = None,
     order: Sequence[Any] | None = None,
     maps: Mapping[str, Any] | None = None,
     family: str | None = None,
-    additive: bool = False,
-) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
-    """Data of a regression from a table.
+) -> AdditiveRows:
+    """Data of an `AdditiveRegression` from a table: rows of equal covariates are one cell.
 
     Parameters
     ----------
     formula : str
     table : table, data frame, or mapping from name to column
-    groups, weights, offset : str, optional
-        Columns: see `as_labelled_rows`.
+    weights : str, optional
+        Column of whole numbers: how many respondents a row stands for.
     order : sequence of classes, optional
-        The class that each stick of an additive regression breaks for; the most frequent first if
-        left out.
+        The class that each stick breaks for; the most frequent first if left out.
     maps : mapping from name to map, optional
         Of ``car(area, name)``: see `pgmult.formulas.maps`.
     family : str, optional
-        "categories", "poisson" or "negative_binomial" for rows of an additive regression;
-        categories if left out, of which numbers may be 20.
-    additive : bool
-        Whether rows are those of an `AdditiveRegression` even without groupings and curves.
+        "categories", "poisson" or "negative_binomial"; categories if left out, of which numbers may
+        be 20.
 
-    Returns
-    -------
-    AdditiveRows, LabelledRows, CountedRows or EventRows
-        For formulas with groupings, curves and other terms whose variance is learned, without
-        covariates, or with `family`; else for labels of two classes and ``p(successes, trials)``;
-        for more classes and ``c(...)``; for numbers that are not all 0 and 1, which are counts.
+    Raises
+    ------
+    ValueError
+        If the formula cannot be read, a column is not there or has missing values, or the outcome
+        is a single label.
     """
-    if family is not None:
-        as_choice(family, "family", _FAMILIES)
-    if as_flag(additive, "additive") or family is not None or _has_terms(formula):
-        if groups is not None or offset is not None:
-            raise ValueError(
-                "with additive=True, a family, groupings or curves, groups and offset must be in"
-                " the formula: (1 | group), offset(x)"
-            )
-        return _additive(formula, table, weights, order, family, maps)
-    if order is not None:
-        raise ValueError(
-            f"order must be left out where formula has no grouping or curve, got {brief(order)}"
-        )
-    asked, columns = ask(formula, table), exact_columns(table, "table")
-    x, y = asked.design.matrix, asked.y
-    more: dict[str, Any] = {"predictor_offset": offset_at(asked.design, columns, offset)}
-    if weights is not None:
-        more["weights"] = numbers_of(table_column(columns, weights, "weights"), weights)
-    of_group = None if groups is None else table_column(columns, groups, "groups")
-    if asked.trials is not None:
-        return as_labelled_rows(x, y, of_group, trials=asked.trials, **more)
-    if isinstance(y, dict):
-        y, is_count = np.column_stack(list(y.values())), False
-    else:
-        is_count = y.dtype.kind in "iuf" and not np.isin(y, (0, 1)).all()
-        if not is_count:
-            known, codes = Levels.of({"y": y})
-            if len(known) <= 2:
-                return as_labelled_rows(x, codes, of_group, **more)
-            y = codes
-    if of_group is not None:
-        raise ValueError("groups are for regressions of two classes")
-    if is_count:
-        return as_event_rows(x, y, **more)
-    if more.pop("predictor_offset") is not None:
-        raise ValueError("offset is for regressions with one predictor a row")
-    return as_counted_rows(x, y, **more)
-
-
-def _has_terms(formula: Any) -> bool:
-    """Does a formula have terms whose variance is learned, or no covariates at all?"""
     if not isinstance(formula, str):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
-    parsed = parse(formula)
-    calls = {f.function for term in parsed.terms for f in term if isinstance(f, Call)}
-    return bool(calls & {*SPECIAL[:-1]}) or (
-        parsed.intercept and calls >= {*map(str, parsed.terms)}
-    )
-
-
-def _additive(
-    formula: str,
-    table: Any,
-    weights: str | None,
-    order: Sequence[Any] | None,
-    family: str | None,
-    maps: Mapping[str, Any] | None,
-) -> AdditiveRows:
-    """Rows of an additive regression: equal ones are one."""
+    is_said = family is not None
+    family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    is_said = family is not None
-    family = family if family is not None else "categories"
     times = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
         times = as_counts(table_column(columns, weights, "weights"), "weights")

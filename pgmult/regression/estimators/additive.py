@@ -130,7 +130,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = None if weight is None else f"{outcome}_weight"
         if weights is not None:
             rows[weights] = weight
-        data: Any = rows_of(formula, rows, weights=weights, additive=True)
+        data = rows_of(formula, rows, weights=weights)
         model = AdditiveRegression(
             effects=self.effects,
             priors={} if self.priors is None else self.priors,

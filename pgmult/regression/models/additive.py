@@ -289,6 +289,19 @@ class AdditiveRegression(Checked):
         """Whether draws are independent draws from the approximation."""
         return self.method == "approximate"
 
+    def as_data(self, data: Any) -> AdditiveRows:
+        """Rows, or what they are read from: ``(formula, table)``."""
+        from pgmult.regression.rows import rows_of
+
+        if isinstance(data, AdditiveRows):
+            return data
+        if isinstance(data, tuple) and len(data) == 2:
+            return rows_of(*data)
+        raise TypeError(
+            "data must be table.rows(formula), or a tuple (formula, table), got"
+            f" {type(data).__name__}"
+        )
+
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
         """Labels of categories, sticks, weights and standard deviations."""
         latent = _everywhere(data, self)

@@ -117,9 +117,10 @@ def test_shares_are_weighted_means_over_cells(run):
 
 
 BAD = {
-    "order without terms": (
-        lambda: rows_of("vote ~ age", TABLE, order=["left", "none", "right"]),
-        "order must be left out where formula has no grouping or curve",
+    "nothing": (lambda: rows_of("vote ~ 0", TABLE), "it must have a column or an intercept"),
+    "twice, no intercept": (
+        lambda: rows_of("vote ~ 0 + age + I(2 * age)", TABLE),
+        "'I\\(2 \\* age\\)' is a linear combination of age",
     ),
     "no tilde": (lambda: rows_of("age + (1 | sex)", TABLE), "formula must be 'y ~ columns'"),
     "unknown outcome": (
@@ -146,6 +147,67 @@ def test_bad_rows_are_refused_in_a_sentence(what):
     call, words = BAD[what]
     with pytest.raises(ValueError, match=words):
         call()
+
+
+PLAIN = {  # formulas without groups and curves
+    "vote ~ age": {},
+    "vote ~ 0 + age": {},
+    "vote ~ sex + age - 1": {},
+    "vote ~ age * sex + C(region)": {},
+    "won ~ age + sex": {},
+    "p(wins, games) ~ age + offset(log(games))": {},
+    "c(wins, lost) ~ sex": {},
+    "visits ~ age": {"family": "poisson"},
+    "visits ~ age + sex": {"family": "negative_binomial"},
+}
+
+
+@pytest.fixture(scope="module")
+def plain_table():
+    rng = np.random.default_rng(1)
+    wins = rng.integers(0, 4, size=400)
+    return TABLE | {
+        "won": rng.integers(0, 2, size=400), "wins": wins, "lost": 4 - wins,
+        "games": np.full(400, 4), "visits": rng.poisson(1.5, size=400),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", PLAIN)
+def test_formulas_without_groups_answer_every_question(formula, plain_table):
+    data = pgmult.read(plain_table).rows(formula, **PLAIN[formula])
+    found = pgmult.sample(
+        AdditiveRegression(), data, draws=20, tune=5, chains=2, random_seed=0, progressbar=False
+    )
+    column = "age" if "age" in formula else "sex"
+    new = {name: values[:5] for name, values in plain_table.items()}
+    assert found.predict(new).draws.shape == (40, 5, data.num_categories)
+    assert found.effects(column).draws.shape[0] == 40
+    assert found.comparisons().axes == ("comparison", "category")
+    shares = found.poststratify(new | {"people": np.ones(5)}, weight="people")
+    np.testing.assert_allclose(shares.draws, found.predict(new).draws.mean(axis=1))
+    for answer in (
+        found.check(), found.check(plain_table, by=column), found.compare(),
+        found.compare(held_out=plain_table), found.loo(), found.report(),
+    ):  # fmt: skip
+        assert str(answer)
+
+
+def test_without_an_intercept_the_predictor_is_0_at_0():
+    data = rows_of("vote ~ 0 + age", TABLE)
+    np.testing.assert_array_equal(data.design.centre, [0.0])
+    np.testing.assert_allclose(np.mean(np.square(TABLE["age"])), data.design.scale**2)
+    np.testing.assert_allclose(
+        data.design.matrix[:, 0] * data.design.scale, sorted(set(TABLE["age"]))
+    )
+
+
+def test_a_formula_and_a_table_are_data_of_the_model(plain_table):
+    options = {"draws": 3, "tune": 0, "chains": 1, "random_seed": 0, "progressbar": False}
+    one = pgmult.sample(AdditiveRegression(), ("vote ~ age", plain_table), **options)
+    other = pgmult.sample(AdditiveRegression(), rows_of("vote ~ age", plain_table), **options)
+    np.testing.assert_array_equal(one["weights"], other["weights"])
+    with pytest.raises(TypeError, match=r"table\.rows\(formula\), or a tuple .*, got dict"):
+        pgmult.sample(AdditiveRegression(), plain_table, **options)
 
 
 def test_bad_censuses_are_refused_in_a_sentence(run):

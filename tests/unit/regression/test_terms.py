@@ -48,7 +48,7 @@ FORMULAS = [
 
 
 def rows(formula, table=TABLE, **more):
-    return rows_of(formula, table, additive=True, maps={"map": MAP}, **more)
+    return rows_of(formula, table, maps={"map": MAP}, **more)
 
 
 def covariance(latent, x):
