@@ -196,10 +196,6 @@ MODELS = {
     ),
     "LogisticNormalGP": lambda: (fields.LogisticNormalGP(0.5 * Matern(1.5, 5.0)), series()),
     "MultinomialLDS": lambda: (sequences.MultinomialLDS(state_dim=2), symbols()),
-    "MultinomialLDS slices": lambda: (
-        sequences.MultinomialLDS(2, initial="stationary"),
-        steps(),
-    ),
     "MultinomialLDS inputs": lambda: (
         sequences.MultinomialLDS(2, inputs="dynamics"),
         sequences.as_sequences(

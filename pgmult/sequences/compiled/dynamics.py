@@ -162,7 +162,7 @@ class ScaleLaw(NamedTuple):
     precision: _Floats
     initial_mean: _Floats
     start_mean: _Floats
-    strength: float  # 0 where first states have no law of their own
+    strength: float
     start_scale: _Floats
     initial_precision: _Floats
     loading_scale: float
@@ -197,12 +197,11 @@ def scale_log_density(a, law):
                 for q in range(num_rows):
                     square += deviation[p, i] * law.row_precision[p, q] * deviation[q, j]
             total -= 0.5 * law.precision[i, j] * square
-            if law.strength > 0.0:
-                left = law.initial_mean[i] - law.start_mean[i] * inverse[i]
-                right = law.initial_mean[j] - law.start_mean[j] * inverse[j]
-                square = inverse[i] * inverse[j] * law.start_scale[i, j]
-                square += law.strength * left * right
-                total -= 0.5 * law.initial_precision[i, j] * square
+            left = law.initial_mean[i] - law.start_mean[i] * inverse[i]
+            right = law.initial_mean[j] - law.start_mean[j] * inverse[j]
+            square = inverse[i] * inverse[j] * law.start_scale[i, j]
+            square += law.strength * left * right
+            total -= 0.5 * law.initial_precision[i, j] * square
     return total
 
 

@@ -26,10 +26,9 @@ from pgmult.sequences.models._state_space import (
     StateSpaceState,
     state_space_dims,
 )
-from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.carried import many_a_step, sample_noise_sd
-from pgmult.sequences.updates.dynamics import sample_stable_prior
 from pgmult.sequences.updates.loadings import uniform_sticks
 from pgmult.sequences.updates.pooled import Pooled, pooled_of, refuse_other_priors
 
@@ -66,11 +65,10 @@ class StickBreakingLDS(StateSpace):
 
     Parameters
     ----------
-    initial, inputs, concentration, overdispersion, noise_scale, priors
+    inputs, concentration, overdispersion, noise_scale, priors
         As in `MultinomialLDS`.
     """
 
-    initial: Literal["free", "stationary"] = "free"
     inputs: Literal["both", "dynamics", "emissions"] = "both"
     concentration: Annotated[float, _as_concentration] = 1.0
     overdispersion: Literal["auto"] | bool = "auto"
@@ -179,13 +177,9 @@ class StickBreakingLDS(StateSpace):
         mean, var = self._offset_moments(data)
         offset = mean + np.sqrt(var) * rng.standard_normal(n)
         prior = self._dynamics(data, x)
-        if self.initial == "stationary":
-            transition, weights, noise_cov = sample_stable_prior(rng, prior)
-            initial_mean, initial_cov = np.zeros(D), stationary(transition, noise_cov)
-        else:
-            coefficients, noise_cov = prior.sample(rng)
-            transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
-            initial_mean, initial_cov = self.gaussian_prior.sample(rng)
+        coefficients, noise_cov = prior.sample(rng)
+        transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
+        initial_mean, initial_cov = self.gaussian_prior.sample(rng)
         input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
         states = self._law_of(data, *dynamics).sample(rng)
@@ -207,8 +201,6 @@ class StickBreakingLDS(StateSpace):
         return uniform_sticks(data.num_symbols, self.concentration)
 
     def _about(self, data: Sequences) -> tuple[float, float]:
-        if self.initial == "stationary":  # else next to none of the prior's dynamics were stable
-            return 0.5, 4.0 * self.state_dim
         return (1.0, 1.0) if many_a_step(data) else (0.5, 4.0)
 
     def _input_variances(self, x: FloatArray, num_sticks: int, data: Sequences) -> FloatArray:
@@ -274,9 +266,3 @@ class StickBreakingLDS(StateSpace):
         if self._driving(data) is None:
             return transition, np.zeros((D, data.num_inputs))
         return transition, coefficients[:, D:].copy()
-
-
-def stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:
-    cov = stationary_cov(transition, noise_cov)
-    assert cov is not None  # the prior and the updates keep to stable transitions
-    return cov

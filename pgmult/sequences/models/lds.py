@@ -15,8 +15,8 @@ Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
     counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
 
 in which the sticks break in the data's `order`, frequent symbols first. First states have a mean
-and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A small v_d
-switches coordinate d of the state off, so a D larger than needed does little harm.
+and covariance of their own, (m, V) ~ NIW. A small v_d switches coordinate d of the state off, so a
+D larger than needed does little harm.
 
 Steps with many observations vary more than multinomial counts do. Independent noise e_t at each
 step, off where steps have few observations, keeps forecasts calibrated. Forecasts and particle
@@ -25,8 +25,7 @@ filters treat it as further states without memory.
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
 0. A, B, C, E, b, x         a Hamiltonian path by the likelihood itself, where steps have few
-                            observations and first states are free: see
-                            `pgmult.sequences.updates.white_paths`
+                            observations: see `pgmult.sequences.updates.white_paths`
    s, e, C, E, b, x         moves around Gaussian sites, where steps have many observations: see
                             `pgmult.sequences.updates.carried`
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
@@ -82,11 +81,7 @@ from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.compiled.white_paths import Held as HeldByPath
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import START_SWEEPS
-from pgmult.sequences.models._stick_breaking_lds import (
-    StickBreakingLDS,
-    StickBreakingState,
-    stationary,
-)
+from pgmult.sequences.models._stick_breaking_lds import StickBreakingLDS, StickBreakingState
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.carried import (
     RowLaw,
@@ -100,7 +95,6 @@ from pgmult.sequences.updates.dynamics import (
     RegressionSums,
     draw_dynamics,
     draw_initial,
-    draw_stationary_dynamics,
     first_sums,
     transition_sums,
 )
@@ -127,18 +121,14 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         D >= 1. Where steps have many counts, a dimension less than symbols (ten at most) forecasts
         best: with fewer, what is left of each symbol's ups and downs passes for white noise, and
         intervals are too narrow. `pgmult.sequences.search_state_dim` compares some.
-    initial : "free" or "stationary"
-        First states have their own mean and covariance, or the stationary law of the dynamics,
-        which must then be stable.
     inputs : "both", "dynamics" or "emissions"
         What the inputs of the data, if any, act on.
     dynamics : MatrixNormalInverseWishart, optional
         Prior of (A, B)' and Q. By default A has mean I, worth one step, where steps with
         observations have twenty on average, and mean I / 2, worth four steps, where they have
-        fewer; weights of inputs are worth one step, and E[Q] = I. With ``initial="stationary"`` A
-        has mean I / 2, worth 4 D steps, so that enough dynamics are stable.
+        fewer; weights of inputs are worth one step, and E[Q] = I.
     start : NormalInverseWishart, optional
-        Prior of m and V where ``initial="free"``; by default `NormalInverseWishart.weak` at 0.
+        Prior of m and V; by default `NormalInverseWishart.weak` at 0.
     loading_shape, loading_scale : float
         Inverse-gamma prior of the variance of each column of the loadings.
     emission_var : float
@@ -203,16 +193,13 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
             squares, linear = active.statistics(omega, design)
             weights = self._sample_weights(rng, squares, linear, loading_var, x, data)
             loading_var = self._sample_loading_var(rng, weights)
-        U = data.num_inputs
-        stable = (0.5 * np.eye(self.state_dim), np.zeros((self.state_dim, U)))
-        dynamics = (*stable, 0.75 * np.eye(self.state_dim))
         driving, D = self._driving(data), self.state_dim
-        about = np.eye(D, D if driving is None else D + U)
+        about = np.eye(D, D if driving is None else D + data.num_inputs)
         later = transition_sums(states, data.offsets, driving, about)
         first = first_sums(states, data.offsets, states[data.offsets[:-1]].mean(axis=0))
         sd = np.full(self._num_noisy(data), self.noise_scale)
         noise = np.zeros((data.num_steps, len(sd))), sd, x
-        return self._state(rng, states, later, first, weights, loading_var, dynamics, noise, data)
+        return self._state(rng, states, later, first, weights, loading_var, noise, data)
 
     def local_step(
         self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
@@ -374,13 +361,10 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights = self._sample_weights(rng, squares, linear, state.loading_var, x, data)
         x, weights = self._pooled_weights(rng, squares, linear, x, weights, data)
         loading_var = self._sample_loading_var(rng, weights)
-        delta, weights = self._translated(rng, weights, state, later, first, data)
+        delta, weights = self._translated(rng, weights, state, later, data)
         later, first = _moved_sums(later, first, delta)
-        current = *self._split(dynamics, data), state.noise_cov
         kept = state.noise, noise_sd, x
-        moved = self._state(
-            rng, state.states, later, first, weights, loading_var, current, kept, data
-        )
+        moved = self._state(rng, state.states, later, first, weights, loading_var, kept, data)
         factors = sample_scales(rng, self._scale_law(moved, data))
         yield Ask("local_move", (delta, factors, weights), moves=True, draws=len(noise_sd) > 0)
         return _rescaled(moved, factors)
@@ -456,7 +440,6 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         """Whether sweeps have a path by the likelihood itself."""
         return (
             self.update == "auto"
-            and self.initial == "free"
             and few_states(data.whole.num_steps, self.state_dim)
             and data.whole.num_sequences <= self.block_rows  # one block
             and not self._has_sites(data)
@@ -530,19 +513,18 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         weights: FloatArray,
         state: StickBreakingState,
         later: RegressionSums,
-        first: RegressionSums,
         data: Sequences,
     ) -> tuple[FloatArray, FloatArray]:
         """A move of the states' level, and the weights whose offset undoes it.
 
-        A free initial mean moves along, and is drawn afresh right after: `_state`.
+        The initial mean moves along, and is drawn afresh right after: `_state`.
         """
         loadings = weights[:, : self.state_dim]
-        start = None if self.initial == "stationary" else self.gaussian_prior
         delta = sample_level(
             rng,
             *level_potential(
-                later, first, state.noise_cov, state.initial_cov, start, loadings, weights[:, -1],
+                later, state.initial_mean, state.noise_cov, state.initial_cov, self.gaussian_prior,
+                loadings, weights[:, -1],
                 *self._offset_moments(data),
             ),
         )  # fmt: skip
@@ -558,9 +540,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
                 self._coefficients(state, data).T,
                 state.noise_cov,
             ),
-            None
-            if self.initial == "stationary"
-            else (self.gaussian_prior, state.initial_mean, state.initial_cov),
+            (self.gaussian_prior, state.initial_mean, state.initial_cov),
             (self.loading_shape, self.loading_scale),
             state.loading_var,
         )
@@ -573,7 +553,6 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         first: RegressionSums,
         weights: FloatArray,
         loading_var: FloatArray,
-        dynamics: tuple[FloatArray, FloatArray, FloatArray],
         kept: tuple[FloatArray, FloatArray, FloatArray],
         data: Sequences,
     ) -> StickBreakingState:
@@ -581,14 +560,8 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         D, U = self.state_dim, data.num_inputs
         noise, noise_sd, x = kept
         prior = self._dynamics(data, x)
-        if self.initial == "stationary":
-            transition, input_weights, noise_cov = draw_stationary_dynamics(
-                rng, prior, later, first, dynamics
-            )
-            initial_mean, initial_cov = np.zeros(D), stationary(transition, noise_cov)
-        else:
-            transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
-            initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
+        transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
+        initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
         pooled, n = self._pooled(data), len(weights)
         if pooled is not None and self._driving(data) is not None:
             x = x.copy()

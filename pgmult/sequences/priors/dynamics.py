@@ -35,7 +35,6 @@ from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled import kalman, kalman_blocks
 
-_MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
 _MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
 MAX_GROWTH = 1e8  # of rounding errors: half of the digits
 _WRONG = {
@@ -335,24 +334,6 @@ def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray
     drive = linear_means(inputs, input_weights.T)
     drive[offsets[:-1]] = 0.0
     return drive
-
-
-def stationary_cov(transition: FloatArray, noise_cov: FloatArray) -> FloatArray | None:
-    """V = A V A' + Q, the law that the dynamics leave invariant; None if A is not stable.
-
-    By doubling: V is the sum of A^k Q A'^k, of which every pass takes as many terms again, all of
-    them positive semi-definite (Anderson and Moore 1979, Optimal Filtering, section 6.7).
-    """
-    if not np.abs(np.linalg.eigvals(transition)).max() < 1.0:
-        return None
-    cov, power = noise_cov, transition
-    for _ in range(_MAX_DOUBLINGS):
-        more = np.einsum("ij,jk,lk->il", power, cov, power)
-        cov = cov + 0.5 * (more + more.T)
-        power = np.einsum("ij,jk->ik", power, power)
-        if np.abs(more).max() <= np.finfo(np.float64).eps * np.abs(cov).max():
-            return np.asarray(cov)
-    return None
 
 
 def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike) -> DensePotential:

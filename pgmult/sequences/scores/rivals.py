@@ -219,7 +219,7 @@ def search_state_dim(
         where steps have many counts, one less than symbols.
     make_model : callable, optional
         From a number to a model, such as `MultinomialHMM` or ``lambda d: MultinomialLDS(d,
-        initial="stationary")``; `MultinomialLDS` if left out.
+        update="gibbs")``; `MultinomialLDS` if left out.
     hold_out : int, optional
         Last steps of every sequence, to be predicted from those before them. If left out, a quarter
         of the shortest sequence, where that has eight steps or more; otherwise all steps are

@@ -6,13 +6,8 @@ Every step but the first of a sequence is a row of a multivariate linear regress
 
 with covariates (x_{t-1}, u_t) and coefficients (A, W)', so under the matrix-normal inverse-Wishart
 prior (A, W, Q) is one exact draw (West and Harrison 1997, Bayesian Forecasting and Dynamic Models,
-chapter 16). The first states are rows of their own: they have a free mean and covariance
-(`sample_initial`), fixed ones, or, with no new parameter, the law that the dynamics leave
-invariant,
-
-    x_first ~ N(0, V),    V = A V A' + Q
-
-(`draw_stationary_dynamics`). Inputs enter from the second step of a sequence on: see
+chapter 16). The first states are rows of their own, with a mean and covariance that are free
+(`sample_initial`) or fixed. Inputs enter from the second step of a sequence on: see
 `pgmult.sequences.priors.dynamics.input_drive`.
 
 All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
@@ -26,23 +21,19 @@ array([[1., 0.],
        [0., 1.]])
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart
+from pgmult.compiled.linalg import sample_inverse_wishart
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
-from pgmult.priors.gaussian import NormalInverseWishart, lower_cholesky
+from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled import dynamics as compiled
-from pgmult.sequences.priors.dynamics import stationary_cov
 
 Dynamics = tuple[FloatArray, FloatArray, FloatArray]
 """transition (D, D), input weights (D, num_inputs) and noise_cov (D, D)."""
-
-_MAX_TRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,78 +250,3 @@ def draw_initial(
         rng, prior.mean[None], np.full((1, 1), float(prior.strength)), prior.dof, prior.scale
     )
     return mean[0], cov
-
-
-def draw_stationary_dynamics(
-    rng: np.random.Generator,
-    prior: MatrixNormalInverseWishart,
-    later: RegressionSums,
-    first: RegressionSums,
-    current: Dynamics,
-) -> Dynamics:
-    """One Markov step of the dynamics when first states have their stationary law.
-
-    The prior is `prior` kept to stable transitions. A draw of `draw_dynamics` is proposed and
-    taken with the ratio of the densities of the first states, 0 where it is not stable: an
-    independence Metropolis step, exact. It is taken nearly always where sequences are long.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    prior : MatrixNormalInverseWishart
-        As in `sample_dynamics`.
-    later, first : RegressionSums
-        `transition_sums`, and `first_sums` about any mean.
-    current : tuple of arrays
-        Transition, input weights and noise_cov where the chain is.
-
-    Returns
-    -------
-    tuple of arrays
-        The proposal, or `current`.
-
-    Raises
-    ------
-    ValueError
-        If the current transition is not stable.
-    FloatingPointError
-        As `sample_dynamics`.
-    """
-    proposal = draw_dynamics(rng, prior, later)
-    log_uniform = math.log1p(-rng.random())
-    around_zero = first.shifted(np.zeros(0), first.coefficients[:, 0])
-    now = _log_stationary(around_zero, current[0], current[2])
-    if now == -math.inf:
-        raise ValueError("the current transition must be stable: its spectral radius is not < 1")
-    then = _log_stationary(around_zero, proposal[0], proposal[2])
-    return proposal if log_uniform < then - now else current
-
-
-def _log_stationary(
-    around_zero: RegressionSums, transition: FloatArray, noise_cov: FloatArray
-) -> float:
-    """Log density of first states under the stationary law; -inf where there is none."""
-    cov = stationary_cov(transition, noise_cov)
-    if cov is None:
-        return -math.inf
-    half = invert_lower(lower_cholesky(cov))
-    square = np.einsum("ij,jk,ik->", half, around_zero.ee, half)
-    return float(around_zero.count * np.log(np.diagonal(half)).sum() - 0.5 * square)
-
-
-def sample_stable_prior(rng: np.random.Generator, prior: MatrixNormalInverseWishart) -> Dynamics:
-    """A draw of `prior` kept to stable transitions, by rejection.
-
-    Raises
-    ------
-    ValueError
-        If stable transitions are too rare under the prior.
-    """
-    for _ in range(_MAX_TRIES):
-        draw = _split(*prior.sample(rng))
-        if stationary_cov(draw[0], draw[2]) is not None:
-            return draw
-    raise ValueError(
-        f"none of {_MAX_TRIES} draws of the prior is stable"
-        " (raise its row_precision, or move its mean towards 0)"
-    )

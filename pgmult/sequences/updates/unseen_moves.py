@@ -35,10 +35,10 @@ from pgmult.sequences.updates.dynamics import RegressionSums
 
 def level_potential(
     later: RegressionSums,
-    first: RegressionSums,
+    initial_mean: FloatArray,
     noise_cov: FloatArray,
     initial_cov: FloatArray,
-    start: NormalInverseWishart | None,
+    start: NormalInverseWishart,
     loadings: FloatArray,
     offset: FloatArray,
     offset_mean: FloatArray,
@@ -50,11 +50,10 @@ def level_potential(
     ----------
     later : RegressionSums
         `transition_sums` of the states about (A, B).
-    first : RegressionSums
-        `first_sums` about their mean.
+    initial_mean : array, ``(D,)``
     noise_cov, initial_cov : arrays, ``(D, D)``
-    start : NormalInverseWishart or None
-        The prior of the initial mean, which moves along; None if that stays where it is.
+    start : NormalInverseWishart
+        The prior of the initial mean, which moves along.
     loadings : array, ``(n, D)``
     offset, offset_mean, offset_var : arrays, ``(n,)``
     """
@@ -65,11 +64,8 @@ def level_potential(
     precision = later.count * np.einsum("ij,jk->ik", pull, away)
     linear = -np.einsum("ij,j->i", pull, later.ze[-1])
     initial_precision = invert_positive_definite(initial_cov)
-    if start is None:
-        weight, gap = first.count, -first.ze[-1]
-    else:
-        weight, gap = start.strength, start.strength * (start.mean - first.coefficients[:, 0])
-    precision += weight * initial_precision
+    gap = start.strength * (start.mean - initial_mean)
+    precision += start.strength * initial_precision
     linear += np.einsum("ij,j->i", initial_precision, gap)
     scaled = loadings / offset_var[:, None]
     precision += np.einsum("ki,kj->ij", scaled, loadings)
@@ -86,7 +82,7 @@ def sample_level(rng: np.random.Generator, precision: FloatArray, linear: FloatA
 
 def scale_law(
     dynamics: tuple[MatrixNormalInverseWishart, FloatArray, FloatArray],
-    initial: tuple[NormalInverseWishart, FloatArray, FloatArray] | None,
+    initial: tuple[NormalInverseWishart, FloatArray, FloatArray],
     loading_prior: tuple[float, float],
     loading_var: FloatArray,
 ) -> ScaleLaw:
@@ -96,8 +92,7 @@ def scale_law(
     ----------
     dynamics : prior, coefficients ``(D + num_inputs, D)`` and noise_cov
         Coefficients are (A, B)'.
-    initial : prior, initial mean and initial covariance, or None
-        None where they follow from the dynamics.
+    initial : prior, initial mean and initial covariance
     loading_prior : shape and scale of the inverse gamma prior of v
     loading_var : array, ``(D,)``
         v.
@@ -108,13 +103,9 @@ def scale_law(
     # the Jacobian of (A, B, Q), and the determinants of their density
     linear = num_inputs + D + 1.0 - (prior.dof + D + 1.0) - (D + num_inputs) + 2.0 * shape
     precision = invert_positive_definite(noise_cov)
-    zero = np.zeros(D)
-    first = (zero, zero, 0.0, noise_cov, precision)
-    if initial is not None:
-        start, mean, cov = initial
-        linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
-        inverse = invert_positive_definite(cov)
-        first = (mean, start.mean, float(start.strength), start.scale, inverse)
+    start, mean, cov = initial
+    linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
+    first = (mean, start.mean, float(start.strength), start.scale, invert_positive_definite(cov))
     return ScaleLaw(
         np.ascontiguousarray(coefficients), prior.mean, prior.row_precision, prior.scale,
         precision, *first, float(scale), loading_var, float(linear),

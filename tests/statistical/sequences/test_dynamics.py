@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 from pgmult import DiagonalPotential, NormalInverseWishart
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project, stationary_cov
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project
 from pgmult.sequences.updates.dynamics import (
-    draw_stationary_dynamics,
     dynamics_prior,
-    first_sums,
     sample_dynamics,
     sample_initial,
-    sample_stable_prior,
-    transition_sums,
 )
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -107,25 +103,7 @@ class GaussianSignals:
         return -0.5 * float(((data.y - OFFSET - state.states @ LOADINGS.T) ** 2).sum())
 
 
-class StationarySignals(GaussianSignals):
-    """The same, with first states from the law that the dynamics leave invariant."""
-
-    def prior_parameters(self, rng):
-        return self.stationary(np.empty((0, 2)), *sample_stable_prior(rng, PRIOR))
-
-    def stationary(self, states, A, W, Q):
-        return SignalState(states, A, W, Q, np.zeros(2), stationary_cov(A, Q))
-
-    def draw_parameters(self, rng, state, data):
-        current = state.transition, state.input_weights, state.noise_cov
-        about = np.concatenate([state.transition, state.input_weights], axis=1)
-        later = transition_sums(state.states, data.offsets, data.inputs, about)
-        first = first_sums(state.states, data.offsets, np.ones(2))
-        drawn = draw_stationary_dynamics(rng, PRIOR, later, first, current)
-        return self.stationary(state.states, *drawn)
-
-
-FREE, STATIONARY = GaussianSignals(), StationarySignals()
+FREE = GaussianSignals()
 DATA = Signals(
     np.zeros((7, 2)),
     np.array([[1.0], [-1.0], [2.0], [0.5], [1.5], [-2.0], [1.0]]),
@@ -159,23 +137,14 @@ STATISTICS = {
 }
 
 
-@pytest.mark.parametrize("model", [FREE, STATIONARY], ids=["free start", "stationary start"])
-def test_the_pieces_make_a_right_sampler(model):
-    check_model(model, DATA, statistics=STATISTICS)
+def test_the_pieces_make_a_right_sampler():
+    check_model(FREE, DATA, statistics=STATISTICS)
 
 
 def without_first_states(self, rng, state, data):
     return replace(FREE.draw_parameters(rng, state, data), **dict(zip(
         ("initial_mean", "initial_cov"), INITIAL.sample(rng), strict=True,
     )))  # fmt: skip
-
-
-def never_rejected(self, rng, state, data):
-    """The Metropolis correction forgotten, but for stability."""
-    while True:
-        drawn = sample_dynamics(rng, PRIOR, state.states, data.offsets, data.inputs)
-        if stationary_cov(drawn[0], drawn[2]) is not None:
-            return STATIONARY.stationary(state.states, *drawn)
 
 
 def changed(**change):
@@ -219,7 +188,6 @@ BROKEN = {
     "first states forgotten": mutant(FREE, draw_parameters=without_first_states),
     "inputs forgotten": handed(inputs=np.zeros((7, 1))),
     "a transition from one sequence into the next": handed(offsets=ONE_SEQUENCE),
-    "Metropolis correction forgotten": mutant(STATIONARY, draw_parameters=never_rejected),
     "states: drive forgotten": states_under(
         lambda law, seen, state, data: replace(law, drive=None).condition(seen)
     ),

@@ -50,13 +50,12 @@ REPLICATES = 300
     ("model", "data"),
     [
         (MODEL, SYMBOLS),
-        (replace(MODEL, initial="stationary"), SYMBOLS),
         (MODEL, COUNTS),
-        (replace(MODEL, initial="stationary", inputs="dynamics"), COUNTS),
+        (replace(MODEL, inputs="dynamics"), COUNTS),
         (MultinomialLDS(1, inputs="emissions", update="gibbs"), COUNTS),
         (MODEL, as_sequences([[0], [1], [0, 1]], order=[1, 0])),
     ],
-    ids=["symbols", "stationary", "counts", "driven, stationary", "emissions", "two symbols"],
+    ids=["symbols", "counts", "driven", "emissions", "two symbols"],
 )
 def test_linear_dynamical_systems(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
@@ -64,8 +63,8 @@ def test_linear_dynamical_systems(model, data):
 
 @pytest.mark.parametrize(
     ("model", "data"),
-    [(MODEL, COUNTS), (replace(MODEL, initial="stationary"), THREE)],
-    ids=["free", "stationary"],
+    [(MODEL, COUNTS), (MODEL, THREE)],
+    ids=["counts", "symbols"],
 )
 def test_several_blocks(model, data):
     check_model(replace(model, block_rows=1), data, replicates=REPLICATES, sweeps=4)
@@ -76,10 +75,10 @@ def test_several_blocks(model, data):
     [
         (NOISY, COUNTS),
         (replace(NOISY, block_rows=1), LARGE),
-        (replace(NOISY, initial="stationary", inputs="dynamics"), COUNTS),
+        (replace(NOISY, inputs="dynamics"), COUNTS),
         (QUIET, LARGE),
     ],
-    ids=["noise", "noise, blocks", "noise, stationary", "sites alone"],
+    ids=["noise", "noise, blocks", "noise, driven", "sites alone"],
 )
 def test_moves_around_sites(model, data, monkeypatch):
     monkeypatch.setattr(lds, "many_a_step", lambda data: True)
@@ -466,10 +465,10 @@ OF_EFFECTS = STATISTICS | {
     [
         (replace(POOLED, priors={"(1 + x | animal)": HalfT(6, 0.8)}), SLOPES),
         (replace(POOLED, inputs="emissions", block_rows=1), OFTEN),
-        (replace(POOLED, inputs="dynamics", initial="stationary"), ANIMALS),
+        (replace(POOLED, inputs="dynamics"), ANIMALS),
         (replace(POOLED, inputs="emissions", overdispersion=True), OFTEN),
     ],
-    ids=["both, slopes", "emissions, blocks", "dynamics, stationary", "emissions, noise"],
+    ids=["both, slopes", "emissions, blocks", "dynamics", "emissions, noise"],
 )
 def test_effects_of_individuals(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)

@@ -17,14 +17,12 @@ from pgmult import (
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project, stationary_cov
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project
 from pgmult.sequences.updates.dynamics import (
-    draw_stationary_dynamics,
     dynamics_prior,
     first_sums,
     sample_dynamics,
     sample_initial,
-    sample_stable_prior,
     transition_sums,
 )
 from pgmult.testing import conditional_ratio
@@ -278,7 +276,7 @@ def test_stretches_cover_every_step_once(rng):
         assert (np.diff((cut.ends - cut.begins)[cut.lanes]) <= 0).all()
 
 
-# ------------------------------------------------------------------ projection and stationary law
+# ------------------------------------------------------------------ projection -------------------
 
 
 @pytest.mark.parametrize(("steps", "n", "D"), [(1, 1, 1), (9, 5, 3), (16, 40, 6), (11, 3, 20)])
@@ -307,17 +305,6 @@ def test_nothing_projects_to_nothing(rng):
     )
     assert not nothing.J.any()
     assert not nothing.h.any()
-
-
-def test_stationary_law(rng):
-    Q = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 0.5]])
-    for radius in (0.0, 0.5, 0.999):
-        A = radius * rotation(rng, 3)
-        close(stationary_cov(A, Q), linalg.solve_discrete_lyapunov(A, Q), 1e-9)
-    assert stationary_cov(rotation(rng, 3) * 1.001, Q) is None
-    shear = np.array([[0.9, 50.0], [0.0, 0.9]])
-    V = stationary_cov(shear, np.eye(2))
-    close(V, shear @ V @ shear.T + np.eye(2), 1e-12)
 
 
 def test_inputs_drive_all_but_first_steps(rng):
@@ -515,31 +502,6 @@ def test_initial_law_given_first_states(rng):
     expected = again.sample(np.random.default_rng(4))
     close(mean, expected[0], 1e-10)
     close(cov, expected[1], 1e-10)
-
-
-def test_a_stationary_start_is_kept_or_replaced_by_a_stable_one(rng):
-    states, inputs = states_and_inputs(rng)
-    sums = (
-        transition_sums(states, OFFSETS, inputs, np.zeros((2, 3))),
-        first_sums(states, OFFSETS, np.ones(2)),
-    )
-    current, moves = sample_stable_prior(rng, PRIOR), 0
-    for _ in range(200):
-        proposal = draw_stationary_dynamics(rng, PRIOR, *sums, current)
-        assert np.abs(np.linalg.eigvals(proposal[0])).max() < 1.0
-        moves += proposal is not current
-        current = proposal
-    assert 0 < moves < 200
-    unstable = 1.1 * np.eye(2), current[1], current[2]
-    with pytest.raises(ValueError, match="the current transition must be stable"):
-        draw_stationary_dynamics(rng, PRIOR, *sums, unstable)
-
-
-def test_a_prior_without_stable_draws_is_refused(rng, monkeypatch):
-    monkeypatch.setattr("pgmult.sequences.updates.dynamics._MAX_TRIES", 10)
-    explosive = dynamics_prior(2, persistence=1e6)
-    with pytest.raises(ValueError, match="none of 10 draws of the prior is stable"):
-        sample_stable_prior(rng, explosive)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ COUNTS = as_sequences(
 MODELS = {
     "symbols": (MultinomialLDS(2), SYMBOLS),
     "counts": (MultinomialLDS(2), COUNTS),
-    "stationary": (MultinomialLDS(3, initial="stationary", inputs="dynamics"), COUNTS),
+    "dynamics": (MultinomialLDS(3, inputs="dynamics"), COUNTS),
     "emissions": (MultinomialLDS(1, inputs="emissions", loading_scale=1.0), COUNTS),
 }
 
@@ -160,24 +160,22 @@ def sums_of(model, data, state):
 
 def test_level_of_all_states(case):
     model, data, state = case
-    start = None if model.initial == "stationary" else model.gaussian_prior
+    start, (later, _) = model.gaussian_prior, sums_of(model, data, state)
     moments = model._offset_moments(data)
     precision, linear = level_potential(
-        *sums_of(model, data, state), state.noise_cov, state.initial_cov, start, state.loadings,
+        later, state.initial_mean, state.noise_cov, state.initial_cov, start, state.loadings,
         state.offset, *moments,
     )  # fmt: skip
 
     def joint(delta):
-        mean = state.initial_mean + (0.0 if start is None else delta)
+        mean = state.initial_mean + delta
         moved = replace(
             state, states=state.states + delta, offset=state.offset - state.loadings @ delta,
             initial_mean=mean,
         )  # fmt: skip
         total = log_joint(model, data, moved)
-        if start is not None:
-            prior = MvNormal(start.mean, state.initial_cov / start.strength)
-            total += float(prior.log_density(mean))
-        return total
+        prior = MvNormal(start.mean, state.initial_cov / start.strength)
+        return total + float(prior.log_density(mean))
 
     rng = np.random.default_rng(7)
     conditional_ratio(
@@ -194,7 +192,8 @@ def test_level_of_all_states(case):
 def test_translation_leaves_probabilities_alone(case):
     model, data, state = case
     weights, rng = model._weights(state), np.random.default_rng(0)
-    delta, moved = model._translated(rng, weights, state, *sums_of(model, data, state), data)
+    later, _ = sums_of(model, data, state)
+    delta, moved = model._translated(rng, weights, state, later, data)
     assert np.abs(delta).max() > 1e-3
     there, _, _ = model.local_move(
         None, state, None, data, delta, np.ones(model.state_dim), weights
@@ -226,9 +225,8 @@ def test_scales_of_the_states(case):
         ).sum()
         # log Jacobian: states, loadings, loading_var, input weights, noise_cov
         power = data.num_steps - n - 2 + driving + (D + 1)
-        if model.initial == "free":
-            total += model.gaussian_prior.log_density(moved.initial_mean, moved.initial_cov)
-            power += 1 + (D + 1)
+        total += model.gaussian_prior.log_density(moved.initial_mean, moved.initial_cov)
+        power += 1 + (D + 1)
         return total + power * a.sum()
 
     rng = np.random.default_rng(8)
@@ -262,10 +260,9 @@ SHORT = as_sequences(
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"initial": "stationary", "inputs": "dynamics"},
-     {"inputs": "emissions"}],
-    ids=["free", "stationary", "emissions"],
-)  # fmt: skip
+    [{}, {"inputs": "dynamics"}, {"inputs": "emissions"}],
+    ids=["both", "dynamics", "emissions"],
+)
 def test_shards_do_not_matter(options):
     check_shards_do_not_matter(MultinomialLDS(2, block_rows=2, **options), SHORT)
 
@@ -352,7 +349,6 @@ def test_spectral_states_find_what_drives_the_symbols():
     ("options", "message"),
     [
         ({"state_dim": 0}, "state_dim must be at least 1"),
-        ({"initial": "fixed"}, "initial must be one of free, stationary, got 'fixed'"),
         ({"inputs": "none"}, "inputs must be one of"),
         ({"update": "slice"}, "update must be one of auto, gibbs, got 'slice'"),
         ({"loading_scale": 0.0}, "loading_scale must be positive"),
