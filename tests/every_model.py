@@ -180,16 +180,6 @@ MODELS = {
         ),
         cells(),
     ),
-    "MultinomialGP grid": lambda: (
-        fields.MultinomialGP(
-            Matern(1.5, 4.0, active=(0,)) * Matern(1.5, 2.0, active=(1,)), structure="grid"
-        ),
-        fields.as_field(PLACES, CELLS),
-    ),
-    "MultinomialGP inducing": lambda: (
-        fields.MultinomialGP(0.5 * SquaredExponential(3.0), structure="inducing_points"),
-        cells(),
-    ),
     "MultinomialGP sphere": lambda: (
         fields.MultinomialGP(0.5 * GreatCircle(2000.0)),
         fields.as_field(PLACES * 5.0, CELLS),

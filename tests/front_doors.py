@@ -685,17 +685,6 @@ ARGUMENTS = {
     "fields.report": lambda: dict(run=field_sites(), data=field(), title="t"),
     "fields.FieldPredictions.interval": lambda: dict(probability=0.8),
     "fields.FieldPredictions.rank_probabilities": lambda: dict(top=1),
-    "fields.make_field": lambda: dict(
-        structure="dense", covariance=matern(), inputs=TIMES[:, None]
-    ),
-    "fields.GaussianProcess": lambda: dict(covariance=matern(), inputs=TIMES[:, None]),
-    "fields.SpaceTimeProcess": lambda: dict(covariance=matern(), inputs=TIMES[:, None]),
-    "fields.GridProcess": lambda: dict(
-        covariance=covariances.Matern(1.5, 3.0, active=[0])
-        * covariances.Matern(1.5, 3.0, active=[1]),
-        inputs=np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]),
-    ),
-    "fields.InducingProcess": lambda: dict(covariance=matern(), inputs=TIMES[:, None]),
     "fields.empirical_bayes": lambda: dict(model=fields.MultinomialGP(matern()), data=field()),
     "fields.coverage": lambda: dict(draws=np.stack([PI, PI]), truth=PI),
     "fields.calibration": lambda: dict(draws=np.stack([PI, PI]), counts=THREE, top=1, least=0.0),
@@ -711,7 +700,6 @@ ARGUMENTS = {
     "covariances.Constant": lambda: dict(var=1.0),
     "covariances.Matern": lambda: dict(nu=1.5, length_scale=2.0),
     "covariances.SquaredExponential": lambda: dict(length_scale=2.0),
-    "covariances.RationalQuadratic": lambda: dict(alpha=1.0, length_scale=2.0),
     "covariances.Periodic": lambda: dict(period=3.0, length_scale=2.0),
     "covariances.Linear": lambda: dict(var=1.0),
     "covariances.White": lambda: dict(var=1.0),

@@ -10,11 +10,6 @@ from pgmult.fields.models.multinomial_gp import empirical_bayes as empirical_bay
 from pgmult.fields.predictions import FieldPredictions as FieldPredictions
 from pgmult.fields.predictions import effects as effects
 from pgmult.fields.predictions import predict as predict
-from pgmult.fields.priors.dense import GaussianProcess as GaussianProcess
-from pgmult.fields.priors.grids import GridProcess as GridProcess
-from pgmult.fields.priors.inducing_points import InducingProcess as InducingProcess
-from pgmult.fields.priors.space_time import SpaceTimeProcess as SpaceTimeProcess
-from pgmult.fields.priors.structures import make_field as make_field
 from pgmult.fields.reports import report as report
 from pgmult.fields.scores import Calibration as Calibration
 from pgmult.fields.scores import Coverage as Coverage

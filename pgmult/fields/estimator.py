@@ -37,8 +37,8 @@ from pgmult.fields.covariances import (
     Periodic,
     Product,
     Sum,
-    from_sklearn,
 )
+from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import as_field
 from pgmult.fields.inputs import column_labels, places, row_labels
 from pgmult.fields.models.multinomial_gp import MultinomialGP, empirical_bayes
@@ -54,13 +54,13 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    covariance : Covariance, kernel of scikit-learn, or None
+    covariance : Covariance or None
         Of each stick around its mean. None is ``1.0 * Matern(1.5)`` of all columns.
     scale_inputs : bool
         Whether length scales are given in standard deviations of the columns of the training
         inputs. Latitudes and longitudes of covariances on the sphere stay in degrees. What is
         reported is in the inputs' own units either way.
-    structure : {"dense", "state_space", "grid", "inducing_points", "auto"}
+    structure : {"dense", "state_space", "auto"}
         How the fields are computed: see `pgmult.fields.priors.structures`.
     mean : {"constant", "linear", "empirical"}, float or array
         Of the sticks: see `pgmult.fields.MultinomialGP`.
@@ -292,9 +292,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _covariance(self) -> Covariance:
         if self.covariance is None:
             return 1.0 * Matern(1.5)
-        if isinstance(self.covariance, Covariance):
-            return self.covariance
-        return from_sklearn(self.covariance)
+        return as_covariance(self.covariance)
 
     def _as_counts(self, y: Any) -> IntArray:
         if self._counts:

@@ -174,7 +174,7 @@ def test_the_rules_have_teeth(source, module, what):
     ("source", "module"),
     [
         ("import numba", "pgmult.compiled.jit"),
-        ("import numba", "pgmult.fields.compiled.grids"),
+        ("import numba", "pgmult.fields.compiled.innovations"),
         ("from .streams import normal", "pgmult.compiled.dirichlet"),
         ("from pgmult.compiled.streams import normal", "pgmult.topics.compiled.tokens"),
         ("from pgmult.compiled import sticks", "pgmult.links.stick_breaking"),

@@ -39,12 +39,10 @@ with the value given as its median and a standard deviation of 1 on the log scal
 """
 
 from pgmult.fields.covariances.base import Constant, Covariance, Product, Sum
-from pgmult.fields.covariances.conversion import from_sklearn
 from pgmult.fields.covariances.families import (
     Linear,
     Matern,
     Periodic,
-    RationalQuadratic,
     SquaredExponential,
     White,
 )
@@ -61,9 +59,7 @@ __all__ = [
     "Matern",
     "Periodic",
     "Product",
-    "RationalQuadratic",
     "SquaredExponential",
     "Sum",
     "White",
-    "from_sklearn",
 ]

@@ -400,6 +400,6 @@ def as_covariance(value: Any, name: str = "covariance") -> Covariance:
     if not isinstance(value, Covariance):
         raise TypeError(
             f"{name} must be a Covariance, got {type(value).__name__}"
-            " (a kernel of scikit-learn becomes one by from_sklearn)"
+            " (combine those of pgmult.fields.covariances)"
         )
     return value

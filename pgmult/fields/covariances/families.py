@@ -6,7 +6,6 @@ With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, 
     Matern 1/2           exp(-r)
     Matern 3/2           (1 + sqrt(3) r) exp(-sqrt(3) r)
     Matern 5/2           (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
-    RationalQuadratic    (1 + r^2 / (2 alpha))^-alpha
     Periodic             exp(-2 sin^2(pi (x - y) / period) / length_scale^2)
     Linear               sum_d var_d (x_d - centre)(y_d - centre)
     Constant             var
@@ -86,19 +85,6 @@ class Matern(Stationary):
         if self.nu == 0.5:
             return np.asarray(decay)
         return np.asarray((1.0 + r + (r * r / 3.0 if self.nu == 2.5 else 0.0)) * decay)
-
-
-@dataclass(frozen=True, eq=False)
-class RationalQuadratic(Stationary):
-    """A mixture of squared exponentials of many length scales: small alpha, more of them."""
-
-    alpha: Annotated[float, real(above=0.0)] = 1.0
-    length_scale: Scales = 1.0
-    _parameters = ("length_scale", "alpha")
-
-    def profile(self, r2: FloatArray) -> FloatArray:
-        """The correlation at r^2."""
-        return np.exp(-self.alpha * np.log1p(r2 / (2.0 * self.alpha)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,8 +87,8 @@ class GreatCircle(Family):
 def _as_isotropic(value: Any, name: str) -> Stationary:
     if not isinstance(value, Stationary):
         raise TypeError(
-            "Chordal needs one isotropic family (SquaredExponential, Matern or"
-            f" RationalQuadratic), got {type(value).__name__}"
+            "Chordal needs one isotropic family (SquaredExponential or Matern),"
+            f" got {type(value).__name__}"
             " (combine covariances outside: Chordal(...) * Periodic(...))"
         )
     if np.ndim(value.length_scale) or value.active is not None:
@@ -105,7 +105,7 @@ class Chordal(Covariance):
 
     Parameters
     ----------
-    covariance : SquaredExponential, Matern or RationalQuadratic
+    covariance : SquaredExponential or Matern
         With one length scale, in the units of `radius`, and without ``active``.
     latitude, longitude : int
         The columns that hold them, in degrees.

@@ -20,9 +20,6 @@ before the chain starts (`pgmult.latent.approximation`), and the exact moves of 
 2. beta, psi | theta, x        where there was no leap: each stick turns about the approximation,
                                all sites and coefficients at once; by swings where that is rough
 
-On a "grid" of thousands of inputs with gaps neither move of theta is possible: theta is then drawn
-given Pólya-gamma variables, with psi and beta integrated out.
-
 Sites are the distinct inputs, new inputs included. Psi at the new inputs is drawn with the rest.
 
 >>> import numpy as np, pgmult
@@ -48,7 +45,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult import polya_gamma
 from pgmult.core.arguments import as_kind
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of, real
@@ -59,7 +55,7 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
 from pgmult.fields.priors.field import Field, FieldDraw
 from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
-from pgmult.latent.hyperparameters import laplace, sample_hyperparameters
+from pgmult.latent.hyperparameters import laplace
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite
 
@@ -97,8 +93,8 @@ class MultinomialGP(StickFields):
     covariance : Covariance
         Of each stick around its mean; the search for an approximation starts at the parameters
         it comes with.
-    structure : {"dense", "state_space", "grid", "inducing_points", "auto"}
-        How the fields are computed: see `make_field`. "auto" logs its choice.
+    structure : {"dense", "state_space", "auto"}
+        How the fields are computed: see `pgmult.fields.priors.structures`. "auto" logs its choice.
     mean : {"constant", "linear", "empirical"}, float or array, ``(num_categories - 1,)``
         Of each stick: a learned constant; learned coefficients of a constant and of every input
         column, standardised; the sticks of the shares of the categories in all counts, a point
@@ -126,8 +122,8 @@ class MultinomialGP(StickFields):
     Notes
     -----
     With "dense" and n distinct inputs a sweep costs O(n**2 K), and O(n**3 K) where it updates
-    hyperparameters. A learned mean costs next to nothing, except that "grid" solves once more for
-    each of its features. Chains start at draws from the approximation.
+    hyperparameters. A learned mean costs next to nothing. Chains start at draws from the
+    approximation.
     """
 
     hyperparameter_rate: Annotated[float, real(above=0.0, maximum=1.0)] = 0.5
@@ -272,12 +268,7 @@ def _theta_moved(
     """Hyperparameters, and psi and beta with them."""
     if found.spread <= _FAR:
         return leap(rng, point, family, rows, found)
-    if family.whitens:
-        return carry(rng, point, family, rows, found)
-    omega = polya_gamma.sample(rng, rows.trials, point.psi)
-    seen = family.absorb(omega, rows.successes - 0.5 * rows.trials)
-    x = sample_hyperparameters(rng, lambda x: collapsed(family, seen, x), point.x, found.guess)
-    return Point.of(x, family.at(x, seen).sample(rng), family, found)
+    return carry(rng, point, family, rows, found)
 
 
 @once_a_data_set

@@ -153,11 +153,6 @@ class Sticks:
         """Sites with counts, and sticks."""
         return len(self.seen), self._level.shape[1]
 
-    @property
-    def whitens(self) -> bool:
-        """Whether psi has noise by which it can be carried."""
-        return make_field(self._model.structure, self._model.law, self._sites).whitens
-
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins; none where they are fixed."""
         return self._model.law.log_params if self._model.samples_theta else np.empty(0)

@@ -1,7 +1,7 @@
 """Gaussian laws of many independent functions at n inputs, times a diagonal potential: methods.
 
 `Field` lists the methods, and `FieldLaw` those of the joint law of the columns and of the
-coefficients of a trend, as `pgmult.latent` moves them. The dense `pgmult.fields.GaussianProcess`
+coefficients of a trend, as `pgmult.latent` moves them. The dense `GaussianProcess`
 has few factors to find for either; a `StructuredField` derives all from two methods: a draw of the
 prior, and `_solve`.
 """
@@ -97,11 +97,6 @@ class Field(Checked, ABC):
     @abstractmethod
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
-
-    @property
-    def whitens(self) -> bool:
-        """Whether `whiten` and `colour` are at hand at these inputs."""
-        return True
 
     @abstractmethod
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:

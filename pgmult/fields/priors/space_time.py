@@ -8,8 +8,8 @@ The covariance is a product, or a sum of products, of
 
 Such a field has a state of one to three numbers per place and term, and a Kalman filter does what a
 dense Gaussian process does at the cost of one place-sized elimination a time. The answers are those
-of `pgmult.fields.GaussianProcess`, up to rounding. Times may be irregular, places missing at some
-times, several inputs at one time and place, and new inputs at new times and places.
+of the dense process, up to rounding. Times may be irregular, places missing at some times,
+several inputs at one time and place, and new inputs at new times and places.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential

@@ -57,17 +57,11 @@ def test_multinomial_gp(model, any_approximation):
 
 @pytest.mark.parametrize(
     "model",
-    [MODEL, replace(MODEL, shared=False), replace(MODEL, structure="inducing_points")],
-    ids=["shared", "a covariance a stick", "inducing points"],
+    [MODEL, replace(MODEL, shared=False)],
+    ids=["shared", "a covariance a stick"],
 )
 def test_any_approximation_will_do(model, any_approximation):
     check_geweke(model, DATA, statistics=STATISTICS, replicates=300)
-
-
-def test_hyperparameters_are_drawn_given_omega_where_nothing_is_carried(monkeypatch):
-    monkeypatch.setattr(Sticks, "whitens", False)
-    monkeypatch.setattr(gp_model, "approximate", lambda *of: crooked(*of))
-    check_geweke(MODEL, DATA, statistics=STATISTICS, replicates=300)
 
 
 def crooked(family, rows):

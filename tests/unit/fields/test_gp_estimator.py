@@ -9,7 +9,6 @@ import xarray
 from oracle.gaussian_field import dense_law
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -168,16 +167,6 @@ def test_an_xarray_of_counts_brings_its_inputs():
     np.testing.assert_array_equal(mine.classes_, frames.classes_)
     np.testing.assert_array_equal(mine.feature_names_in_, ["year", "place"])
     np.testing.assert_array_equal(mine.predict_proba(inputs), frames.predict_proba(inputs))
-
-
-def test_kernels_of_scikit_learn_are_covariances():
-    ours = 0.8 * SquaredExponential(0.7)
-    theirs = ConstantKernel(0.8) * RBF(0.7)
-    one, two = (
-        MultinomialGPClassifier(covariance, **QUICK).fit(X, COUNTS).predict_proba(X)
-        for covariance in (ours, theirs)
-    )
-    np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,9 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
-from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.fields.models.sticks import Sticks
 from pgmult.fields.priors.field import FieldLaw
-from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.structures import make_field
-from pgmult.latent.approximation import rough
 from pgmult.testing import rejects
 
 WHOLE = np.array([[t, s] for t in (0.0, 1.0, 2.5, 3.0) for s in (0.0, 1.0, 2.0)])
@@ -27,12 +24,11 @@ COVARIANCES = {
     + Constant(0.5) * Matern(0.5, 2.0, active=[1]),
 }
 QUICK = ["dense"]
-STRUCTURES = [*QUICK, "inducing_points", "state_space", "grid"]  # their code compiles for long
-CASES = [  # a grid's covariance is a product over two axes
+STRUCTURES = [*QUICK, "state_space"]  # its code compiles for long
+CASES = [
     pytest.param(structure, kind, marks=[] if structure in QUICK else pytest.mark.slow)
     for structure in STRUCTURES
     for kind in COVARIANCES
-    if structure != "grid" or kind in ("product", "nearly singular")
 ]
 
 
@@ -65,21 +61,6 @@ def test_noise_makes_the_prior_and_values_tell_their_noise(structure, kind, wher
     moments = noise @ noise.T / noise.shape[1] - np.eye(len(noise))
     assert np.abs(moments).max() < 5.5 / np.sqrt(noise.shape[1])
     assert np.abs(noise.mean(axis=1)).max() < 5.0 / np.sqrt(noise.shape[1])
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_a_large_grid_with_gaps_has_no_noise_at_hand(monkeypatch):
-    """Hyperparameters then move given Pólya-gamma variables."""
-    monkeypatch.setattr("pgmult.fields.priors.grids._MOST_WHITENED", 7)
-    monkeypatch.setattr(gp_model, "approximate", lambda *of: replace(rough(*of), spread=9.0))
-    assert GridProcess(COVARIANCES["product"], INPUTS["whole"]).whitens
-    assert not GridProcess(COVARIANCES["product"], INPUTS["with gaps"]).whitens
-    data = as_field(INPUTS["with gaps"], np.tile([3, 1], (8, 1)))
-    model = MultinomialGP(COVARIANCES["product"], structure="grid", hyperparameter_rate=1.0)
-    rng = np.random.default_rng(0)
-    state = model.init(rng, data)
-    assert (model.step(rng, state, data).hyperparameters != state.hyperparameters).all()
 
 
 # ------------------------------------------------------------------ given a potential
