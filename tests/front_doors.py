@@ -701,7 +701,6 @@ ARGUMENTS = {
     "covariances.Matern": lambda: dict(nu=1.5, length_scale=2.0),
     "covariances.SquaredExponential": lambda: dict(length_scale=2.0),
     "covariances.Periodic": lambda: dict(period=3.0, length_scale=2.0),
-    "covariances.Linear": lambda: dict(var=1.0),
     "covariances.White": lambda: dict(var=1.0),
     "covariances.GreatCircle": lambda: dict(length_scale=2.0),
     "covariances.LogNormal": lambda: dict(median=1.0),

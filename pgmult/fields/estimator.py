@@ -32,7 +32,6 @@ from pgmult.fields.covariances import (
     Chordal,
     Covariance,
     GreatCircle,
-    Linear,
     Matern,
     Periodic,
     Product,
@@ -336,8 +335,6 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         power = {"length_scale": 1.0, "period": 1.0}.get(stem, 0.0)
         if isinstance(leaf, Periodic) and stem == "length_scale":
             power = 0.0  # of sines
-        if isinstance(leaf, Linear):
-            power = -2.0
         if power == 0.0 or isinstance(leaf, GreatCircle | Chordal):
             return [(1.0, None)]
         own = [int(number.rstrip("]"))] if number else list(columns)

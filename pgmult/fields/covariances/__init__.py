@@ -40,7 +40,6 @@ with the value given as its median and a standard deviation of 1 on the log scal
 
 from pgmult.fields.covariances.base import Constant, Covariance, Product, Sum
 from pgmult.fields.covariances.families import (
-    Linear,
     Matern,
     Periodic,
     SquaredExponential,
@@ -54,7 +53,6 @@ __all__ = [
     "Constant",
     "Covariance",
     "GreatCircle",
-    "Linear",
     "LogNormal",
     "Matern",
     "Periodic",

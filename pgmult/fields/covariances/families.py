@@ -7,7 +7,6 @@ With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, 
     Matern 3/2           (1 + sqrt(3) r) exp(-sqrt(3) r)
     Matern 5/2           (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
     Periodic             exp(-2 sin^2(pi (x - y) / period) / length_scale^2)
-    Linear               sum_d var_d (x_d - centre)(y_d - centre)
     Constant             var
     White                var where x = y, 0 elsewhere
 
@@ -110,24 +109,6 @@ class Periodic(ColumnFamily):
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.ones(len(self._one_column(X)))
-
-
-@dataclass(frozen=True, eq=False)
-class Linear(ColumnFamily):
-    """Of functions linear in the inputs, 0 at `centre` (add a Constant for an intercept)."""
-
-    var: Scales = 1.0
-    centre: float = 0.0
-    _parameters = ("var",)
-
-    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        X, Y = self._select(X) - self.centre, self._select(Y) - self.centre
-        variances = np.broadcast_to(np.asarray(self.var), X.shape[1])
-        products = [v * (x[:, None] * y) for x, y, v in zip(X.T, Y.T, variances, strict=True)]
-        return np.asarray(np.sum(products, axis=0))
-
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.asarray(np.sum(np.square(self._select(X) - self.centre) * self.var, axis=1))
 
 
 @dataclass(frozen=True, eq=False)

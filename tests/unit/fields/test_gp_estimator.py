@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pgmult import StickBreaking
 from pgmult.fields import MultinomialGP, as_field
-from pgmult.fields.covariances import GreatCircle, Linear, Matern, Periodic, SquaredExponential
+from pgmult.fields.covariances import GreatCircle, Matern, Periodic, SquaredExponential
 from pgmult.fields.estimator import MultinomialGPClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -79,7 +79,7 @@ def test_without_scaling_lengths_are_in_the_units_of_inputs():
 def test_parameters_have_the_units_of_their_columns():
     covariance = (
         Periodic(1.0, 0.5, active=[0]) * Matern(0.5, [1.0, 2.0], active=[0, 1])
-        + Linear(0.5, active=[1])
+        + SquaredExponential(0.5, active=[1])
         + GreatCircle(500.0, latitude=2, longitude=3)
     )
     rng = np.random.default_rng(2)
@@ -95,7 +95,7 @@ def test_parameters_have_the_units_of_their_columns():
             "Periodic.length_scale": 0.5,
             "Matern.length_scale[x0]": first,
             "Matern.length_scale[x1]": 2.0 * second,
-            "Linear.var[x1]": 0.5 / second**2,
+            "SquaredExponential.length_scale[x1]": 0.5 * second,
             "GreatCircle.length_scale": 500.0,
         }
     )

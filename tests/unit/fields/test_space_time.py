@@ -10,7 +10,6 @@ from pgmult.fields.compiled.elimination import eliminate, row_stride, semidefini
 from pgmult.fields.covariances import (
     Chordal,
     Constant,
-    Linear,
     Matern,
     Periodic,
     SquaredExponential,
@@ -25,7 +24,7 @@ FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 PLACES = SquaredExponential([1.0, 2.0], active=[1, 2])
 TERMS = {
     "1/2": 1.3 * Matern(0.5, 2.0, active=[0]) * PLACES,
-    "3/2": Matern(1.5, 2.0, active=[0]) * (PLACES + Linear(0.1, active=[1])),
+    "3/2": Matern(1.5, 2.0, active=[0]) * (PLACES + SquaredExponential(5.0, active=[1])),
     "5/2": 0.7 * (Matern(2.5, 3.0, active=[0]) * PLACES),
     "sum": 0.5 * Matern(2.5, 2.0, active=[0]) * PLACES
     + 0.3 * Matern(0.5, active=[0]) * White(active=[1, 2])
@@ -213,7 +212,7 @@ def test_refuses_covariances_that_are_not_markov(covariance, message):
     with pytest.raises(ValueError, match=message):
         SpaceTimeProcess(covariance, np.zeros((2, 3)), time=0)
     with pytest.raises(ValueError, match="not Markov in a column"):
-        SpaceTimeProcess(covariance * Linear(active=[1]) * Linear(active=[2]), np.zeros((2, 3)))
+        SpaceTimeProcess(covariance * Periodic(active=[1]) * Periodic(active=[2]), np.zeros((2, 3)))
 
 
 def test_refuses_what_does_not_fit():
