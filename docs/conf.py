@@ -47,12 +47,13 @@ nb_execution_timeout = 900
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath"]
+myst_heading_anchors = 2
 
 html_theme = "pydata_sphinx_theme"
 html_title = "pgmult"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
-alone = ("index", "install", "jobs", "which_model", "gallery")  # no pages below them
+alone = ("index", "install", "gallery")  # no pages below them
 html_sidebars = {page: [] for page in alone}
 html_show_sourcelink = False

@@ -27,9 +27,10 @@ def blocks(name, language="python"):
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-(CORPUS, STRUCTURE), (SWEEP, OWN) = blocks("docs/topics.md"), blocks("docs/design.md")
+(CORPUS, STRUCTURE, _), (SWEEP, OWN) = blocks("docs/topics.md"), blocks("docs/design.md")
 (SEQUENCES,), (FIELD,) = blocks("docs/sequences.md"), blocks("docs/fields.md")
-(REGRESSION,), (CHOICE,) = blocks("docs/estimators.md"), blocks("docs/choice.md")
+(REGRESSION,) = (block for block in blocks("docs/regressions.md") if "load_iris" in block)
+(CHOICE,) = blocks("docs/choice.md")
 JOBS = dict(zip(("topics", "fields", "sequences", "regression"), blocks("README.md"), strict=True))
 
 
