@@ -38,6 +38,7 @@ from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.columns import cells_of_rows, told_values
 from pgmult.formulas.design import Design, table_of
+from pgmult.formulas.language import Call, names_in, parse
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
 from pgmult.regression.models.additive import AdditiveRows
@@ -234,7 +235,8 @@ def comparisons(
         One that the formula names; if left out, all but those of groupings.
     values : sequence, optional
         Labels or numbers, all compared with the first; if left out, all labels in order, or half a
-        `step` above each row's number with half a step below it.
+        `step` above each row's number with half a step below it. Of numbers in ``bs(x)``, which
+        is known as far as the data, quantiles unless there is a `step`.
     step : float, optional
         One standard deviation if left out.
     at, by, population, weight, probability, max_draws, random_seed : as in `effects`
@@ -636,7 +638,8 @@ def pairs_of(
     found = []
     for name in fixed if column is None else [as_choice(column, "column", known)]:
         is_number = np.asarray(known[name]).dtype.kind == "f"
-        if values is None and is_number:
+        ends = step is None and name in _between_knots(data.design)
+        if values is None and is_number and not ends:
             half = 0.5 * (_sd_of(data, name) if step is None else as_real(step, "step"))
             found.append(_Pair(name, f"+{_digits(2.0 * half)}", _Shift(half), _Shift(-half)))
             continue
@@ -709,6 +712,13 @@ def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     known = np.asarray(table_of(data.design)[column])
     is_number = known.dtype.kind == "f"  # labels are told also where nobody has them
     return told_values(np.repeat(known, data.respondents.astype(np.int64)) if is_number else known)
+
+
+def _between_knots(design: Design) -> set[str]:
+    """Columns of B-splines, which are known no farther than the data."""
+    parts = [part for term in parse(str(design.formula)).terms for part in term]
+    splines = [part for part in parts if isinstance(part, Call) and part.function == "bs"]
+    return {name for spline in splines for name in names_in(spline)}
 
 
 def _sd_of(data: AdditiveRows, column: str) -> float:

@@ -192,6 +192,16 @@ def test_formulas_without_groups_answer_every_question(formula, plain_table):
         assert str(answer)
 
 
+def test_b_splines_are_compared_within_the_data():
+    found = pgmult.sample(
+        AdditiveRegression(method="approximate"), rows_of("vote ~ bs(year, df=4) + sex", TABLE),
+        draws=20, tune=0, chains=1, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    told = found.comparisons().labels["comparison"]
+    assert list(told["column"]) == ["sex", "year", "year"]
+    assert str(found.report())
+
+
 def test_without_an_intercept_the_predictor_is_0_at_0():
     data = rows_of("vote ~ 0 + age", TABLE)
     np.testing.assert_array_equal(data.design.centre, [0.0])
