@@ -159,7 +159,7 @@ class ActiveSticks(NamedTuple):
         Returns
         -------
         DensePotential, ``(num_steps, size)``
-            What `priors.dynamics.project` makes of the dense potential.
+            That of psi, as one of the first `size` columns.
         """
         rows = loadings_of(weights.shape, size)
         symbols.lay_out(weights, tuple(rows))

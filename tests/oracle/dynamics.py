@@ -3,6 +3,8 @@
 import mpmath
 import numpy as np
 
+from pgmult import DensePotential
+
 
 def _matrix(array):
     return mpmath.matrix(np.atleast_2d(array).tolist())
@@ -50,3 +52,9 @@ def dense_moments(dynamics, s):
         log_z += (push.T * (h - J * push / 2) + linear.T * shift / 2)[0, 0]
         mean = _array(push + shift).reshape(T, D)
         return float(log_z), mean, _array(posterior).reshape(T, D, T, D)
+
+
+def project(potential, loadings, offset):
+    """The potential of x, ``(num_steps, D)``, when psi = offset + loadings x."""
+    J = np.einsum("tk,ki,kj->tij", potential.J, loadings, loadings)
+    return DensePotential(J, (potential.h - potential.J * offset) @ loadings)

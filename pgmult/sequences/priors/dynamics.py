@@ -6,9 +6,9 @@ Sequence s is the steps offsets[s], ..., offsets[s+1] - 1 of one long array::
     x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),
 
 times exp(-x_t' J_t x_t / 2 + h_t' x_t) at every step, where J_t may have any rank: zero is a step
-without observation. `project` turns a link's potential on psi_t = offset + loadings x_t into one
-on x_t, which is what makes sequences of counts a state-space model (Linderman, Johnson and Adams
-2015, section 5). All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
+without observation. A link's potential on psi_t = offset + loadings x_t is one on x_t, which is
+what makes sequences of counts a state-space model (Linderman, Johnson and Adams 2015, section 5).
+All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DensePotential
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_offsets, as_spd, new_key
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
@@ -334,37 +334,3 @@ def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray
     drive = linear_means(inputs, input_weights.T)
     drive[offsets[:-1]] = 0.0
     return drive
-
-
-def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike) -> DensePotential:
-    """The potential of x when psi = offset + loadings x.
-
-    J = loadings' diag(J_t) loadings and h = loadings' (h_t - J_t offset) at every step.
-
-    Parameters
-    ----------
-    potential : DiagonalPotential, ``(num_steps, n)``
-    loadings : array, ``(n, D)``
-    offset : array, ``(n,)``
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree or a number is not finite.
-    """
-    C, mean = as_finite(loadings, "loadings"), as_finite(offset, "offset")
-    J = np.ascontiguousarray(potential.J, dtype=np.float64)
-    h = np.ascontiguousarray(potential.h, dtype=np.float64)
-    if C.ndim != 2 or mean.shape != C.shape[:1]:
-        raise ValueError(
-            f"loadings must have shape (n, D) and offset (n,), got {C.shape} and {mean.shape}"
-        )
-    if J.ndim != 2 or J.shape[1] != len(C) or h.shape != J.shape:
-        raise ValueError(
-            f"the potential must have shape (steps, {len(C)}), got {J.shape} and {h.shape}"
-        )
-    D = C.shape[1]
-    products = (C[:, :, None] * C[:, None, :]).reshape(len(C), -1)
-    return DensePotential(
-        linear_means(J, products).reshape(-1, D, D), linear_means(h - J * mean, C)
-    )

@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from oracle.dynamics import project
 
 from pgmult import DiagonalPotential, NormalInverseWishart
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.updates.dynamics import (
     dynamics_prior,
     sample_dynamics,

@@ -9,7 +9,6 @@ from scipy import linalg, stats
 
 from pgmult import (
     DensePotential,
-    DiagonalPotential,
     MatrixNormalInverseWishart,
     MvNormal,
     NormalInverseWishart,
@@ -17,7 +16,7 @@ from pgmult import (
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.updates.dynamics import (
     dynamics_prior,
     first_sums,
@@ -276,37 +275,6 @@ def test_stretches_cover_every_step_once(rng):
         assert (np.diff((cut.ends - cut.begins)[cut.lanes]) <= 0).all()
 
 
-# ------------------------------------------------------------------ projection -------------------
-
-
-@pytest.mark.parametrize(("steps", "n", "D"), [(1, 1, 1), (9, 5, 3), (16, 40, 6), (11, 3, 20)])
-def test_projection(rng, steps, n, D):
-    J, h = rng.gamma(0.5, 1.0, (steps, n)), rng.normal(size=(steps, n))
-    C, offset, x = rng.normal(size=(n, D)), rng.normal(size=n), rng.normal(size=(steps, D))
-    projected = project(DiagonalPotential(J, h), C, offset)
-    np.testing.assert_allclose(projected.J, np.einsum("tk,ki,kj->tij", J, C, C), rtol=1e-12)
-    np.testing.assert_array_equal(projected.J, projected.J.swapaxes(1, 2))
-    close(projected.h, (h - J * offset) @ C, 1e-13)
-
-    def value(x):
-        psi = offset + x @ C.T
-        return np.sum(psi * (h - 0.5 * J * psi), axis=1)
-
-    quadratic = 0.5 * np.einsum("ti,tij,tj->t", x, projected.J, x)
-    close(np.sum(x * projected.h, axis=1) - quadratic, value(x) - value(np.zeros_like(x)), 1e-12)
-    with row_threads(2, grain=1):
-        again = project(DiagonalPotential(J, h), C, offset)
-    np.testing.assert_array_equal(again.J, projected.J)
-
-
-def test_nothing_projects_to_nothing(rng):
-    nothing = project(
-        DiagonalPotential(np.zeros((5, 4)), np.zeros((5, 4))), rng.normal(size=(4, 2)), np.ones(4)
-    )
-    assert not nothing.J.any()
-    assert not nothing.h.any()
-
-
 def test_inputs_drive_all_but_first_steps(rng):
     inputs, weights = rng.normal(size=(5, 2)), rng.normal(size=(3, 2))
     drive = input_drive(inputs, weights, np.array([0, 2, 5]))
@@ -391,16 +359,6 @@ def test_exploding_chains_are_refused():
     for method in (dynamics.log_normalizer, lambda: dynamics.sample(np.random.default_rng(0))):
         with pytest.raises(ValueError, match=r"step 1 has no Gaussian law.*has the chain exploded"):
             method()
-
-
-def test_bad_projections_are_refused():
-    potential = DiagonalPotential(np.zeros((4, 3)), np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"the potential must have shape \(steps, 2\)"):
-        project(potential, np.zeros((2, 1)), np.zeros(2))
-    with pytest.raises(ValueError, match=r"offset \(n,\), got \(3, 1\) and \(2,\)"):
-        project(potential, np.zeros((3, 1)), np.zeros(2))
-    with pytest.raises(ValueError, match="loadings must be finite"):
-        project(potential, np.full((3, 1), np.nan), np.zeros(3))
 
 
 # ------------------------------------------------------------------ draws of the parameters

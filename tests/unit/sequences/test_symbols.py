@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from oracle.dynamics import project
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
@@ -12,7 +13,6 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.priors.dynamics import project
 from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
 from pgmult.testing import conditional_ratio
 
