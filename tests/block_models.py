@@ -59,9 +59,9 @@ class GaussianRows(SweepsInBlocks):
         x = mean + rng.standard_normal(mean.shape) / np.sqrt(precision)
         signs = x[:, 0] > 0.0
         sums = Sums((np.array(len(x)), signs.sum()), (x.sum(0), np.sum((x - state.mu) ** 2)))
-        return replace(state, x=x, signs=signs), sums
+        return replace(state, x=x, signs=signs), None, sums
 
-    def shared_step(self, rng, state, sums, data):
+    def shared_step(self, rng, state, sums, data, ask):
         (count, _), (total, squares) = sums
         var = (1.0 + 0.5 * squares) / rng.standard_gamma(2.0 + count)
         precision = 1.0 + count / var
@@ -118,11 +118,12 @@ class HeavyRows(GaussianRows):
     """Rows of few bytes whose sums are a megabyte, as those of topics are."""
 
     def local_step(self, rng, state, data):
-        moved, sums = GaussianRows.local_step(self, rng, state, data)
-        return moved, Sums((*sums.exact, np.full(2**17, 2**40)), sums.rounded)
+        moved, _, sums = GaussianRows.local_step(self, rng, state, data)
+        return moved, None, Sums((*sums.exact, np.full(2**17, 2**40)), sums.rounded)
 
-    def shared_step(self, rng, state, sums, data):
-        return GaussianRows.shared_step(self, rng, state, Sums(sums.exact[:2], sums.rounded), data)
+    def shared_step(self, rng, state, sums, data, ask):
+        sums = Sums(sums.exact[:2], sums.rounded)
+        return GaussianRows.shared_step(self, rng, state, sums, data, ask)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +156,6 @@ class AskingPaths(SweepsInBlocks):
 
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
-    asks: ClassVar[bool] = True
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "x": ("step",), "mu": (), "first": ("sequence",)
     }  # fmt: skip
@@ -169,14 +169,14 @@ class AskingPaths(SweepsInBlocks):
         held = rng.standard_normal(len(data.offsets) - 1)
         return replace(state, x=x), held, Sums((np.array(len(held)),), (x.sum(),))
 
-    def shared_step(self, rng, state, sums, data):
+    def shared_step(self, rng, state, sums, data, ask):
         (count,), (total,) = sums
         around = total / count
-        _, (spread,) = yield Ask("spread", (np.array(around),), moves=False)
-        (ones,), (total,) = yield Ask("shifted", (np.array(0.1 * spread / count),), moves=True)
-        _, (spread,) = yield Ask("spread", (np.array(around),), moves=False)
+        _, (spread,) = ask(Ask("spread", (np.array(around),), moves=False))
+        (ones,), (total,) = ask(Ask("shifted", (np.array(0.1 * spread / count),), moves=True))
+        _, (spread,) = ask(Ask("spread", (np.array(around),), moves=False))
         if spread > rng.chisquare(total % 20 + 1):
-            _, (total,) = yield Ask("shifted", (np.array(-0.1),), moves=True)
+            _, (total,) = ask(Ask("shifted", (np.array(-0.1),), moves=True))
         return replace(state, mu=float(np.tanh(total / ones) + 0.1 * rng.standard_normal()))
 
     def spread(self, rng, state, held, data, around):

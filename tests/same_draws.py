@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from itertools import count
 
 import numpy as np
 
@@ -85,10 +86,11 @@ def _sweep_of_shards(rng, chain_rng, model, state, data, parts, pieces):
         return total.result(len(parts))
 
     sums = everywhere(blocks.local_steps)
-    shared = model.shared_step(chain_rng, blocks.without_rows(model, state), sums, bare)
-    shared = blocks.finished(
-        shared, lambda number, ask: everywhere(blocks.local_answers, number, ask)
-    )
+    numbers = count(1)
+    shared = model.shared_step(
+        chain_rng, blocks.without_rows(model, state), sums, bare,
+        lambda question: everywhere(blocks.local_answers, next(numbers), question),
+    )  # fmt: skip
     size = blocks.cells(data, slice(0, parts[-1].stop)).stop
     state = blocks.empty_rows(model, state, size)
     for part, here in zip(places, moved, strict=True):

@@ -45,7 +45,7 @@ The rows of a block are people; each step of a path sums over blocks (`pgmult.sa
 """
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -67,7 +67,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
 from pgmult.core.typing import FloatArray
-from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, SweepsInBlocks, as_block_rows
+from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 _DOF = 2.0  # of half-t laws; correlations are uniform then
@@ -134,7 +134,6 @@ class MixedLogit(Checked, SweepsInBlocks):
         "probs": ("row",),
     }
     row_dim: ClassVar[str] = "person"
-    asks: ClassVar[bool] = True
     whole_names: ClassVar[frozenset[str]] = frozenset({"probs"})
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "cov", "coefficients", "tastes", "sds")
     family: ClassVar[Family] = CHOICE
@@ -259,8 +258,9 @@ class MixedLogit(Checked, SweepsInBlocks):
         return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), ())
 
     def shared_step(
-        self, rng: np.random.Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows
-    ) -> Generator[Ask, Sums, MixedLogitState]:
+        self, rng: np.random.Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows,
+        ask: Asks,
+    ) -> MixedLogitState:  # fmt: skip
         """A Hamiltonian path of the population, with tastes carried along."""
         frame, base, metric = Frame.of(data), state.base, state.metric
         z = np.linalg.solve(metric, frame.pack(frame.inside(state)) - base)
@@ -273,7 +273,7 @@ class MixedLogit(Checked, SweepsInBlocks):
             momentum = momentum + 0.5 * step * (slope @ metric + z)
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
             q = base + metric @ z
-            sums = yield Ask("carried", (q,), moves=False, draws=False)
+            sums = ask(Ask("carried", (q,), moves=False, draws=False))
             value, slope = self.log_density(frame, q, sums)
             if not np.isfinite(value):
                 return state
@@ -281,7 +281,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         gain += value - 0.5 * float(momentum @ momentum)
         if not gain > -rng.standard_exponential():
             return state
-        yield Ask("placed", (q,), moves=True, draws=False)
+        ask(Ask("placed", (q,), moves=True, draws=False))
         return replace(state, **frame.shared_outside(frame.law(q)))
 
     def log_density(self, frame: Frame, q: FloatArray, sums: Sums) -> tuple[float, FloatArray]:

@@ -7,7 +7,6 @@ row, come from each block.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, RowsLikelihood
-from pgmult.sampling.blocks import Ask, Sums
+from pgmult.sampling.blocks import Ask, Asks, Sums
 
 
 class AsWeights(Additive):
@@ -50,7 +49,7 @@ class RowsElsewhere:
         Of negative binomials.
     """
 
-    ask: Callable[[Ask], Sums]
+    ask: Asks
     which: int
     size: float = math.inf
     _known: dict[tuple[float, bytes], tuple[FloatArray, ...]] = field(default_factory=dict)

@@ -3,17 +3,16 @@
 Given what they share, the rows of a model (documents, sequences, groups) are independent. So a
 sweep is two steps, and this is its only definition, whoever carries it out::
 
-    for each block b of rows:   state_b, sums_b = local_step(block_rng(key, b), state_b, data_b)
-    then, once:                 shared = shared_step(rng, shared, total of sums_b)
+    for each block b of rows:   state_b, _, sums_b = local_step(block_rng(key, b), state_b, data_b)
+    then, once:                 shared = shared_step(rng, shared, total of sums_b, data, ask)
 
 A *block* of some thousand neighbouring rows has a random generator of its own, and its sums are
 added as a whole. Integers may be added in any order. Floating-point numbers are added in a fixed
 binary tree over the blocks (`Total`). So the draws are the same bits whichever thread, process or
 machine does which blocks, in whatever order. They depend on `block_rows`, a parameter of the model.
 
-A shared step that needs more sums on its way, as one along a Hamiltonian path does, is a generator:
-it yields an `Ask`, is sent the sum of all blocks' answers, and returns the shared fields in the
-end. One whose moves ask deep inside returns a function instead, which is given what to ask with.
+A shared step that needs more sums on its way, as one along a Hamiltonian path does, has them by
+``ask(Ask(...))``: the sum of all blocks' answers.
 
 `step` does all blocks in this process. A cluster cuts the rows between blocks into shards, calls
 `local_steps` and `local_answers` for each of them, merges the totals and finishes the model's
@@ -34,7 +33,7 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -97,6 +96,10 @@ class Ask(NamedTuple):
     draws: bool = True
 
 
+Asks = Callable[[Ask], Sums]
+"""What a shared step asks all blocks with."""
+
+
 class BlockModel(Protocol[Data, State]):
     """A model whose sweep is `step`: a `pgmult.core.typing.Model` with the parts below.
 
@@ -108,30 +111,25 @@ class BlockModel(Protocol[Data, State]):
     say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose. Rows that have
     no local field are counted by ``data.num_rows``.
 
-    A model may have more class variables. With ``cell_dim``, the axis of its rows' cells, it is
-    that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
-    which yields `Ask` and is sent `Sums`, or returns a function of a function from `Ask` to `Sums`,
-    and its `local_step` gives ``state, held, sums``. And ``whole_names`` are variables that no sum
-    over rows tells, as it would cost too much.
-
-    Where blocks need tables as large as what is shared, those done one after the other may have
-    them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
-    state, data, tables)``, which leaves out of its sums what it counts in them. Their ``counts()``,
-    a tuple of int64 arrays, come last in the exact sums; ``another()`` gives those of another
-    thread. In the same way ``summary_table(state, data)`` goes to ``local_summary(state, data,
-    table)``.
+    `SweepsInBlocks` has what most models say of the rest.
 
     Attributes
     ----------
     row_dim : str
         The axis of rows.
+    cell_dim : str
+        The axis of their cells, with which local fields begin; "" where it is that of rows.
     summary_names : frozenset of str
         The variables that `summarized` knows.
+    whole_names : frozenset of str
+        Variables that no sum over rows tells, as it would cost too much.
     """
 
     row_dim: ClassVar[str]
+    cell_dim: ClassVar[str]
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
     summary_names: ClassVar[frozenset[str]]
+    whole_names: ClassVar[frozenset[str]]
 
     @property
     def block_rows(self) -> int:
@@ -141,14 +139,38 @@ class BlockModel(Protocol[Data, State]):
     def in_blocks(self) -> bool:
         """False where the model as it is set up draws rows that depend on each other."""
 
-    def local_step(self, rng: np.random.Generator, state: State, data: Data) -> tuple[State, Sums]:
-        """Move the local fields of one block, and what the shared step must know of it."""
+    def sweep_tables(self, state: State, data: Data) -> Any:
+        """Tables as large as what is shared, for all blocks that are done one after the other.
 
-    def shared_step(self, rng: np.random.Generator, state: State, sums: Sums, data: Data) -> State:
-        """Move the shared fields, given the sums over all blocks.
+        They go to ``local_step(rng, state, data, tables)``, which leaves out of its sums what it
+        counts in them. Their ``counts()``, a tuple of int64 arrays, come last in the exact sums;
+        ``another()`` gives those of another thread. Without, None.
+        """
+
+    def local_step(
+        self, rng: np.random.Generator, state: State, data: Data
+    ) -> tuple[State, Any, Sums]:
+        """Move the local fields of one block.
+
+        Returns
+        -------
+        state : State
+        held : object
+            What the block keeps for an `Ask` of the same sweep.
+        sums : Sums
+            What the shared step must know of it.
+        """
+
+    def shared_step(
+        self, rng: np.random.Generator, state: State, sums: Sums, data: Data, ask: Asks
+    ) -> State:
+        """Move the shared fields, given the sums over all blocks, and those that it asks for.
 
         The local fields of `state` stay as they are, and may be None; no row of `data` is read.
         """
+
+    def summary_table(self, state: State, data: Data) -> Any:
+        """A table that goes to ``local_summary(state, data, table)``, or None."""
 
     def local_summary(self, state: State, data: Data) -> Sums:
         """What is kept of one block: the first of `rounded` is its log likelihood."""
@@ -162,12 +184,22 @@ class SweepsInBlocks:
 
     __slots__ = ()
 
+    cell_dim: ClassVar[str] = ""
     summary_names: ClassVar[frozenset[str]] = frozenset()
+    whole_names: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def in_blocks(self) -> bool:
         """Whether rows are drawn independently, given what they share."""
         return True
+
+    def sweep_tables(self, state: Any, data: Any) -> Any:
+        """None: blocks have no tables in common."""
+        return None
+
+    def summary_table(self, state: Any, data: Any) -> Any:
+        """None: nor have their summaries."""
+        return None
 
     def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
         """One sweep over all variables, block after block of rows."""
@@ -340,12 +372,12 @@ def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tup
 
 def _axis(model: Any) -> str:
     """The axis that local fields begin with."""
-    return str(getattr(model, "cell_dim", model.row_dim))
+    return str(model.cell_dim or model.row_dim)
 
 
 def takes_all_rows(model: Any, name: str) -> bool:
     """Whether a variable without a row axis must be computed by a process that holds all rows."""
-    return name in getattr(model, "whole_names", ())
+    return name in model.whole_names
 
 
 def is_of_rows(model: Any, name: str) -> bool:
@@ -481,10 +513,7 @@ def local_steps(
     tables = _Tables(model, state, data)
 
     def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
-        if getattr(model, "asks", False):
-            return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
-        moved, sums = model.local_step(rng, here, of, *tables.mine())
-        return moved, None, sums
+        return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
 
     moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
     moved.total.exact.extend(tables.counts())
@@ -495,8 +524,7 @@ class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
     def __init__(self, model: Any, state: Any, data: Any):
-        make = getattr(model, "sweep_tables", None)
-        self._first = None if make is None else make(state, data)
+        self._first = model.sweep_tables(state, data)
         self._lock, self._of_threads = Lock(), dict[int, Any]()
 
     def mine(self) -> tuple[Any, ...]:
@@ -606,21 +634,6 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
     return total
 
 
-def finished(found: Any, answers: Callable[[int, Ask], Sums]) -> Any:
-    """The result of a shared step, after every `Ask` of its was answered."""
-    numbers = count(1)
-    if callable(found):
-        return found(lambda ask: answers(next(numbers), ask))
-    if not isinstance(found, Generator):
-        return found
-    try:
-        ask = next(found)
-        while True:
-            ask = found.send(answers(next(numbers), ask))
-    except StopIteration as end:
-        return end.value
-
-
 def step(
     model: Any,
     rng: np.random.Generator,
@@ -640,13 +653,15 @@ def step(
     moved = local_steps(model, key, state, data)
     parts = len(blocks(size, model.block_rows))
 
-    def answers(number: int, ask: Ask) -> Sums:
+    numbers = count(1)
+
+    def ask(question: Ask) -> Sums:
         nonlocal moved
-        moved = local_answers(model, key, number, ask, moved, data)
+        moved = local_answers(model, key, next(numbers), question, moved, data)
         return moved.total.result(parts)
 
-    found = take(rng, moved.state, moved.total.result(parts), data)
-    return with_rows_of(model, finished(found, answers), moved.state)
+    shared = take(rng, moved.state, moved.total.result(parts), data, ask)
+    return with_rows_of(model, shared, moved.state)
 
 
 def _step_of_one(
@@ -658,19 +673,21 @@ def _step_of_one(
     take: Callable[..., Any],
 ) -> Any:
     """`step` of a single block, without copies of rows and totals: small data need it fast."""
-    given = model.local_step(block_rng(key, 0), state, data)
-    state, held = given[0], given[1]
+    state, held, sums = model.local_step(block_rng(key, 0), state, data)
+    numbers = count(1)
 
-    def answers(number: int, ask: Ask) -> Sums:
+    def ask(question: Ask) -> Sums:
         nonlocal state, held
-        own = block_rng(key, 0, number) if ask.draws else None
-        after, kept, sums = getattr(model, ask.method)(own, state, held, data, *ask.arrays)
-        if ask.moves:
+        number = next(numbers)
+        own = block_rng(key, 0, number) if question.draws else None
+        answer = getattr(model, question.method)
+        after, kept, sums = answer(own, state, held, data, *question.arrays)
+        if question.moves:
             state, held = after, kept
         return _as_result(sums)
 
-    found = take(rng, state, _as_result(given[-1]), data)
-    return with_rows_of(model, finished(found, answers), state)
+    shared = take(rng, state, _as_result(sums), data, ask)
+    return with_rows_of(model, shared, state)
 
 
 def _as_result(sums: Sums) -> Sums:
@@ -684,8 +701,8 @@ def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 
     """Summaries of neighbouring blocks, for what is kept: arguments as in `local_steps`."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
-    make = getattr(model, "summary_table", None)
-    table = () if make is None else (make(state, data),)
+    made = model.summary_table(state, data)
+    table = () if made is None else (made,)
 
     def act(i: int) -> Sums:
         here = state if alone else take_rows(model, state, cells(data, parts[i]))

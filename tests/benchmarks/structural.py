@@ -175,7 +175,7 @@ def directions(options):
         for _ in range(options.sweeps):
             if isinstance(model, DynamicTopics):  # sums are about this mu
                 state = replace(state, mu=before.mu)
-            state = model.shared_step(rng, replace(state, psi=before.psi), sums, data)
+            state = model.shared_step(rng, replace(state, psi=before.psi), sums, data, None)
             held.append(followed(model, state, data, likely, documents))
         print(f"{name}: {seconds:.3f} CPU s a sweep; effective draws in 100 sweeps, min and median")
         for of in rows[0]:

@@ -29,7 +29,7 @@ before it, so interpret probabilities instead.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partialmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -62,7 +62,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import LogNormal
 from pgmult.regression.family import REGRESSION
 from pgmult.sampling import blocks
-from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Sums, as_block_rows
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite, LogisticSite
 
@@ -229,7 +229,7 @@ class AdditiveRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveRegression(Checked):
+class AdditiveRegression(SweepsInBlocks, Checked):
     """Outcomes whose predictors are sums of terms, sampled around an approximation.
 
     Parameters
@@ -275,8 +275,6 @@ class AdditiveRegression(Checked):
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
     row_dim: ClassVar[str] = "row"
-    asks: ClassVar[bool] = True
-    summary_names: ClassVar[frozenset[str]] = frozenset()
     family: ClassVar[Family] = REGRESSION
 
     @property
@@ -468,21 +466,17 @@ class AdditiveRegression(Checked):
 
     def shared_step(
         self, rng: np.random.Generator, state: AdditiveRegressionState, sums: Sums,
-        data: AdditiveRows,
-    ) -> Callable[[Callable[[Ask], Sums]], AdditiveRegressionState]:  # fmt: skip
+        data: AdditiveRows, ask: Asks,
+    ) -> AdditiveRegressionState:  # fmt: skip
         """The sweep itself, of weights that blocks tell the likelihood of."""
         whole = (isinstance(data, _NoRows) and data.whole) or data
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-
-        def swept(ask: Callable[[Ask], Sums]) -> AdditiveRegressionState:
-            parts = []
-            for k, (family, found) in enumerate(_summed(whole, self)):
-                rows = RowsElsewhere(ask, k, size)
-                rows.remember(state.weights[k], sums.rounded[0][k])
-                parts.append(_Block(family, rows, found))
-            return self._swept(rng, state, parts)
-
-        return swept
+        parts = []
+        for k, (family, found) in enumerate(_summed(whole, self)):
+            rows = RowsElsewhere(ask, k, size)
+            rows.remember(state.weights[k], sums.rounded[0][k])
+            parts.append(_Block(family, rows, found))
+        return self._swept(rng, state, parts)
 
     def totals(
         self, rng: None, state: AdditiveRegressionState, held: None, data: AdditiveRows,

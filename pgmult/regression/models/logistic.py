@@ -60,7 +60,7 @@ from pgmult.regression.models.linear import (
     weights_prior,
 )
 from pgmult.regression.updates import find_potentials
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums, SweepsInBlocks, as_block_rows, blocks
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, SweepsInBlocks, as_block_rows, blocks
 
 
 def _predictors(weights: FloatArray, data: LabelledRows) -> FloatArray:
@@ -254,13 +254,13 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
 
     def local_step(
         self, rng: np.random.Generator, state: GroupedLogisticRegressionState, data: LabelledRows
-    ) -> tuple[GroupedLogisticRegressionState, Sums]:
+    ) -> tuple[GroupedLogisticRegressionState, None, Sums]:
         """The weights of a block of groups; their moments about the old mu."""
         precision = _inverse(state.Sigma)
         weights = self._move_groups(rng, state.weights, state.mu, precision, data, learned=True)
         of = Moments.of(weights, state.mu)
         sums = Sums((np.array(of.count),), (of.total, of.squares))
-        return replace(state, weights=weights), sums
+        return replace(state, weights=weights), None, sums
 
     def shared_step(
         self,
@@ -268,6 +268,7 @@ class GroupedLogisticRegression(SweepsInBlocks, _BinomialRows, Checked):
         state: GroupedLogisticRegressionState,
         sums: Sums,
         data: LabelledRows,
+        ask: Asks,
     ) -> GroupedLogisticRegressionState:
         """Mu, then Sigma."""
         moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from pgmult.sampling.blocks import (
     Total,
     blocks,
     cells,
-    finished,
     local_fields,
     num_rows,
     shared_variable,
@@ -179,16 +178,16 @@ class RowsElsewhere:
         key = new_key(rng)
         words = tuple(int(word) for word in key)
         asks: tuple[tuple[int, Ask], ...] = ()
+        numbers = count(1)
 
-        def answers(number: int, ask: Ask) -> Sums:
+        def ask(question: Ask) -> Sums:
             nonlocal asks
-            now = (*asks, (number, ask))
-            asks = now if ask.moves else asks
+            now = (*asks, (next(numbers), question))
+            asks = now if question.moves else asks
             return self._sums("answer", words, now)
 
         sums = self._sums("step", words)
-        found = self._model.shared_step(rng, self._state, sums, self._nothing)
-        self._state = finished(found, answers)
+        self._state = self._model.shared_step(rng, self._state, sums, self._nothing, ask)
         self._sweep += 1
         self._files.write_shared(self._sweep, Shared(self._state, key, asks))
         return self._state

@@ -58,7 +58,6 @@ A Q C').
 """
 
 import warnings
-from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
@@ -68,7 +67,7 @@ from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, as_block_rows
+from pgmult.sampling.blocks import Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import (
     KAPPA,
@@ -169,7 +168,6 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
 
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
-    asks: ClassVar[bool] = True
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
     def init(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
@@ -344,13 +342,14 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
 
     def shared_step(
-        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences
-    ) -> Generator[Ask, Sums, StickBreakingState]:
+        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences,
+        ask: Asks,
+    ) -> StickBreakingState:  # fmt: skip
         """All that sequences share; their level and scales."""
         dynamics, weights = self._coefficients(state, data), self._weights(state)
         noise_sd = state.noise_sd
         if self._has_sites(data):
-            weights, noise_sd, sums = yield from self._around_sites(rng, state, weights, data)
+            weights, noise_sd, sums = self._around_sites(rng, state, weights, data, ask)
         elif self._has_paths(data):
             dynamics, weights, *rounded = sums.rounded
             sums = Sums((), tuple(rounded))
@@ -366,7 +365,7 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         kept = state.noise, noise_sd, x
         moved = self._state(rng, state.states, later, first, weights, loading_var, kept, data)
         factors = sample_scales(rng, self._scale_law(moved, data))
-        yield Ask("local_move", (delta, factors, weights), moves=True, draws=len(noise_sd) > 0)
+        ask(Ask("local_move", (delta, factors, weights), moves=True, draws=len(noise_sd) > 0))
         return _rescaled(moved, factors)
 
     def _around_sites(
@@ -375,23 +374,24 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         state: StickBreakingState,
         weights: FloatArray,
         data: Sequences,
-    ) -> Generator[Ask, Sums, tuple[FloatArray, FloatArray, Sums]]:
+        ask: Asks,
+    ) -> tuple[FloatArray, FloatArray, Sums]:
         """Weights and standard deviations of noise, and the sums of states, noise and omega."""
         sd, accepted = state.noise_sd, np.zeros(len(weights), dtype=np.bool_)
         if len(sd):
             grid = grid_of_sds(rng, sd)
-            sums = yield Ask("local_noise", (weights, grid), moves=False, draws=False)
+            sums = ask(Ask("local_noise", (weights, grid), moves=False, draws=False))
             log_p = sums.rounded[0] + log_density_of_sds(grid, self.noise_scale)
             chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
             other = grid[np.arange(len(sd)), chosen]
-            sums = yield Ask("local_noise_carry", (weights, other), moves=True, draws=False)
+            sums = ask(Ask("local_noise_carry", (weights, other), moves=True, draws=False))
             accepted = -rng.standard_exponential(len(sd)) < sums.rounded[0]
             sd = np.where(accepted, other, sd)
         for _ in range(_ROUNDS):
-            weights = yield from self._moved_rows(rng, state, accepted, weights, data)
+            weights = self._moved_rows(rng, state, accepted, weights, data, ask)
             accepted = np.zeros_like(accepted)
-            yield Ask("local_turn", (weights,), moves=True)
-        sums = yield Ask("local_states", (weights,), moves=True)
+            ask(Ask("local_turn", (weights,), moves=True))
+        sums = ask(Ask("local_states", (weights,), moves=True))
         return weights, sd, sums
 
     def _moved_rows(
@@ -401,18 +401,19 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         accepted: BoolArray,
         weights: FloatArray,
         data: Sequences,
-    ) -> Generator[Ask, Sums, FloatArray]:
+        ask: Asks,
+    ) -> FloatArray:
         """Weights stick by stick, given states and noise; omega plays no part."""
         x = state.hyperparameters
         mean, var = self._weight_moments(weights.shape, state.loading_var, x, data)
         at: FloatArray = np.empty((0, 0))
         for _ in range(1 + _NEWTON):
-            sums = yield Ask("local_rows", (accepted, at), moves=True, draws=False)
+            sums = ask(Ask("local_rows", (accepted, at), moves=True, draws=False))
             squares, linear = sums.rounded
             law = RowLaw(squares, linear, mean, 1.0 / var)
             at, accepted = law.mean, np.zeros(len(mean), dtype=np.bool_)
         other = law.sample(rng)
-        sums = yield Ask("local_fits", (other, weights), moves=False, draws=False)
+        sums = ask(Ask("local_fits", (other, weights), moves=False, draws=False))
         gain = sums.rounded[0] + law.log_ratio(other) - law.log_ratio(weights)
         taken = -rng.standard_exponential(len(gain)) < gain
         return np.where(taken[:, None], other, weights)

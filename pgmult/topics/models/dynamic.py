@@ -55,7 +55,7 @@ from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
 from pgmult.priors import HalfTScales, NormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
@@ -261,8 +261,9 @@ class DynamicTopics(NormalTopics):
         return self._words(base, initial_var, drift_var, eta, data)
 
     def shared_step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus
-    ) -> DynamicTopicsState:
+        self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
+        ask: Asks,
+    ) -> DynamicTopicsState:  # fmt: skip
         """Prevalence given psi, then words given z."""
         state = self._sample_mean(rng, state, sums, data)
         word_counts = sums.exact[1].reshape(state.topics.shape)

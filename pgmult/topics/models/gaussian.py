@@ -17,7 +17,7 @@ from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, HalfTScales, NormalInverseWishart
-from pgmult.sampling.blocks import Sums, as_block_rows
+from pgmult.sampling.blocks import Asks, Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
 from pgmult.topics.models.words import KeywordsState, WordsOfTopics
 from pgmult.topics.priors.means import ConstantMean, PsiMean
@@ -86,15 +86,17 @@ class GaussianTopics(Checked, WordsOfTopics):
 
     def local_step(
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
-    ) -> tuple[Any, Sums]:
+    ) -> tuple[Any, None, Sums]:
         """Z and psi of a block of documents."""
         topic_counts, words = self._allocate(rng, state, data, tables)
         psi = self._sample_psi(rng, state, topic_counts, data)
         of_psi = self.psi_mean.sums(state, psi, data)
         moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
-        return moved, Sums((*of_psi.exact, *words), of_psi.rounded)
+        return moved, None, Sums((*of_psi.exact, *words), of_psi.rounded)
 
-    def shared_step(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
+    def shared_step(
+        self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks
+    ) -> Any:
         """Words given z; the mean and covariance of psi given psi."""
         state = self._sample_words(rng, state, sums.exact[1], data)
         return self._sample_mean(rng, state, sums, data)

@@ -39,7 +39,7 @@ from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import OF_TOPICS, BlockRows, Concentration, NumTopics
 from pgmult.topics.models.words import KeywordsState, WithKeywords, WordsOfTopics
@@ -387,17 +387,19 @@ class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
         state: UncollapsedLDAState,
         data: Corpus,
         tables: WordTables | None = None,
-    ) -> tuple[UncollapsedLDAState, Sums]:
+    ) -> tuple[UncollapsedLDAState, None, Sums]:
         """Theta and z of a block of documents, and what alpha is drawn from."""
         topic_counts, words = self._allocate(rng, state, data, tables)
         seated, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
         seeds = _seeds(rng, len(topic_counts))
         sums = Sums((seated, *words), (np.array(log_beta),))
-        return replace(state, seeds=seeds, topic_counts=kept_counts(topic_counts)), sums
+        moved = replace(state, seeds=seeds, topic_counts=kept_counts(topic_counts))
+        return moved, None, sums
 
     def shared_step(
-        self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus
-    ) -> UncollapsedLDAState:
+        self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus,
+        ask: Asks,
+    ) -> UncollapsedLDAState:  # fmt: skip
         """Concentrations that are learned given z alone, then the topics."""
         (seated, word_counts), (log_beta,) = sums
         alpha = state.alpha

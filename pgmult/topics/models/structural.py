@@ -65,7 +65,7 @@ from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import HalfTScales, MatrixNormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import (
@@ -370,6 +370,7 @@ class StructuralTopics(GaussianTopics):
         state: StructuralTopicsState,
         sums: Sums,
         data: StructuredCorpus,
+        ask: Asks,
         hold: bool = False,
     ) -> StructuralTopicsState:
         """All words, then the regression of psi; `hold` keeps concentrations of content fixed."""

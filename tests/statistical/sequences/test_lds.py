@@ -364,17 +364,12 @@ OTHERS = {
 def sites_alone(self, rng, state, data):
     """Nothing moves but around sites; noise that nothing was seen of goes along with its scale."""
     state, held, _ = self.local_step(rng, state, data)
-    moves = self._around_sites(rng, state, self._weights(state), data)
-    ask = next(moves)
-    while ask.method != "local_states":
-        state, held, sums = getattr(self, ask.method)(rng, state, held, data, *ask.arrays)
-        ask = moves.send(sums)
-    weights = ask.arrays[0]
-    _, _, sums = self.local_states(rng, state, held, data, weights)
+
+    def ask(question):
+        return getattr(self, question.method)(rng, state, held, data, *question.arrays)[2]
+
+    weights, sd, _ = self._around_sites(rng, state, self._weights(state), data, ask)
     state = replace(state, states=held.states)
-    with pytest.raises(StopIteration) as end:
-        moves.send(sums)
-    _, sd, _ = end.value.value
     noise, seen = sd * rng.standard_normal(state.noise.shape), held.pairs.reaching > 0
     noise[held.pairs.step[seen], held.pairs.stick[seen]] = held.noise[seen]
     return replace(

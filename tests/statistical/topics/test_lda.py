@@ -84,8 +84,8 @@ def test_geweke_refuses_broken_lda(kind):
 
 def stale_seeds(self, rng, state, data, tables=None):
     """Documents whose theta is drawn with the same numbers in every sweep."""
-    moved, sums = UNCOLLAPSED.local_step(rng, state, data, tables)
-    return replace(moved, seeds=state.seeds), sums
+    moved, held, sums = UNCOLLAPSED.local_step(rng, state, data, tables)
+    return replace(moved, seeds=state.seeds), held, sums
 
 
 BROKEN_UNCOLLAPSED = {

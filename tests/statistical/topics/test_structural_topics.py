@@ -142,8 +142,8 @@ def with_sums(change):
     """A model whose blocks say other things: change(sums, psi, data)."""
 
     def local_step(self, rng, state, data, tables=None):
-        moved, sums = MODEL.local_step(rng, state, data, tables)
-        return moved, Sums(sums.exact, change(sums.rounded, moved.psi, data))
+        moved, held, sums = MODEL.local_step(rng, state, data, tables)
+        return moved, held, Sums(sums.exact, change(sums.rounded, moved.psi, data))
 
     return mutant(MODEL, local_step=local_step)
 
@@ -151,10 +151,7 @@ def with_sums(change):
 def with_prior(**changes):
     """A model that takes the regression to have another prior, once it is under way."""
     other = replace(MODEL, regression=replace(PRIOR, **changes))
-    return mutant(
-        MODEL,
-        shared_step=lambda self, rng, state, sums, data: other.shared_step(rng, state, sums, data),
-    )
+    return mutant(MODEL, shared_step=lambda self, *given: other.shared_step(*given))
 
 
 def sums_of_others(sums, psi, data):

@@ -200,10 +200,11 @@ def test_dynamic_topics_reach_the_posterior():
     check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=100)
 
 
-def words_at_reversed_times(self, rng, state, sums, data):
+def words_at_reversed_times(self, rng, state, sums, data, ask):
     counts, words = sums.exact
     reversed_times = words.reshape(state.topics.shape)[:, ::-1].reshape(words.shape)
-    return DYNAMIC.shared_step(rng, state, Sums((counts, reversed_times), sums.rounded), data)
+    sums = Sums((counts, reversed_times), sums.rounded)
+    return DYNAMIC.shared_step(rng, state, sums, data, ask)
 
 
 def eta_of_other_variances(self, rng, state, word_counts, data):

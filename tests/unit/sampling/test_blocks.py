@@ -48,9 +48,9 @@ class RowsModel(SweepsInBlocks):
     def local_step(self, rng, state, data):
         mean = 0.5 * (state.mu + data.y)
         x = mean + np.sqrt(0.5) * rng.standard_normal(len(mean))
-        return replace(state, x=x), Sums((np.array(len(x)),), (x.sum(),))
+        return replace(state, x=x), None, Sums((np.array(len(x)),), (x.sum(),))
 
-    def shared_step(self, rng, state, sums, data):
+    def shared_step(self, rng, state, sums, data, ask):
         (count,), (total,) = sums
         mu = (total + rng.standard_normal() * np.sqrt(count + 1.0)) / (count + 1.0)
         return replace(state, mu=float(mu))
@@ -142,7 +142,11 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
             moved.insert(0, here)
             total.merge(sums)
         shared = model.shared_step(
-            theirs, without_rows(model, state), total.result(len(parts)), data.rows(slice(0, 0))
+            theirs,
+            without_rows(model, state),
+            total.result(len(parts)),
+            data.rows(slice(0, 0)),
+            None,
         )
         rows = replace(state, x=np.concatenate([here.x for here in moved]))
         state = with_rows_of(model, shared, rows)
