@@ -848,7 +848,7 @@ ARGUMENTS = {
         count="n",
         order="frequency",
     ),
-    "datasets.Table.rows": lambda: dict(formula="y ~ x", groups=None, weights="n", offset="x"),
+    "datasets.Table.rows": lambda: dict(formula="y ~ x", weights="n"),
     "datasets.Table.field": lambda: dict(
         inputs=["year", "place"],
         category="name",

@@ -347,8 +347,8 @@ def rows_like(
             new_levels=new_people, num_rows=num_rows,
         )  # fmt: skip
     terms = _people(design) if len(data.random) else []
-    if asks := occasion is None:
-        occasion = [name for name in data.told_by if name in columns]
+    asks = occasion is None
+    occasion = [n for n in data.told_by if n in columns] if asks else _listed(occasion)
     order, occasions, people, said = _arranged(columns, occasion, terms)
     design = design.take(order)
     codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
@@ -361,7 +361,7 @@ def rows_like(
             f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
             " of a person for one)"
         )
-    if asks or _listed(occasion):
+    if asks or occasion:
         _refuse_twice(alternatives, alternative, order, occasions, said)
     found = data.made_of(
         design, taken=_weighed(data, columns, order, occasions), occasions=occasions,

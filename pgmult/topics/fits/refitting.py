@@ -19,6 +19,7 @@ The answer is a posterior of `StructuralTopics` given the new documents: ask it 
 (2, 3)
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +28,7 @@ import numpy as np
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, traits_of, variable
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import step
+from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
@@ -153,8 +154,20 @@ def held_step(
     data: StructuredCorpus,
 ) -> StructuralTopicsState:
     """One sweep over all but the topics."""
-    moved: StructuralTopicsState = step(model, rng, state, data, model._sample_mean)
+    moved: StructuralTopicsState = step(model, rng, state, data, _mean_step(model))
     return moved
+
+
+def _mean_step(model: StructuralTopics) -> Callable[..., StructuralTopicsState]:
+    """The shared step of the mean and covariance of psi alone: it asks the blocks nothing."""
+
+    def act(
+        rng: np.random.Generator, state: StructuralTopicsState, sums: Sums, data: Any, ask: Asks
+    ) -> StructuralTopicsState:
+        moved: StructuralTopicsState = model._sample_mean(rng, state, sums, data)
+        return moved
+
+    return act
 
 
 def _start(
