@@ -341,11 +341,11 @@ def rows_like(
         nobody = np.full(num_rows, "\0")
         for name in data.person.columns:
             columns.setdefault(name, Cells(nobody))
+    given = {name: cells.values for name, cells in columns.items()}
     with under_name("new", of="covariates"):
-        design = data.design.like(
-            {name: cells.values for name, cells in columns.items()},
-            new_levels=new_people, num_rows=num_rows,
-        )  # fmt: skip
+        design = data.design.like(given, new_levels=new_people, num_rows=num_rows)
+    if new_people:
+        data.design.tell_new_labels(given, "new", asked=True)
     terms = _people(design) if len(data.random) else []
     asks = occasion is None
     occasion = [n for n in data.told_by if n in columns] if asks else _listed(occasion)

@@ -155,6 +155,10 @@ ROOM = Room(
                 table_option("census", "a row a cell of the population", metavar="CENSUS"),
                 option("--weight", required=True, metavar="COLUMN", help="people in a cell"),
                 option("--by", metavar="COLUMN", help="shares in each of its labels"),
+                option(
+                    "--new-levels", action="store_true", default=None,
+                    help="all labels of a grouping may be new ones; default: some may",
+                ),
                 PROBABILITY, SEED, TABLE,
             ),
             tidy=True,

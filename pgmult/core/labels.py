@@ -19,6 +19,7 @@ import datetime
 import difflib
 import json
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from pgmult.core.arguments import brief
 from pgmult.core.typing import IntArray
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
 _PLAIN = "biufU"  # kinds of arrays whose equal cells have the same label
 _FEW, _NEAREST = 6, 3  # labels named in an error
@@ -184,27 +186,90 @@ def find_labels(
     """
     texts, codes = _coded(given, name)
     place = {str(label): i for i, label in enumerate(known)}
-    by_value: dict[str, int] | None = None
-    first = np.unique(codes, return_index=True)[1]
-    for i in np.argsort(first):
-        if (text := str(texts[i])) in place:
-            continue
-        if by_value is None:
-            by_value = _by_value(known)
-        found = by_value.get(plain_label(text), -1)
-        if found < 0 and not new_levels:
-            row = first[i]
-            near = [] if len(known) <= _FEW else _nearest(text, known)
-            hints = [f"nearest: {', '.join(map(repr, near))}"] if near else []
-            hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
-            few = len(known) <= _FEW
-            wanted = f"be one of {', '.join(known)}" if few else "hold labels that are known"
-            raise ValueError(
-                f"{what} {name!r} must {wanted}, got {text!r} at row {row}"
-                + (f" ({'; '.join(hints)})" if hints else "")
-            )
-        place[text] = found
-    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)[codes]
+    unknown = [text for text in texts.tolist() if text not in place]
+    if unknown:
+        by_value = _by_value(known)
+        place |= {text: by_value.get(plain_label(text), -1) for text in unknown}
+    found = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+    if not new_levels and (found < 0).any():
+        row = int(np.argmax(found[codes] < 0))
+        text, few = str(texts[codes[row]]), len(known) <= _FEW
+        near = _twins([text], known) if few else _nearest(text, known)
+        hints = [f"nearest: {', '.join(map(repr, near))}"] if near else []
+        if (count := int((found < 0).sum())) > 1:
+            hints.append(f"{count:,} of {len(found):,} labels are not known")
+        hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
+        wanted = f"be one of {', '.join(known)}" if few else "hold labels that are known"
+        raise ValueError(
+            f"{what} {name!r} must {wanted}, got {text!r} at row {row}"
+            + (f" ({'; '.join(hints)})" if hints else "")
+        )
+    return found[codes]
+
+
+def tell_new_labels(
+    known: Sequence[str] | NDArray[np.str_],
+    given: Iterable[Any],
+    name: str,
+    table: str,
+    *,
+    argument: str | None = None,
+    asked: bool = False,
+) -> None:
+    """Say how many labels of a grouping column of new rows are not in the data, in one warning.
+
+    Labels of which none is in the data are refused: a survey's "01" is no census' "1".
+
+    Parameters
+    ----------
+    known : sequence of str, ``(num_known,)``
+    given : sequence
+        The column's cells in the new rows.
+    name, table : str
+        The column and the argument that has it, for messages.
+    argument : str, optional
+        What to write for labels that may all be new. Without, they may be, and nothing is said,
+        unless one of them is a known one that is written otherwise: the same number, or the same
+        but for capitals and blanks.
+    asked : bool
+        Whether it was written: nothing is refused, and only labels that are known ones written
+        otherwise are told.
+
+    Raises
+    ------
+    ValueError
+        If none of the labels is known.
+
+    Examples
+    --------
+    >>> tell_new_labels(["01", "02"], [1], "state", "census", argument="new_levels=True")
+    Traceback (most recent call last):
+    ValueError: 1 of 1 labels of 'state' in census is not in the data: '1' (nearest there: '01';\
+ new_levels=True takes it for a new one)
+    """
+    texts = _coded(given, name)[0].tolist()
+    places = find_labels(known, texts, name, new_levels=True).tolist()
+    new = [text for text, place in zip(texts, places, strict=True) if place < 0]
+    twins, none_is_known = _twins(new, known), len(new) == len(texts)
+    if not new or (not twins and (asked or (none_is_known and argument is None))):
+        return
+    near = twins or list(dict.fromkeys(one for text in new[:_FEW] for one in _nearest(text, known)))
+    hints = [f"nearest there: {_listed(near)}"] if near else []
+    if refused := none_is_known and not asked:
+        as_new = "them for new ones" if new[1:] else "it for a new one"
+        hints += [f"{argument} takes {as_new}"] if argument else []
+    told = (
+        f"{len(new):,} of {len(texts):,} labels of {name!r} in {table}"
+        f" {'are' if new[1:] else 'is'} not in the data: {_listed(new)}"
+        + (f" ({'; '.join(hints)})" if hints else "")
+    )
+    if refused:
+        raise ValueError(told)
+    warnings.warn(told, stacklevel=3)
+
+
+def _listed(labels: Sequence[str]) -> str:
+    return ", ".join(map(repr, labels[:_FEW])) + (", ..." if len(labels) > _FEW else "")
 
 
 def which_of(cells: Iterable[Any], values: Sequence[Any], name: str) -> IntArray:
@@ -238,8 +303,24 @@ def _by_value(known: Iterable[str]) -> dict[str, int]:
     return places
 
 
+def _as_meant(label: str) -> float | str:
+    """What labels share that differ in zeros, capitals, blanks or accents' encoding alone."""
+    plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
+    return float(plain) if _NUMBER.fullmatch(plain) else plain
+
+
+def _twins(unknown: Sequence[str], known: Sequence[str] | NDArray[np.str_]) -> list[str]:
+    """The known labels that some of the unknown ones are, written otherwise."""
+    if not len(unknown):
+        return []
+    meant = {_as_meant(str(label)): str(label) for label in known[::-1]}
+    return [meant[key] for key in dict.fromkeys(map(_as_meant, unknown)) if key in meant]
+
+
 def _nearest(text: str, known: Sequence[str] | NDArray[np.str_]) -> list[str]:
     """The known labels that are most like one that is not."""
+    if twins := _twins([text], known):
+        return twins
     labels = [str(label) for label in known[:_MOST_COMPARED]]
     numbers = [float(label) for label in labels if _DECIMAL.fullmatch(label)]
     if len(numbers) == len(labels) and _DECIMAL.fullmatch(text):

@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, brief
-from pgmult.core.labels import Levels
+from pgmult.core.labels import Levels, tell_new_labels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.coding import Coding
 from pgmult.formulas.columns import Columns, as_mapping, cells_of_rows, num_rows_of, read_columns
@@ -209,6 +209,35 @@ class Design:
             self, matrix=self._matrix(columns), columns=columns,
             terms=self._terms_at(given, columns, new_levels), offset=_offset(plan, coder, columns),
         )  # fmt: skip
+
+    def tell_new_labels(
+        self, covariates: Any, table: str, *, argument: str | None = None, asked: bool = False
+    ) -> None:
+        """Say how many labels of groupings in other rows the design does not know.
+
+        Parameters
+        ----------
+        covariates : as for `rows`
+        table, argument, asked : as in `pgmult.core.labels.tell_new_labels`
+
+        Raises
+        ------
+        ValueError
+            If it knows none of a column's, as said there.
+        """
+        given = as_mapping(covariates, self._column_names)
+        groupings = [
+            term for term in self.terms
+            if isinstance(term, GroupTerm) and term.kind in ("group", "slopes")
+        ]  # fmt: skip
+        known = {
+            name: labels
+            for term in groupings
+            for name, labels in zip(term.variables, term.known.labels.T, strict=True)
+        }
+        for name, labels in known.items():
+            cells = cells_of_rows(given, name, num_rows_of(given, [name])).values
+            tell_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
         """Which columns and which terms a formula of some of this one's terms has.

@@ -77,7 +77,8 @@ def predict(
         A column of `new`: how much a row counts in averages.
     new_levels : bool
         Whether groupings may have labels that the data lack: their effects are drawn from the law
-        of the grouping, one for all rows of a label.
+        of the grouping, one for all rows of a label. A warning says which of them look like labels
+        of the data that are written otherwise, such as 1 for 01.
     probability : float
         Of the intervals.
     max_draws : int
@@ -97,6 +98,7 @@ def predict(
         If a column is missing, a label is not known, or a weight is negative.
     """
     whole = at is None and by is None and weight is None
+    new_levels = as_flag(new_levels, "new_levels")
     means = Means.of(run, new, by, weight, new_levels, max_draws, random_seed)
     if whole:
         draws = np.array(list(means.each({})))
@@ -115,7 +117,7 @@ def poststratify(
     *,
     by: str | Sequence[str] | None = None,
     weight: str,
-    new_levels: bool = True,
+    new_levels: bool | None = None,
     probability: float = 0.9,
     max_draws: int = 2000,
     random_seed: int = 0,
@@ -132,9 +134,10 @@ def poststratify(
         Columns of the census: shares are those in each of their labels.
     weight : str
         A column of the census: how many people a cell has.
-    new_levels : bool
+    new_levels : bool, optional
         Whether the census may have labels of groupings that the data lack, such as a state without
-        respondents.
+        respondents. If left out, some labels may be such, and a warning says which, but not all
+        labels of a column, which would be those of the data written otherwise.
     probability, max_draws, random_seed : as in `predict`
 
     Returns
@@ -437,8 +440,11 @@ class Means(NamedTuple):
         Each row's level.
     categories : str array
         Of what is averaged.
-    new_levels : bool
+    new_levels : bool or None
+        None for some, if others of a column are known.
     max_draws, random_seed : int
+    table : str
+        What errors call the rows.
     """
 
     run: Posterior
@@ -449,9 +455,10 @@ class Means(NamedTuple):
     levels: Levels | None
     part: IntArray
     categories: NDArray[np.str_]
-    new_levels: bool
+    new_levels: bool | None
     max_draws: int
     random_seed: int
+    table: str
 
     @classmethod
     def of(
@@ -460,7 +467,7 @@ class Means(NamedTuple):
         new: Any,
         by: str | Sequence[str] | None,
         weight: str | None,
-        new_levels: bool,
+        new_levels: bool | None,
         max_draws: int,
         random_seed: int,
         name: str = "new",
@@ -494,8 +501,8 @@ class Means(NamedTuple):
             raise ValueError(f"{weight} must be positive in each part, got 0{where}")
         return cls(
             run, data, given, people, tuple(columns), levels, part, data.categories,
-            as_flag(new_levels, "new_levels"), as_positive_int(max_draws, "max_draws"),
-            as_seed(random_seed),
+            None if new_levels is None else as_flag(new_levels, "new_levels"),
+            as_positive_int(max_draws, "max_draws"), as_seed(random_seed), name,
         )  # fmt: skip
 
     def spread(self, count: int) -> "Means":
@@ -520,10 +527,12 @@ class Means(NamedTuple):
     def each(self, setting: Mapping[str, Any]) -> Iterator[FloatArray]:
         """Probabilities of the rows in each draw, some columns set."""
         given = {**self.given, **setting}
-        with under_name("new", of="the table"), under_name("new", of="covariates"):
-            design = self.data.design.like(
-                given, new_levels=self.new_levels, num_rows=len(self.people)
-            )
+        own, may_be_new = self.data.design, self.new_levels is not False
+        with under_name(self.table, of="the table"), under_name(self.table, of="covariates"):
+            if may_be_new:
+                hint = "new_levels=True" if self.table == "census" else None
+                own.tell_new_labels(given, self.table, argument=hint, asked=bool(self.new_levels))
+            design = own.like(given, new_levels=may_be_new, num_rows=len(self.people))
         return self.probabilities(design)
 
     def mean(self) -> FloatArray:

@@ -270,6 +270,7 @@ class Sequences:
                 raise ValueError(f"new steps need their inputs, a table of {count} rows")
             if isinstance(inputs, np.ndarray):
                 inputs = inputs.reshape(-1, inputs.shape[-1])
+            self.design.tell_new_labels(inputs, "inputs")
             ahead = self.design.like(inputs, new_levels=True, num_rows=count)
             order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
             design = joined_designs(self.design, ahead, order)

@@ -176,6 +176,7 @@ def _design_of_steps(
         return make_design(given, steps, inputs, every_term=True, maps=maps)
     design = as_kind(inputs, "inputs", Design, "or a formula")
     given = _inputs_of_steps(cells, list(table_of(design)), place, sequences)
+    design.tell_new_labels(given, "inputs")
     return design.like(given, new_levels=True, num_rows=steps)
 
 

@@ -92,6 +92,8 @@ class StructuredCorpus(Corpus):
         if new.num_words != self.num_words:
             raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
         design = self.design.like(covariates, new_levels=new_levels, num_rows=new.num_documents)
+        if new_levels:
+            self.design.tell_new_labels(covariates, "covariates", asked=True)
         content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
         return new.extended(StructuredCorpus, design=design, content=content)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, brief, under_name
-from pgmult.core.labels import label_of, plain_label, value_texts
+from pgmult.core.labels import label_of, plain_label, tell_new_labels, value_texts
 from pgmult.core.tables import Cells
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns, as_mapping
@@ -413,6 +413,8 @@ def _check_levels(
     for term, codes in zip(data.design.terms, others.codes, strict=True):
         if codes is None and isinstance(term, GroupTerm):
             term.known.find([table[name] for name in term.variables], new_levels)
+            for name, known in zip(term.variables, term.known.labels.T, strict=True):
+                tell_new_labels(known, table[name], name, "the settings", asked=True)
 
 
 def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others, scope: str) -> str:

@@ -432,6 +432,7 @@ def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
     assert "a&lt;script&gt;" in page
 
 
+@pytest.mark.filterwarnings("always::UserWarning")
 def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     write(tmp_path / "survey.csv", TABLE)
     write(
@@ -448,7 +449,11 @@ def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     assert "400 respondents" in capsys.readouterr().out
     census = [str(tmp_path / "census.csv"), "--by", "region", "--weight", "people"]
     assert cli.main(["regression", "poststratify", str(out), *census]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "region,category,mean,sd,lower,upper"
+    told = capsys.readouterr()
+    assert told.out.splitlines()[0] == "region,category,mean,sd,lower,upper"
+    assert "1 of 2 labels of 'region' in census is not in the data: '50'" in told.err
+    assert cli.main(["regression", "poststratify", str(out), *census, "--new-levels"]) == 0
+    assert not capsys.readouterr().err
     assert cli.main(["regression", "effects", str(out), "sex", "--difference", "f", "m"]) == 0
     capsys.readouterr()
     assert cli.main(["regression", "effects", str(out), "age", "--difference", "20", "4e1"]) == 0
