@@ -31,8 +31,8 @@ class Job:
     Attributes
     ----------
     model, data : object
-    keep : tuple of str
-        Variables to keep.
+    keep : tuple of str, or mapping from str to int
+        Variables to keep, or of each every how manyth draw.
     notes : mapping
         What is written beside the draws: at least ``title`` and ``source``; strings, numbers, lists
         and mappings of these.
@@ -44,7 +44,7 @@ class Job:
 
     model: Any
     data: Any
-    keep: tuple[str, ...]
+    keep: tuple[str, ...] | Mapping[str, int]
     notes: Mapping[str, Any]
     held_out: Mapping[str, Any] = field(default_factory=dict)
     said: str = ""

@@ -1,8 +1,10 @@
 """``pgmult topics``: topic models of a corpus, and what covariates do."""
 
 import argparse
+import math
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +39,9 @@ from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
 _COLUMNS = ("column",)
+_LARGE = ("topics", "group_topics", "theta")
+_MOST_BYTES = 80_000_000  # of these, unless told otherwise
+_FEWEST = 5  # draws of a chain
 _KINDS = ("csv", "json", "ldac", "mtx", "ldavis")
 
 
@@ -55,6 +60,14 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="store proportions of topics in documents (default: if these are fewer than words,"
         " and with covariates)",
     )  # fmt: skip
+    fit.add_argument(
+        "--keep",
+        **whole(
+            1,
+            told="draws to store of words of topics and of --keep-theta, of all chains (default: as"
+            " many as take 80 MB); of all else every draw is stored",
+        ),
+    )
     fit.add_argument(
         "--starts", choices=["own", "shared"], default="own",
         help="where chains begin: each at a start of its own, to see which topics are found again"
@@ -157,7 +170,42 @@ def _job(options: argparse.Namespace) -> Job:
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
     notes |= remembered(options, _COLUMNS)
-    return Job(model, corpus, (*model.default_keep, *(["theta"] if keep_theta else [])), notes)
+    keep = (*model.default_keep, *(["theta"] if keep_theta else []))
+    return Job(model, corpus, _draws_kept(keep, model, corpus, options), notes)
+
+
+def _draws_kept(
+    names: Sequence[str], model: Any, corpus: Any, options: argparse.Namespace
+) -> dict[str, int]:
+    """Every how manyth draw is kept of each variable; of large ones as many as asked, or fit."""
+    absent = model.absent(corpus)
+    content = getattr(corpus, "content", None)
+    sizes = {
+        "document": corpus.num_documents, "word": corpus.num_words, "topic": model.num_topics,
+        "group": 1 if content is None else len(content.labels),
+    }  # fmt: skip
+    large = {
+        name: math.prod(sizes[axis] for axis in model.dims[name])
+        for name in names
+        if name in _LARGE and name not in absent
+    }
+    draws = options.draws * options.chains
+    most = options.keep or _MOST_BYTES // (4 * sum(large.values()))
+    fits = draws if options.keep else _MOST_BYTES // (8 * sum(large.values()))
+    every = 1 if draws <= min(most, fits) else max(2, math.ceil(draws / max(1, most)))
+    every = max(1, min(every, options.draws // _FEWEST))
+    if every > 1 and not options.json:
+        print(
+            f"of {' and '.join(large)} every {_nth(every)} draw is stored,"
+            f" {options.draws // every * options.chains * 4e-6 * sum(large.values()):.0f} MB at"
+            " most (--keep N for more)"
+        )
+    return {name: every if name in large else 1 for name in names}
+
+
+def _nth(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 < number % 100 < 14 else ending}"
 
 
 def _read_keywords(path: str) -> dict[str, list[str]]:

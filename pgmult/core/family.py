@@ -68,10 +68,14 @@ class Family:
     name : str
         That of the room and of the command: ``pgmult.topics``, ``pgmult topics``.
     verbs : mapping from a word to Verb
+    takes_parts : bool
+        Whether its questions take runs that kept every draw of some variables and of others not;
+        the others are asked of the draws of which all was kept.
     """
 
     name: str
     verbs: Mapping[str, Verb]
+    takes_parts: bool = False
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -90,7 +94,7 @@ class Family:
         """
         if why := self.verbs[word].refusal(run):
             raise AttributeError(f"this run cannot answer {word!r}: {why}")
-        return MethodType(self.verbs[word].load(), run)
+        return MethodType(self.verbs[word].load(), run if self.takes_parts else run.whole())
 
 
 def family_of(model: Any) -> Family | None:

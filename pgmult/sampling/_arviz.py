@@ -24,6 +24,7 @@ _STATS = {"log_likelihood": "total_log_likelihood"}
 def to_arviz(posterior: Draws, data: Any, random_seed: int) -> Any:
     """See `Posterior.to_arviz`."""
     arviz = _arviz()
+    posterior = posterior.whole()
     stats = {_STATS.get(name, name): values for name, values in posterior.sample_stats.items()}
     groups: dict[str, Any] = {"posterior": dict(posterior), "sample_stats": stats}
     coords = dict(posterior.coords)

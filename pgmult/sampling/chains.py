@@ -6,7 +6,7 @@ import platform
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -100,6 +100,7 @@ class _Run:
             "sample_stats": [LOG_LIKELIHOOD],
             "label_dims": sorted(traits_of(self.model).label_dims),
             "settings": asdict(self.settings),
+            "every": dict(self.settings.every),
             **self.origin.encoded(),
             "data_type": f"{type(self.data).__module__}:{type(self.data).__qualname__}",
             "attrs": self.attrs(),
@@ -162,7 +163,8 @@ class _Chains:
         self._callback = callback
         self._cores = as_cores(cores)
         self._progressbar = as_flag(progressbar, "progressbar")
-        self._variables = _Variables(run.model, self.coords)
+        single = traits_of(run.model).single_precision | run.settings.every.keys()
+        self._variables = _Variables(run.model, self.coords, single)
         seeds = np.random.SeedSequence(run.settings.entropy).spawn(run.settings.chains)
         self.chains = [
             _Chain(i, np.random.Generator(np.random.Philox(seed))) for i, seed in enumerate(seeds)
@@ -236,7 +238,8 @@ class _Chains:
 
     def _new_trace(self) -> Trace | None:
         """A trace of the main variable, or None if it is not kept."""
-        kept = {name: tuple(self.model.dims[name]) for name in self.settings.keep}
+        names = [n for n in self.settings.keep if n not in self.settings.every]
+        kept = {name: tuple(self.model.dims[name]) for name in names}
         name = main_variable(self.model, kept)
         if name is None:
             return None
@@ -341,10 +344,9 @@ class _Chains:
                 chain.state, chain.parts = self._start(chain, rows)
         chain.advance(rows.begin(contiguous(chain.state), chain.parts, chain.sweep), chain.sweep)
         values = self._variables(*rows.values(self.settings.keep))
-        self._size = (
-            sum(value.nbytes for value in values.values())
-            * self.settings.draws
-            * self.settings.chains
+        self._size = self.settings.chains * sum(
+            value.nbytes * (self.settings.draws // self.settings.every.get(name, 1))
+            for name, value in values.items()
         )
         recorder.begin(values)
         self._commit(chain, recorder, rows)
@@ -393,7 +395,8 @@ class _Chains:
         index = chain.sweep
         state = contiguous(rows.step(chain.rng))
         if index >= tune and (index + 1 - tune) % thin == 0:
-            values = self._variables(*rows.values(self.settings.keep))
+            due = self.settings.due((index + 1 - tune) // thin)
+            values = self._variables(*rows.values(due))
             chain.log_likelihood = float(values[LOG_LIKELIHOOD])
             recorder.append(values)
             if self._trace is not None:
@@ -518,9 +521,13 @@ _Rows = _RowsHere | RowsElsewhere
 class _Variables:
     """Evaluates what is kept of a state, and holds it to one shape and dtype."""
 
-    def __init__(self, model: Model[Any, Any], coords: Mapping[str, NDArray[Any]]):
-        self._model, self._coords = model, coords
-        self._single = traits_of(model).single_precision
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        coords: Mapping[str, NDArray[Any]],
+        single: Collection[str],
+    ):
+        self._model, self._coords, self._single = model, coords, single
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
     def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -531,7 +538,7 @@ class _Variables:
     def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         if name not in self._kinds:
             self._check_axes(name, value)
-        if name in self._single:
+        if name in self._single and value.dtype == np.float64:
             value = value.astype(np.float32)
         shape, dtype = self._kinds.setdefault(name, (value.shape, value.dtype))
         if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
@@ -562,21 +569,24 @@ class _Memory:
     """Draws in memory, ``(chain, draw, ...)``."""
 
     def __init__(self, settings: Settings):
-        self._settings = settings
+        self.settings = settings
         self._lock = threading.Lock()
         self.arrays: dict[str, NDArray[Any]] = {}
         self.kept = [0] * settings.chains
 
     def allocate(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Make room for all draws, given one of each variable."""
-        lengths = (self._settings.chains, self._settings.draws)
+        lengths = {
+            name: (self.settings.chains, self.settings.draws // self.settings.every.get(name, 1))
+            for name in values
+        }
         with self._lock:
             if not self.arrays:
                 _check_memory(
-                    {name: value.nbytes * math.prod(lengths) for name, value in values.items()}
+                    {name: v.nbytes * math.prod(lengths[name]) for name, v in values.items()}
                 )
                 self.arrays = {
-                    name: np.empty((*lengths, *value.shape), value.dtype)
+                    name: np.empty((*lengths[name], *value.shape), value.dtype)
                     for name, value in values.items()
                 }
 
@@ -587,7 +597,11 @@ class _Memory:
         made.end(num_draws, None)
         whole = chains == list(range(len(chains)))
         chosen: Any = slice(len(chains)) if whole else chains  # a slice copies nothing
-        arrays = {name: array[chosen, :num_draws] for name, array in self.arrays.items()}
+        every = self.settings.every
+        arrays = {
+            name: array[chosen, : num_draws // every.get(name, 1)]
+            for name, array in self.arrays.items()
+        }
         stats = {LOG_LIKELIHOOD: arrays.pop(LOG_LIKELIHOOD)}
         return Posterior(
             arrays,
@@ -597,6 +611,7 @@ class _Memory:
             attrs=made.run.attrs() | {"seconds": [made.chains[i].seconds for i in chains]},
             label_dims=traits_of(made.model).label_dims,
             origin=made.run.origin,
+            every=every,
         )
 
 
@@ -614,8 +629,9 @@ class _MemoryChain:
 
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
         memory, chain = self.memory, self._number
+        every = memory.settings.every
         for name, value in values.items():
-            memory.arrays[name][chain, memory.kept[chain]] = value
+            memory.arrays[name][chain, memory.kept[chain] // every.get(name, 1)] = value
         memory.kept[chain] += 1
 
     def due(self) -> bool:

@@ -114,8 +114,9 @@ def _first(values: Mapping[str, float]) -> list[str]:
 def _judged(draws: Draws) -> list[str]:
     """Variables that chains can be expected to agree on."""
     basis = frozenset() if draws.origin is None else traits_of(draws.model).basis_dims
-    judged = [name for name in draws if basis.isdisjoint(draws.dims.get(name, ()))]
-    return judged or list(draws)
+    whole = [name for name in draws if name not in draws.every]
+    judged = [name for name in whole if basis.isdisjoint(draws.dims.get(name, ()))]
+    return judged or whole
 
 
 def _worst(
@@ -154,8 +155,9 @@ def label_matches(draws: Draws) -> dict[str, LabelMatches]:
 
 def _mean(draws: Draws, name: str, chain: int) -> NDArray[np.float64]:
     """Mean of at most 100 draws of a chain, evenly spread."""
-    count = min(_MATCHED_DRAWS, draws.num_draws)
-    used = set(np.linspace(0, draws.num_draws - 1, count).astype(int).tolist())
+    size = draws.size_of(name)
+    count = min(_MATCHED_DRAWS, size)
+    used = set(np.linspace(0, size - 1, count).astype(int).tolist())
     total: Any = 0.0
     for i, draw in enumerate(draws.each(name, chain)):
         if i in used:

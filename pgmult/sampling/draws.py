@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
-from pgmult.sampling.store import StoredDraws, flat_entries
+from pgmult.sampling.store import StoredDraws, as_every, flat_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +86,10 @@ def _itself(data: Any) -> Any:
 class HeldDraws(dict[str, NDArray[Any]]):
     """Variables in memory, to be asked as `pgmult.sampling.store.StoredDraws` are."""
 
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], every: Mapping[str, int]):
+        super().__init__(arrays)
+        self.every = dict(every)
+
     def shape_of(self, name: str) -> tuple[int, ...]:
         """``(chain, draw, ...)``."""
         return np.shape(self[name])
@@ -112,12 +116,13 @@ class Draws(Mapping[str, NDArray[Any]]):
         attrs: Mapping[str, Any] | None = None,
         label_dims: frozenset[str] = frozenset(),
         origin: Origin | None = None,
+        every: Mapping[str, int] | None = None,
     ):
         self._draws: HeldDraws | StoredDraws
         if isinstance(draws, StoredDraws):
             self._draws = draws
         else:
-            self._draws = HeldDraws(as_mapping(draws, "draws"))
+            self._draws = HeldDraws(as_mapping(draws, "draws"), as_every(every or {}, "every"))
         self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
         if not self._draws and not self.sample_stats:
             raise ValueError("draws must hold at least one variable")
@@ -144,7 +149,7 @@ class Draws(Mapping[str, NDArray[Any]]):
         if len(shape) != 2 + len(axes):
             expected = ", ".join(["chain", "draw", *axes])
             raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
-        self.dims[name] = ("chain", "draw", *axes)
+        self.dims[name] = ("chain", _draw_axis(self.every.get(name, 1)), *axes)
         self._label_axes(name, self.dims[name], shape)
 
     def _label_axes(self, name: str, axes: tuple[str, ...], shape: tuple[int, ...]) -> None:
@@ -276,10 +281,46 @@ class Draws(Mapping[str, NDArray[Any]]):
         lines += [f"  {name:<{width}}  ({sizes})" for name, sizes in self._sizes().items()]
         return "\n".join(lines) + ">"
 
+    @property
+    def every(self) -> dict[str, int]:
+        """Of which variables not every draw was kept, and every how manyth was."""
+        return self._draws.every
+
+    def together(self, *names: str) -> dict[str, NDArray[Any]]:
+        """Draws ``(chain, draw, ...)`` of some variables, at which all of them were kept.
+
+        The variables themselves, unless only every so manyth draw was kept of some.
+        """
+        steps = self.steps(*names)
+        return {name: self[name][:, step - 1 :: step] for name, step in steps.items()}
+
+    def steps(self, *names: str) -> dict[str, int]:
+        """Every how manyth of the draws that are here of each was kept of all these variables."""
+        apart = {name: self.every.get(as_choice(name, "name", self), 1) for name in names}
+        all_of_them = math.lcm(*apart.values())
+        return {name: all_of_them // n for name, n in apart.items()}
+
+    def whole(self) -> Self:
+        """The draws of which every variable was kept."""
+        if not self.every:
+            return self
+        apart = math.lcm(*self.every.values())
+        of_draws = {"draw", *(axes[1] for axes in self.dims.values())}
+        stats = self.sample_stats.items()
+        return type(self)(
+            self.together(*self),
+            dims={name: axes for name, (_, _, *axes) in self.dims.items()},
+            coords={axis: x for axis, x in self.coords.items() if axis not in of_draws},
+            sample_stats={name: values[:, apart - 1 :: apart] for name, values in stats},
+            attrs=self.attrs,
+            label_dims=self.label_dims,
+            origin=self.origin,
+        )
+
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
         array = self[as_choice(name, "name", self)]
-        return array.reshape(self.num_chains * self.num_draws, *array.shape[2:])
+        return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
     def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
         """One variable's draws in one chain, one after the other.
@@ -296,6 +337,10 @@ class Draws(Mapping[str, NDArray[Any]]):
         chain = as_positive_int(chain, "chain", 0, self.num_chains - 1)
         return self._draws.each(name, chain)
 
+    def size_of(self, name: str) -> int:
+        """How many draws of a chain were kept of a variable."""
+        return self.num_draws // self.every.get(name, 1)
+
     def thinned(self, name: str, most: int) -> NDArray[Any]:
         """At most so many draws of a variable, evenly spread, as many of each chain.
 
@@ -304,9 +349,10 @@ class Draws(Mapping[str, NDArray[Any]]):
         array, ``(chain, draw, ...)``
         """
         size = max(1, as_positive_int(most, "most") // self.num_chains)
-        if size >= self.num_draws:
-            return np.asarray(self[as_choice(name, "name", self)])
-        wanted = set(np.linspace(0, self.num_draws - 1, size).astype(np.int64).tolist())
+        there = self.size_of(as_choice(name, "name", self))
+        if size >= there:
+            return np.asarray(self[name])
+        wanted = set(np.linspace(0, there - 1, size).astype(np.int64).tolist())
         chains = range(self.num_chains)
         return np.array(
             [[d for i, d in enumerate(self.each(name, c)) if i in wanted] for c in chains]
@@ -325,12 +371,12 @@ class Draws(Mapping[str, NDArray[Any]]):
         as_choice(name, "name", [*self, *self.sample_stats])
         if limit is not None:
             limit = as_positive_int(limit, "limit")
-        source = self._draws if name in self._draws else HeldDraws(self.sample_stats)
+        source = self._draws if name in self._draws else HeldDraws(self.sample_stats, {})
         axes = self.dims.get(name, ("chain", "draw"))[2:]
         shape = source.shape_of(name)[2:]
         size = math.prod(shape)
         if size == 0:
-            return [], np.empty((self.num_chains, self.num_draws, 0)), f"{name}: no entries"
+            return [], np.empty((self.num_chains, self.size_of(name), 0)), f"{name}: no entries"
         chosen, note = np.arange(size), ""
         if limit is not None and size > limit:
             chosen = np.linspace(0, size - 1, limit).astype(np.int64)
@@ -345,6 +391,11 @@ class Draws(Mapping[str, NDArray[Any]]):
     def is_labelled(self, name: str) -> bool:
         """Whether a variable has an axis whose labels need not agree between chains."""
         return not self.label_dims.isdisjoint(self.dims.get(name, ()))
+
+
+def _draw_axis(every: int) -> str:
+    """The name of the axis of draws, of a variable that is kept of every so manyth."""
+    return "draw" if every == 1 else f"every_{every}"
 
 
 def _labels(labels: ArrayLike) -> NDArray[Any]:

@@ -22,7 +22,7 @@ warning.
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any
@@ -68,7 +68,7 @@ def sample(
     thin: int = 1,
     random_seed: int | None = None,
     progressbar: bool = True,
-    keep: str | Sequence[str] | None = None,
+    keep: str | Sequence[str] | Mapping[str, int] | None = None,
     starts: Any = "own",
     initvals: Any = None,
     callback: Callback | None = None,
@@ -102,9 +102,11 @@ def sample(
         Show progress: a line that rewrites itself in terminals and notebooks, a line a minute on
         the error stream elsewhere. It also says once when code is compiled and, for runs of more
         than a minute, the expected time and the size of the draws.
-    keep : sequence of str, optional
+    keep : sequence of str, or mapping from str to int, optional
         Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
-        likelihood is always kept, as a sample statistic.
+        likelihood is always kept, as a sample statistic. A mapping says every how manyth draw is
+        kept of each: ``{"mu": 1, "topics": 20}``; of 2 and more to seven digits. Such variables are
+        not judged for convergence, and questions that take several use the draws that all have.
     starts : {"own", "shared"}, start or list of one per chain
         Where chains begin. "own", the default: every chain finds its own start, so that agreement
         between chains is evidence. "shared": one start is found, by the model's search if it has
@@ -168,8 +170,9 @@ def sample(
     _check_place(cluster, shards, cut)
     goal = as_goal(until)
     store = None if store is None else as_path(store, "store")
-    names = _as_keep(keep, model, cluster)
-    settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names)
+    every = _as_every(keep, draws)
+    names = _as_keep(list(keep) if isinstance(keep, Mapping) else keep, model, cluster)
+    settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names, every)
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     if cluster is not None and store is None:
         raise ValueError(
@@ -178,7 +181,9 @@ def sample(
     data = data_of(model, data)
     _check_blocks(cluster, model, data, settings.keep)
     absent = absent_of(model, data)
-    settings = replace(settings, keep=tuple(name for name in settings.keep if name not in absent))
+    names = tuple(name for name in settings.keep if name not in absent)
+    every = {name: n for name, n in settings.every.items() if name in names}
+    settings = replace(settings, keep=names, every=every)
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
     if isinstance(initvals, list) and len(initvals) != settings.chains:
         raise ValueError(
@@ -364,6 +369,19 @@ def _check_blocks(cluster: Any, model: Any, data: Any, keep: Sequence[str]) -> N
                 "keep must name no variable that is made of all rows at once where there is a"
                 f" cluster, got {name!r}"
             )
+
+
+def _as_every(keep: Any, draws: Any) -> dict[str, int]:
+    """Of which variables not every draw is to be kept."""
+    if not isinstance(keep, Mapping):
+        return {}
+    names = as_strings(list(keep), "keep")
+    given = {name: as_positive_int(keep[name], "keep", 1, MOST_SWEEPS) for name in names}
+    if given and max(given.values()) > as_positive_int(draws, "draws"):
+        raise ValueError(
+            f"keep must be at most the {draws} draws of a chain, got {max(given.values())}"
+        )
+    return {name: n for name, n in given.items() if n > 1}
 
 
 def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:

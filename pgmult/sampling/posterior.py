@@ -60,6 +60,9 @@ class Posterior(Draws):
         within each chain only.
     origin : Origin, optional
         The model and data that the draws are of: `pgmult.sampling.Origin.of`.
+    every : mapping from name to int, optional
+        Of which variables not every draw is here, and every how manyth is: ``{"theta": 10}`` of
+        draws 9, 19, ... in each chain.
 
     Attributes
     ----------
@@ -180,6 +183,7 @@ class Posterior(Draws):
             "sample_stats": list(self.sample_stats),
             "label_dims": sorted(self.label_dims),
             "attrs": self.attrs,
+            "every": self.every,
             **({} if self.origin is None else self.origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
@@ -189,7 +193,14 @@ class Posterior(Draws):
                 chain = run.chain(i)
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
                 for draw in range(self.num_draws):
-                    chain.append({name: array[i, draw] for name, array in arrays.items()})
+                    chain.append(
+                        {
+                            name: array[i, draw // apart]
+                            for name, array in arrays.items()
+                            for apart in [self.every.get(name, 1)]
+                            if (draw + 1) % apart == 0
+                        }
+                    )
                     if chain.due():
                         chain.commit({"sweep": draw + 1, "seconds": self._seconds(i)})
                 chain.commit({"sweep": self.num_draws, "seconds": self._seconds(i)})
@@ -227,6 +238,10 @@ class Posterior(Draws):
         -----
         UserWarning
             If the posterior predictive counts do not fit, and are left out.
+
+        Notes
+        -----
+        Where not every draw of each variable was kept, only the draws that all have are told.
         """
         return to_arviz(self, data, as_seed(random_seed))
 
@@ -298,6 +313,7 @@ def load(
         attrs=attrs,
         label_dims=frozenset(run.meta["label_dims"]),
         origin=origin,
+        every=run.every,
     )
 
 

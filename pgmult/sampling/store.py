@@ -12,9 +12,10 @@
         mu.000000000-000000250.1c291ca3.npy     draws 0 to 249 of mu
         rows.*  shared.*  of a run on a cluster: see `pgmult.sampling.cluster.files`
 
-Draws are appended in parts, and each part is on disk before the checkpoint that counts it. Parts
-beyond the checkpoint belong to sweeps that a resumed chain makes again, with the same bits, and are
-removed.
+Of large variables only every so manyth draw may be kept (``every`` in ``meta.json``): their parts
+are numbered by what is kept of them. Draws are appended in parts, and each part is on disk before
+the checkpoint that counts it. Parts beyond the checkpoint belong to sweeps that a resumed chain
+makes again, with the same bits, and are removed.
 
 All files are sealed (`pgmult.core.sealed`) with the run's identity and the file's place in the
 directory; that of a part is in its name. What a file says must also have the types and ranges that
@@ -35,13 +36,14 @@ import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_mapping
 from pgmult.core.mapped import ArrayFile, MappedArray
 from pgmult.core.parameters import Checked, whole
 from pgmult.core.sealed import (
@@ -57,9 +59,10 @@ from pgmult.core.sealed import (
     write_json,
     write_npz,
 )
+from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
 
-SCHEMA = 3
+SCHEMA = 4
 FLUSH_SECONDS = 5.0
 """How often a chain writes its draws and a checkpoint."""
 FLUSH_SHARE = 0.05
@@ -111,6 +114,12 @@ class Part:
         return array
 
 
+def as_every(every: Any, name: str) -> dict[str, int]:
+    """Of which variables not every draw is kept: a mapping to every how manyth is, 2 or more."""
+    given = as_mapping(every, name)
+    return {str(one): as_positive_int(n, name, 2, MOST_SWEEPS) for one, n in given.items()}
+
+
 @dataclass(frozen=True)
 class Settings(Checked):
     """The arguments of `pgmult.sample` that draws depend on."""
@@ -121,11 +130,16 @@ class Settings(Checked):
     thin: Annotated[int, whole(1, MOST_SWEEPS)]
     entropy: Annotated[int, whole(0)]
     keep: tuple[str, ...]
+    every: Annotated[Mapping[str, int], as_every] = field(default_factory=dict)
 
     @property
     def sweeps(self) -> int:
         """Sweeps of one chain."""
         return self.tune + self.draws * self.thin
+
+    def due(self, draw: int) -> list[str]:
+        """The variables that are kept of a draw of a chain, counted from 1."""
+        return [name for name in self.keep if draw % self.every.get(name, 1) == 0]
 
 
 class Counters(NamedTuple):
@@ -182,6 +196,11 @@ class Run:
         """Everything that is kept: variables, then sample statistics."""
         return [*self.meta["dims"], *self.meta["sample_stats"]]
 
+    @property
+    def every(self) -> dict[str, int]:
+        """Of which variables not every draw is kept, and every how manyth is."""
+        return dict(self.meta["every"])
+
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
         file = self.path / "coords.npz"
@@ -232,7 +251,8 @@ class Run:
         return counters._replace(kinds=kinds)
 
     def parts(self, chain: int, name: str, kept: int) -> list[Part]:
-        """The files that hold draws 0 to `kept` of one variable, in order."""
+        """The files that hold what was kept of draws 0 to `kept` of one variable, in order."""
+        kept //= self.every.get(name, 1)
         found = sorted(
             (part for part in self._all_parts(chain, name) if part.stop <= kept),
             key=lambda part: part.start,
@@ -261,7 +281,9 @@ class Run:
         return counters._replace(kept=kept, kinds=kinds)
 
     def _undamaged(self, chain: int, name: str, limit: float, kinds: dict[str, Kind]) -> int:
-        by_start = {part.start: part for part in self._all_parts(chain, name) if part.stop <= limit}
+        every = self.every.get(name, 1)
+        parts = self._all_parts(chain, name)
+        by_start = {part.start: part for part in parts if part.stop * every <= limit}
         reached = 0
         while reached in by_start:
             try:
@@ -270,7 +292,7 @@ class Run:
                 break
             kinds[name] = array.shape[1:], array.dtype
             reached = by_start[reached].stop
-        return reached
+        return int(min(limit, reached * every + every - 1))
 
     def _folder(self, chain: int) -> Path:
         return self.path / f"chain-{chain}"
@@ -370,21 +392,23 @@ class RunWriter(Run):
         """Go on with a chain, after dropping what its checkpoint does not count."""
         folder, counters = self._folder(number), self.counters(number)
         for part in self._all_parts(number):
-            if part.stop > counters.kept:
+            if part.stop > counters.kept // self.every.get(part.path.name.partition(".")[0], 1):
                 part.path.unlink()
         _drop_unfinished(folder)
         sync_folder(folder)
-        return ChainWriter(folder, self.meta["id"], counters)
+        return ChainWriter(folder, self.meta["id"], counters, self.every)
 
 
 class ChainWriter:
     """Appends one chain's draws and writes its checkpoints."""
 
-    def __init__(self, folder: Path, identity: str, counters: Counters):
+    def __init__(self, folder: Path, identity: str, counters: Counters, every: Mapping[str, int]):
         self.place = folder, identity
         self._folder = folder
         self._identity = identity
+        self._every = every
         self._kept, self._kinds = counters.kept, counters.kinds
+        self._drawn = 0  # since the last commit
         self._waiting: dict[str, list[NDArray[Any]]] = {}
         self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
@@ -401,7 +425,8 @@ class ChainWriter:
         self._kinds = kinds
 
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """Take one draw of every variable."""
+        """Take one draw of every variable that is kept of it."""
+        self._drawn += 1
         copies = {name: np.array(value) for name, value in values.items()}
         for name, value in copies.items():
             self._waiting.setdefault(name, []).append(value)
@@ -419,13 +444,13 @@ class ChainWriter:
     def commit(self, checkpoint: Mapping[str, Any]) -> None:
         """Write the draws taken since the last time, then the checkpoint that counts them."""
         began = time.monotonic()
-        stop = self._kept
+        stop = self._kept + self._drawn
         for name, values in self._waiting.items():
             buffer = io.BytesIO()
             np.save(buffer, np.stack(values), allow_pickle=False)
             content = buffer.getvalue()
-            stop = self._kept + len(values)
-            label = f"{name}.{self._kept:09}-{stop:09}"
+            start = self._kept // self._every.get(name, 1)
+            label = f"{name}.{start:09}-{start + len(values):09}"
             crc = zlib.crc32(content, self._seed(label))
             write(self._folder / f"{label}.{crc:08x}.npy", content)
         if self._waiting:
@@ -434,7 +459,7 @@ class ChainWriter:
         told = {"kept": stop, "kinds": kinds, **checkpoint}
         write_bundle(self._folder / "checkpoint.npz", told, self._seed("checkpoint.npz"))
         sync_folder(self._folder)
-        self._kept, self._waiting, self._bytes = stop, {}, 0
+        self._kept, self._drawn, self._waiting, self._bytes = stop, 0, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
 
@@ -465,13 +490,18 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
     ):
         self._arrays: dict[str, NDArray[Any]] = {}
         self._num_draws = num_draws
+        self.every = {name: n for name, n in run.every.items() if name in names}
         self._kinds = kinds
         self._parts: dict[str, list[list[Part]]] = {}
         for name in names:
             chains = [run.parts(chain, name, count) for chain, count in kept.items()]
             self._parts[name] = [
-                [part for part in parts if part.start < num_draws] for parts in chains
+                [part for part in parts if part.start < self._size(name)] for parts in chains
             ]
+
+    def _size(self, name: str) -> int:
+        """How many draws there are of a variable."""
+        return self._num_draws // self.every.get(name, 1)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._arrays:
@@ -489,7 +519,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """``(chain, draw, ...)`` of a variable, without reading its draws."""
-        return (len(self._parts[name]), self._num_draws, *self._kinds[name][0])
+        return (len(self._parts[name]), self._size(name), *self._kinds[name][0])
 
     def entries(self, name: str, chosen: NDArray[np.int64]) -> NDArray[Any]:
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
@@ -505,7 +535,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             yield from self._arrays[name][chain]
             return
         for part in self._parts[name][chain]:
-            yield from part.read(self._kinds[name])[: self._num_draws - part.start]
+            yield from part.read(self._kinds[name])[: self._size(name) - part.start]
 
     def _gathered(
         self, name: str, shape: tuple[int, ...], chosen: Callable[[NDArray[Any]], NDArray[Any]]
@@ -519,9 +549,9 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
                     f"{part.path} is damaged: it is shorter than the draws in it"
                     " (pgmult.load(..., damaged='drop') reads the draws before it)"
                 )
-        array = np.empty((len(self._parts[name]), self._num_draws, *shape), kind[1])
+        array = np.empty((len(self._parts[name]), self._size(name), *shape), kind[1])
         for chain, part in parts:
-            stop = min(part.stop, self._num_draws)
+            stop = min(part.stop, self._size(name))
             array[chain, part.start : stop] = chosen(part.read(kind)[: stop - part.start])
         return array
 
@@ -550,11 +580,13 @@ def rectangle(kept: list[int]) -> tuple[list[int], int]:
 
 def _check_meta(meta: Any) -> None:
     """Refuse what `RunWriter` would not have written."""
-    kinds = {"id": str, "version": str, "chains": int, "dims": dict, "attrs": dict}
+    kinds = {"id": str, "version": str, "chains": int, "dims": dict, "attrs": dict, "every": dict}
     _check_types(meta, kinds | {"sample_stats": list, "label_dims": list})
     names = [*meta["dims"], *meta["sample_stats"]]
     if not names or not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
         raise ValueError(f"variables must have different names, got {names}")
+    if not as_every(meta["every"], "every").keys() <= meta["dims"].keys():
+        raise ValueError(f"every must be of variables that are kept, got {meta['every']}")
     for axes in [*meta["dims"].values(), meta["label_dims"]]:
         if not (isinstance(axes, list) and all(isinstance(axis, str) for axis in axes)):
             raise ValueError(f"axes must be a list of names, got {axes}")
@@ -567,8 +599,9 @@ def _check_meta(meta: Any) -> None:
         _check_types(meta, {"settings": dict, "data_type": str, "model": dict})
         settings = Settings(**meta["settings"])
         _check_types(meta["attrs"], {"model": str, "draws": int})
-        told = settings.chains, list(settings.keep), settings.draws
-        if told != (meta["chains"], list(meta["dims"]), meta["attrs"]["draws"]):
+        told = settings.chains, list(settings.keep), settings.draws, settings.every
+        there = meta["chains"], list(meta["dims"]), meta["attrs"]["draws"], meta["every"]
+        if told != there:
             raise ValueError("its settings contradict what else it says")
 
 

@@ -4,7 +4,8 @@ Functions that need only the arrays take a `Posterior` or a plain mapping from n
 ``(chain, draw, ...)``. Functions that need the model, such as its link, take a `Posterior`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,13 +65,22 @@ def as_topic_numbers(topics: Any, size: int) -> IntArray:
     return np.array(numbers, dtype=np.int64)
 
 
-def of_chain(posterior: Draws, chain: Any, *names: str) -> list[NDArray[Any]]:
-    """Draws of some variables in one chain, ``(draw, ...)`` each."""
-    as_draws(posterior, *names)
-    draws = [posterior[name][as_chain(posterior, name, chain)] for name in names]
+def of_chain(
+    posterior: Draws, chain: Any, *names: str, beside: Sequence[str] = ()
+) -> list[NDArray[Any]]:
+    """Draws of some variables in one chain, ``(draw, ...)`` each, at which `beside` were kept."""
+    held = as_draws(posterior, *names)
+    if isinstance(posterior, Posterior):
+        held = posterior.together(*names, *_kept(posterior, beside))
+    draws = [held[name][as_chain(posterior, name, chain)] for name in names]
     if len(draws[0]) == 0:
         raise ValueError("posterior must have draws, and has none yet")
     return draws
+
+
+def _kept(posterior: Draws, names: Sequence[str]) -> list[str]:
+    """Those of some variables that were kept."""
+    return [name for name in names if name in posterior]
 
 
 def with_model(posterior: Draws) -> Posterior:
@@ -129,9 +139,15 @@ def num_chains(posterior: Draws, name: str) -> int:
 
 
 def each_draw(
-    posterior: Draws, name: str, chain: int, max_draws: int | None = None
+    posterior: Draws,
+    name: str,
+    chain: int,
+    max_draws: int | None = None,
+    beside: Sequence[str] = (),
 ) -> Iterator[FloatArray]:
     """One variable's draws in a chain, in float64: all, or `max_draws` evenly spread.
+
+    Of the draws at which `beside` were kept, where not every draw of these was.
 
     Raises
     ------
@@ -141,7 +157,9 @@ def each_draw(
     as_draws(posterior, name)
     chain = as_chain(posterior, name, chain)
     if isinstance(posterior, Posterior):
-        num_draws, draws = posterior.num_draws, posterior.each(name, chain)
+        step = posterior.steps(name, *_kept(posterior, beside))[name]
+        num_draws = posterior.size_of(name) // step
+        draws = islice(posterior.each(name, chain), step - 1, None, step)
     else:
         num_draws, draws = len(posterior[name][chain]), iter(posterior[name][chain])
     if num_draws == 0:

@@ -32,4 +32,5 @@ TOPICS = Family(
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
         "shares_over_time": Verb(f"{_SUMMARIES}.effects:shares_over_time", ("DynamicTopics",)),
     },
+    takes_parts=True,
 )

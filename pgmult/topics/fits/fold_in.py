@@ -34,7 +34,7 @@ Documents with covariates come from the corpus that was sampled:
 [(2, 3), (2, 3)]
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,8 @@ from pgmult.topics.draws import (
 from pgmult.topics.models.gaussian import NormalTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.updates.swing import swing_alone
+
+_WORDS = ("topics", "group_topics")
 
 
 class FoldedIn(NamedTuple):
@@ -119,7 +121,7 @@ def fold_in(
         does not know its model, or the covariates are not coded as those of the posterior.
     """
     link, prior = _prior_of(posterior, corpus, chain)
-    (topics,) = of_chain(posterior, chain, "topics")
+    (topics,) = of_chain(posterior, chain, "topics", beside=_WORDS)
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -135,7 +137,7 @@ def fold_in(
     if "mu" not in prior:
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
-        (varied,) = of_chain(posterior, chain, "group_topics")
+        (varied,) = of_chain(posterior, chain, "group_topics", beside=_WORDS)
     psi = np.broadcast_to(
         prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
     )
@@ -187,7 +189,7 @@ def _prior_of(
     known = with_model(posterior)
     if isinstance(known.model, NormalTopics):
         names = ["mu", "Sigma"]
-        return known.link, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+        return known.link, _at_words(posterior, chain, names)
     if not isinstance(known.model, StructuralTopics):
         raise ValueError(
             "posterior must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
@@ -213,7 +215,12 @@ def _prior_of(
             )
     _check_coding(posterior, design)
     names = regression_variables(posterior, corpus)
-    return known.link, dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    return known.link, _at_words(posterior, chain, names)
+
+
+def _at_words(posterior: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
+    """A chain's draws of some variables, of the draws at which its topics were kept."""
+    return dict(zip(names, of_chain(posterior, chain, *names, beside=_WORDS), strict=True))
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:

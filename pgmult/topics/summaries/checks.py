@@ -270,8 +270,8 @@ def check(
     count = share_of_draws(max_draws, len(chains))
     for one in chains:
         draws = zip(
-            each_draw(posterior, source, one.chain, count),
-            each_draw(posterior, words, one.chain, count),
+            each_draw(posterior, source, one.chain, count, [words]),
+            each_draw(posterior, words, one.chain, count, [source]),
             strict=True,
         )
         for proportions, phi in draws:

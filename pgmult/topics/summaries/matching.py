@@ -149,11 +149,16 @@ def scope_of(chains: list[AlignedChain]) -> str:
 
 
 def each_aligned(
-    posterior: Draws, name: str, chains: list[AlignedChain], max_draws: int
+    posterior: Draws,
+    name: str,
+    chains: list[AlignedChain],
+    max_draws: int,
+    beside: Sequence[str] = (),
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
+    share = share_of_draws(max_draws, len(chains))
     for one in chains:
-        for draw in each_draw(posterior, name, one.chain, share_of_draws(max_draws, len(chains))):
+        for draw in each_draw(posterior, name, one.chain, share, beside):
             yield one, draw
 
 

@@ -263,7 +263,7 @@ def _topics_and_shares(
 ) -> Iterator[tuple[AlignedChain, FloatArray, FloatArray]]:
     draws = each_aligned(posterior, "topics", chains, max_draws)
     if "topic_shares" in as_draws(posterior):
-        shares = each_aligned(posterior, "topic_shares", chains, max_draws)
+        shares = each_aligned(posterior, "topic_shares", chains, max_draws, ["topics"])
         return ((one, t, s) for (one, t), (_, s) in zip(draws, shares, strict=True))
     return ((one, t, np.full(len(t), 1.0 / len(t))) for one, t in draws)
 

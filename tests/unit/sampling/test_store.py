@@ -322,7 +322,7 @@ def rewrite_meta(run, change):
 
 def test_a_newer_meta(run):
     rewrite_meta(run, lambda meta: meta.update(pgmult_run=99, version="7.0"))
-    with pytest.raises(ValueError, match=r"has schema 99 .* reads schema 3 .*by pgmult 7\.0"):
+    with pytest.raises(ValueError, match=r"has schema 99 .* reads schema 4 .*by pgmult 7\.0"):
         pgmult.load(run)
 
 
@@ -945,3 +945,50 @@ def test_another_version_is_mentioned(run, whole):
 def test_nothing_is_a_pickle(run):
     for path in run.rglob("*.np?"):
         np.load(path, allow_pickle=False)
+
+
+class TestEvery:
+    """Of large variables only every so manyth draw is kept."""
+
+    KEEP: ClassVar[dict[str, int]] = {"mean": 1, "latent": 4}
+
+    def same_but_fewer(self, run, whole):
+        kept = whole["latent"][:, 3::4].astype(np.float32)
+        np.testing.assert_array_equal(run["latent"], kept)
+        np.testing.assert_array_equal(run["mean"], whole["mean"][:, : run.num_draws])
+        assert run.every == {"latent": 4}
+        both = run.together("mean", "latent")
+        np.testing.assert_array_equal(both["mean"], whole["mean"][:, 3::4])
+        np.testing.assert_array_equal(both["latent"], kept)
+
+    def test_in_memory_and_on_disk(self, tmp_path, whole):
+        for run in (sample(keep=self.KEEP), sample(tmp_path / "run", keep=self.KEEP)):
+            self.same_but_fewer(run, whole)
+            assert run.dims["latent"][:2] == ("chain", "every_4")
+            assert run.whole().num_draws == 15
+            assert "latent" not in run.convergence_problems()
+
+    def test_in_one_piece_or_resumed(self, tmp_path, often, whole):
+        sample(tmp_path / "run", keep=self.KEEP, draws=30)
+        again = resume(tmp_path / "run", draws=60)
+        self.same_but_fewer(again, whole)
+        again.save(tmp_path / "saved")
+        self.same_but_fewer(pgmult.load(tmp_path / "saved"), whole)
+
+    def test_damage_costs_what_comes_after_it(self, tmp_path, often):
+        path = tmp_path / "run"
+        sample(path, keep=self.KEEP)
+        part = next((path / "chain-0").glob("latent.000000009-*"))
+        part.write_bytes(part.read_bytes()[:-1])
+        with pytest.raises(ValueError, match="damaged"):
+            pgmult.load(path)["latent"]
+        with pytest.warns(UserWarning, match="undamaged"):
+            assert pgmult.load(path, damaged="drop").num_draws == 39
+
+    @pytest.mark.parametrize(
+        ("keep", "message"),
+        [({"latent": 0}, "at least 1"), ({"latent": 61}, "at most the 60 draws"), ({1: 2}, "keep")],
+    )
+    def test_refused(self, keep, message):
+        with pytest.raises((ValueError, TypeError), match=message):
+            sample(keep=keep)

@@ -211,3 +211,20 @@ def test_draws_that_were_saved_without_data_still_know_how_columns_were_made(tmp
     elsewhere = with_covariates(counts, {"x": others}, "~ s(x)")
     with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):
         next(fold_in(saved, elsewhere.new_documents(counts[:2], new)))
+
+
+def test_questions_of_a_run_that_kept_few_draws_of_its_topics():
+    """Answers take topics and what goes with them from the draws that have both."""
+    counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+    model, corpus = CorrelatedTopics(3), as_corpus(counts)
+    often = {"tune": 10, "chains": 2, "random_seed": 0, "progressbar": False}
+    few = dict.fromkeys(model.default_keep, 1) | {"topics": 4, "theta": 4}
+    run = sample(model, corpus, draws=40, keep=few, **often)
+    thin = run.whole()
+    assert (run["mu"].shape[1], run["topics"].shape[1], thin.num_draws) == (40, 10, 10)
+    for one, other in zip(fold_in(run, corpus), fold_in(thin, corpus), strict=True):
+        np.testing.assert_array_equal(one.theta, other.theta)
+    for ask in ("predict", "check"):
+        one, other = (getattr(of, ask)(corpus) for of in (run, thin))
+        assert str(one) == str(other)
+    assert run.topics(by="lift") == thin.topics(by="lift")
