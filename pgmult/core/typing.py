@@ -66,8 +66,8 @@ State = TypeVar("State")
 class Model(Protocol[Data, State]):
     """What `pgmult.sample` requires of a model.
 
-    A *variable* that can be kept is a field of the state or a method of the model called as
-    ``method(state, data)``; `dims` names every such variable and its axes.
+    A *variable* that can be kept is a field or a property of the state, or a method of the model
+    called as ``method(state, data)``; `dims` names every such variable and its axes.
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
     `FindsStarts`, `TellsRows`) or a class variable of `Traits`.
@@ -261,7 +261,7 @@ def data_of(model: Any, data: Any) -> Any:
 
 
 def variable(model: Model[Data, State], state: State, data: Data, name: str) -> Any:
-    """The value of a keepable variable: a field of the state, or a method of the model."""
-    if name in getattr(state, "__dataclass_fields__", ()):
+    """The value of a keepable variable: an attribute of the state, or by a method of the model."""
+    if hasattr(state, name):
         return getattr(state, name)
     return getattr(model, name)(state, data)

@@ -88,12 +88,21 @@ class Ask(NamedTuple):
         again when rows were lost.
     draws : bool
         Whether it needs random numbers: without, the method gets None for `rng`.
+    of_held : bool
+        Whether the method is not the model's, but of what the block holds:
+        ``held.method(*arrays)`` gives an array, or several, whose sums are the answer.
     """
 
     method: str
     arrays: tuple[NDArray[Any], ...]
     moves: bool
     draws: bool = True
+    of_held: bool = False
+
+
+def to_held(method: str, *arrays: NDArray[Any], moves: bool = False) -> Ask:
+    """A question to what each block holds; `moves` where it changes that."""
+    return Ask(method, arrays, moves, draws=False, of_held=True)
 
 
 Asks = Callable[[Ask], Sums]
@@ -520,6 +529,16 @@ def local_steps(
     return moved
 
 
+def answer(
+    model: Any, ask: Ask, rng: Any, state: Any, held: Any, data: Any
+) -> tuple[Any, Any, Sums]:
+    """The answer of one block."""
+    if not ask.of_held:
+        return getattr(model, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
+    found = getattr(held, ask.method)(*ask.arrays)
+    return state, held, Sums((), found if isinstance(found, tuple) else (found,))
+
+
 class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
@@ -558,13 +577,12 @@ def local_answers(
 
     Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
     """
-    method = getattr(model, ask.method)
 
-    def answer(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
-        return method(rng, here, moved.held[i], of, *ask.arrays)  # type: ignore[no-any-return]
+    def of_block(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
+        return answer(model, ask, rng, here, moved.held[i], of)
 
     seed = (key, number) if ask.draws else None
-    state, held, total = _each_block(model, seed, moved.state, data, first, answer, True, threads)
+    state, held, total = _each_block(model, seed, moved.state, data, first, of_block, True, threads)
     return Moved(state, held, total) if ask.moves else Moved(moved.state, moved.held, total)
 
 
@@ -680,8 +698,7 @@ def _step_of_one(
         nonlocal state, held
         number = next(numbers)
         own = block_rng(key, 0, number) if question.draws else None
-        answer = getattr(model, question.method)
-        after, kept, sums = answer(own, state, held, data, *question.arrays)
+        after, kept, sums = answer(model, question, own, state, held, data)
         if question.moves:
             state, held = after, kept
         return _as_result(sums)

@@ -144,13 +144,12 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         require(same, f"dims names the axes {there} of {name}, its state {declared}")
     stray = [name for name in traits.default_keep if name not in model.dims]
     require(not stray, f"default_keep names {stray[:1]}, which is not in dims")
-    fields = {field.name for field in dataclasses.fields(state)}
     for name, axes in model.dims.items():
         if name in absent:
             continue
         require(
-            name in fields or callable(getattr(model, name, None)),
-            f"dims names {name!r}, neither a field of the state nor a method of the model",
+            hasattr(state, name) or callable(getattr(model, name, None)),
+            f"dims names {name!r}, neither an attribute of the state nor a method of the model",
         )
         shape = np.shape(variable(model, state, data, name))
         require(len(shape) == len(axes), f"{name} must have the axes {axes}, got shape {shape}")

@@ -183,7 +183,7 @@ def _named_functions(
     own = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_law", True)]
     default = [*own, "log_likelihood"]
     for name in default if statistics is None else as_strings(statistics, "statistics"):
-        if name in fields:
+        if hasattr(state, name):
             functions[name] = partial(_field, name)
         elif callable(getattr(model, name, None)):
             functions[name] = getattr(model, name)

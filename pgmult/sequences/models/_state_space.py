@@ -176,17 +176,17 @@ class StateSpace(Checked, ABC):
         symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
         return {"symbol": symbols} | ({} if data.names is None else {"sequence": data.names})
 
-    def _driving(self, data: Sequences) -> FloatArray | None:
+    def driving(self, data: Sequences) -> FloatArray | None:
         """The inputs that enter the dynamics."""
         return data.inputs
 
-    def _emitting(self, data: Sequences) -> FloatArray | None:
+    def emitting(self, data: Sequences) -> FloatArray | None:
         """The inputs that enter the emissions."""
         return data.inputs
 
     def _num_fixed(self, data: Sequences) -> int:
         """Inputs that enter the dynamics, without effects of terms."""
-        inputs = self._driving(data)
+        inputs = self.driving(data)
         return 0 if inputs is None else inputs.shape[1] - data.num_effects
 
     # ------------------------------------------------------------------ what a state says
@@ -197,7 +197,7 @@ class StateSpace(Checked, ABC):
 
     @abstractmethod
     def _psi(
-        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+        self, state: Any, data: Sequences, steps: IntArray | slice = slice(None)
     ) -> FloatArray:
         """The link's argument at some steps."""
 
@@ -287,7 +287,7 @@ class StateSpace(Checked, ABC):
         assert self.start is not None  # set by _complete
         return self.start
 
-    def _dynamics(self, data: Sequences) -> MatrixNormalInverseWishart:
+    def dynamics_prior(self, data: Sequences) -> MatrixNormalInverseWishart:
         """The prior of (A, B)' and Q."""
         if self.dynamics is not None:
             return self.dynamics
@@ -308,16 +308,16 @@ class StateSpace(Checked, ABC):
         potential: DensePotential | None = None,
     ) -> LinearDynamics:
         """The prior of the states, times a potential."""
-        u = self._driving(data)
+        u = self.driving(data)
         drive = None if u is None else input_drive(u, input_weights, data.offsets)
         return LinearDynamics.unchecked(
             transition, noise_cov, initial_mean, initial_cov, data.offsets, drive, potential
         )
 
-    def _design(self, states: FloatArray, data: Sequences) -> FloatArray:
+    def design(self, states: FloatArray, data: Sequences) -> FloatArray:
         """What psi is linear in: states, the inputs that enter emissions, and 1."""
         columns = [states, np.ones((data.num_steps, 1))]
-        inputs = self._emitting(data)
+        inputs = self.emitting(data)
         if inputs is not None:
             columns.insert(1, inputs)
         return np.concatenate(columns, axis=1)
@@ -330,12 +330,12 @@ class StateSpace(Checked, ABC):
         used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
         smoothed = used + _START_CONCENTRATION
         offset = self.link(data).inverse(smoothed / smoothed.sum())
-        design = self._design(states, data)
+        design = self.design(states, data)
         weights = np.zeros((len(offset), design.shape[1]))
         weights[:, -1] = offset
         loading_var = np.full(self.state_dim, self.loading_scale / self.loading_shape)
         return states, design, weights, loading_var
 
-    def _sample_loading_var(self, rng: np.random.Generator, weights: FloatArray) -> FloatArray:
+    def sample_loading_var(self, rng: np.random.Generator, weights: FloatArray) -> FloatArray:
         loadings = weights[:, : self.state_dim]
         return sample_loading_var(rng, loadings, self.loading_shape, self.loading_scale)

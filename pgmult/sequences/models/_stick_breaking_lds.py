@@ -21,11 +21,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._state_space import (
-    StateSpace,
-    StateSpaceState,
-    state_space_dims,
-)
+from pgmult.sequences.models._state_space import StateSpace, state_space_dims
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.carried import many_a_step, sample_noise_sd
@@ -40,11 +36,19 @@ def _as_concentration(value: Any, name: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StickBreakingState(StateSpaceState):
-    """One point of the chain: a `StateSpaceState`, and noise where counts are overdispersed.
+class StickBreakingState:
+    """One point of the chain, as it is sampled; its properties are what is reported.
 
     Attributes
     ----------
+    states : array, ``(num_steps, state_dim)``
+        x.
+    dynamics : array, ``(state_dim, state_dim + num_driving)``
+        A, and B as far as inputs drive.
+    noise_cov, initial_mean, initial_cov, loading_var : arrays
+        Q, m, V and v.
+    weights : array, ``(num_sticks, state_dim + num_emitting + 1)``
+        C, E as far as inputs act on psi, and b.
     noise : array, ``(num_steps, num_sticks)``, or ``(num_steps, 0)``
         e.
     noise_sd : array, ``(num_sticks,)``, or ``(0,)``
@@ -54,9 +58,47 @@ class StickBreakingState(StateSpaceState):
         as inputs enter: see `pgmult.latent.terms`.
     """
 
+    states: Annotated[FloatArray, "step", "state"]
+    dynamics: Annotated[FloatArray, "state", "driver"]
+    noise_cov: Annotated[FloatArray, "state", "other_state"]
+    initial_mean: Annotated[FloatArray, "state"]
+    initial_cov: Annotated[FloatArray, "state", "other_state"]
+    weights: Annotated[FloatArray, "stick", "column"]
+    loading_var: Annotated[FloatArray, "state"]
     noise: Annotated[FloatArray, "step", "noisy_stick"]
     noise_sd: Annotated[FloatArray, "noisy_stick"]
     hyperparameters: Annotated[FloatArray, "pooled", "hyperparameter"]
+
+    @property
+    def transition(self) -> FloatArray:
+        """A."""
+        return self.dynamics[:, : len(self.dynamics)].copy()
+
+    @property
+    def input_weights(self) -> FloatArray:
+        """B; zero where inputs do not enter the dynamics."""
+        return self._of_inputs(self.dynamics[:, len(self.dynamics) :])
+
+    @property
+    def loadings(self) -> FloatArray:
+        """C."""
+        return self.weights[:, : len(self.dynamics)].copy()
+
+    @property
+    def emission_weights(self) -> FloatArray:
+        """E; zero where inputs do not enter the emissions."""
+        return self._of_inputs(self.weights[:, len(self.dynamics) : -1])
+
+    @property
+    def offset(self) -> FloatArray:
+        """B."""
+        return self.weights[:, -1].copy()
+
+    def _of_inputs(self, columns: FloatArray) -> FloatArray:
+        if columns.shape[1]:
+            return columns.copy()
+        num_inputs = max(self.dynamics.shape[1], self.weights.shape[1] - 1) - len(self.dynamics)
+        return np.zeros((len(columns), num_inputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +118,8 @@ class StickBreakingLDS(StateSpace):
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **state_space_dims("stick"), "noise": ("step", "noisy_stick"),
+        **state_space_dims("stick"), "dynamics": ("state", "driver"),
+        "weights": ("stick", "column"), "noise": ("step", "noisy_stick"),
         "noise_sd": ("noisy_stick",), "hyperparameters": ("pooled", "hyperparameter"),
         "sds": ("pooled", "sd"),
     }  # fmt: skip
@@ -90,7 +133,7 @@ class StickBreakingLDS(StateSpace):
         labels = StateSpace.coords(self, data)
         sticks = np.asarray(labels["symbol"])[data.order[:-1]]
         own = {**labels, "stick": sticks, "noisy_stick": sticks[: self._num_noisy(data)]}
-        pooled = self._pooled(data)
+        pooled = self.pooled(data)
         if pooled is None:
             return own
         blocks = [*(str(stick) for stick in sticks), "states"]
@@ -108,7 +151,7 @@ class StickBreakingLDS(StateSpace):
         pooled_of(design, self.priors, self.state_dim)  # refuses what it does not take
         return sequences if sequences.num_effects else sequences.with_design(design, effects=True)
 
-    def _pooled(self, data: Sequences) -> Pooled | None:
+    def pooled(self, data: Sequences) -> Pooled | None:
         """The terms of the inputs."""
         if not data.num_effects:
             return None
@@ -117,7 +160,7 @@ class StickBreakingLDS(StateSpace):
 
     def sds(self, state: StickBreakingState, data: Sequences) -> FloatArray:
         """Standard deviations of effects on each stick and, in units of Q's root, on states."""
-        pooled = self._pooled(data)
+        pooled = self.pooled(data)
         if pooled is None:
             return np.empty((0, 0))
         return np.array([pooled.latent.sds(x) for x in state.hyperparameters])
@@ -140,7 +183,7 @@ class StickBreakingLDS(StateSpace):
 
         They are the same whenever they are drawn for the same draw and levels.
         """
-        pooled, x = self._pooled(data), draw["hyperparameters"]
+        pooled, x = self.pooled(data), draw["hyperparameters"]
         assert pooled is not None  # data have effects
         rng = np.random.default_rng(crc32(draw["loadings"].tobytes()))
         out, n = dict(draw), len(draw["loadings"])
@@ -164,7 +207,7 @@ class StickBreakingLDS(StateSpace):
     def prior(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
-        x, pooled = np.empty((0, 0)), self._pooled(data)
+        x, pooled = np.empty((0, 0)), self.pooled(data)
         if pooled is not None:
             terms, size = pooled.of_stick.terms, self._num_pooled(n)
             x = np.array([np.concatenate([t.sample(rng) for t in terms]) for _ in range(size)])
@@ -174,9 +217,9 @@ class StickBreakingLDS(StateSpace):
         if self.inputs != "dynamics":
             var = self._input_variances(x, n, data)
             emission_weights = np.sqrt(var) * rng.standard_normal((n, U))
-        mean, var = self._offset_moments(data)
+        mean, var = self.offset_moments(data)
         offset = mean + np.sqrt(var) * rng.standard_normal(n)
-        prior = self._dynamics(data, x)
+        prior = self.dynamics_prior(data, x)
         coefficients, noise_cov = prior.sample(rng)
         transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
         initial_mean, initial_cov = self.gaussian_prior.sample(rng)
@@ -184,19 +227,21 @@ class StickBreakingLDS(StateSpace):
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
         states = self._law_of(data, *dynamics).sample(rng)
         sd = sample_noise_sd(rng, self.noise_scale, self._num_noisy(data))
+        driven = [input_weights] if self.inputs != "emissions" else []
+        emitted = [emission_weights] if self.inputs != "dynamics" else []
         return StickBreakingState(
-            states, *dynamics, loadings, emission_weights, offset, loading_var,
+            states, np.concatenate([transition, *driven], axis=1), noise_cov, initial_mean,
+            initial_cov, np.concatenate([loadings, *emitted, offset[:, None]], axis=1), loading_var,
             sd * rng.standard_normal((data.num_steps, len(sd))), sd, x,
         )  # fmt: skip
 
     def _psi(
-        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+        self, state: StickBreakingState, data: Sequences, steps: IntArray | slice = slice(None)
     ) -> FloatArray:
-        psi = linear_means(self._design(state.states, data)[steps], self._weights(state).T)
-        assert isinstance(state, StickBreakingState)  # as all states of this model
+        psi = linear_means(self.design(state.states, data)[steps], state.weights.T)
         return psi + state.noise[steps] if len(state.noise_sd) else psi
 
-    def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
+    def offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
@@ -205,15 +250,17 @@ class StickBreakingLDS(StateSpace):
 
     def _input_variances(self, x: FloatArray, num_sticks: int, data: Sequences) -> FloatArray:
         """Prior variances of emission weights at hyperparameters, ``(num_sticks, num_inputs)``."""
-        var, pooled = np.full((num_sticks, data.num_inputs), self.emission_var), self._pooled(data)
+        var, pooled = np.full((num_sticks, data.num_inputs), self.emission_var), self.pooled(data)
         if pooled is not None:
             var[:, pooled.fixed :] = [pooled.variances(own) for own in x[:num_sticks]]
         return var
 
-    def _dynamics(self, data: Sequences, x: FloatArray | None = None) -> MatrixNormalInverseWishart:
+    def dynamics_prior(
+        self, data: Sequences, x: FloatArray | None = None
+    ) -> MatrixNormalInverseWishart:
         """With the precisions of effects at hyperparameters."""
-        prior, pooled = StateSpace._dynamics(self, data), self._pooled(data)
-        if pooled is None or x is None or self._driving(data) is None:
+        prior, pooled = StateSpace.dynamics_prior(self, data), self.pooled(data)
+        if pooled is None or x is None or self.driving(data) is None:
             return prior
         own, size = len(prior.mean), pooled.num_effects
         precision = np.zeros((own + size, own + size))
@@ -222,47 +269,29 @@ class StickBreakingLDS(StateSpace):
         mean = np.concatenate([prior.mean, np.zeros((size, self.state_dim))])
         return replace(prior, mean=mean, row_precision=precision)
 
-    def _weight_moments(
-        self, shape: tuple[int, ...], loading_var: FloatArray, x: FloatArray, data: Sequences
+    def weight_moments(
+        self, state: StickBreakingState, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
-        """Prior means and variances of the weights, ``(num_sticks, n)`` each."""
-        mean, var = np.zeros(shape), np.empty(shape)
-        var[:, : self.state_dim] = loading_var
-        if self._emitting(data) is not None:
-            var[:, self.state_dim : -1] = self._input_variances(x, len(var), data)
-        mean[:, -1], var[:, -1] = self._offset_moments(data)
+        """Prior means and variances of the weights, of their shape."""
+        mean, var = np.zeros_like(state.weights), np.empty_like(state.weights)
+        var[:, : self.state_dim] = state.loading_var
+        if self.emitting(data) is not None:
+            own = self._input_variances(state.hyperparameters, len(var), data)
+            var[:, self.state_dim : -1] = own
+        mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var
 
-    def _driving(self, data: Sequences) -> FloatArray | None:
+    def driving(self, data: Sequences) -> FloatArray | None:
         return None if self.inputs == "emissions" else data.inputs
 
-    def _emitting(self, data: Sequences) -> FloatArray | None:
+    def emitting(self, data: Sequences) -> FloatArray | None:
         return None if self.inputs == "dynamics" else data.inputs
 
-    def _law(
-        self, state: StateSpaceState, data: Sequences, seen: DensePotential | None = None
+    def law(
+        self, state: StickBreakingState, data: Sequences, seen: DensePotential | None = None
     ) -> LinearDynamics:
+        """The law of the states given all else, times a potential."""
         return self._law_of(
             data, state.transition, state.input_weights, state.noise_cov, state.initial_mean,
             state.initial_cov, seen,
         )  # fmt: skip
-
-    def _weights(self, state: StateSpaceState) -> FloatArray:
-        columns = [state.loadings, state.offset[:, None]]
-        if self.inputs != "dynamics":
-            columns.insert(1, state.emission_weights)
-        return np.concatenate(columns, axis=1)
-
-    def _coefficients(self, state: StateSpaceState, data: Sequences) -> FloatArray:
-        """Transition and input weights side by side, ``(D, D + U)``, as far as inputs drive."""
-        if self._driving(data) is None:
-            return state.transition
-        return np.concatenate([state.transition, state.input_weights], axis=1)
-
-    def _split(self, coefficients: FloatArray, data: Sequences) -> tuple[FloatArray, FloatArray]:
-        """What `_coefficients` puts side by side; zeros where inputs do not drive."""
-        D = self.state_dim
-        transition = coefficients[:, :D].copy()
-        if self._driving(data) is None:
-            return transition, np.zeros((D, data.num_inputs))
-        return transition, coefficients[:, D:].copy()

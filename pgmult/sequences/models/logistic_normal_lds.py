@@ -121,7 +121,7 @@ class LogisticNormalLDS(StateSpace):
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
         precision = self._precision(loading_var, data)
         weights = rng.standard_normal((K, len(precision))) / np.sqrt(precision)
-        coefficients, noise_cov = self._dynamics(data).sample(rng)
+        coefficients, noise_cov = self.dynamics_prior(data).sample(rng)
         transition, input_weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
         initial_mean, initial_cov = self.gaussian_prior.sample(rng)
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
@@ -148,7 +148,7 @@ class LogisticNormalLDS(StateSpace):
             [state.loadings, state.emission_weights, state.offset[:, None]], axis=1
         )
         weights, loading_var = self._sample_weights(
-            rng, weights, self._design(states, data), state.loading_var, data
+            rng, weights, self.design(states, data), state.loading_var, data
         )
         return self._state(rng, states, weights, loading_var, moved, data)
 
@@ -195,7 +195,7 @@ class LogisticNormalLDS(StateSpace):
         weights = sample_softmax_rows(
             rng, data, design, weights, self._precision(loading_var, data)
         )
-        return weights, self._sample_loading_var(rng, weights)
+        return weights, self.sample_loading_var(rng, weights)
 
     def _state(
         self,
@@ -208,7 +208,7 @@ class LogisticNormalLDS(StateSpace):
     ) -> LogisticNormalLDSState:
         """Draw what the states alone determine: dynamics, and the law of first states."""
         transition, input_weights, noise_cov = sample_dynamics(
-            rng, self._dynamics(data), states, data.offsets, data.inputs
+            rng, self.dynamics_prior(data), states, data.offsets, data.inputs
         )
         initial_mean, initial_cov = sample_initial(rng, self.gaussian_prior, states, data.offsets)
         return LogisticNormalLDSState(

@@ -20,6 +20,7 @@ on nothing that moves, so all of it is exact.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -74,6 +75,15 @@ class Sited:
         self._soften(noise_var)
         self._offer = self.noise, noise_var
 
+    @classmethod
+    def of(cls, model: Any, state: Any, data: Sequences) -> "Sited":
+        """Those of a block of sequences."""
+        var = state.noise_sd**2 if len(state.noise_sd) else np.zeros(len(state.weights))
+        return cls(
+            ActiveSticks.of(data), Pairs.of(data), data.offsets, model.design(state.states, data),
+            model.state_dim, state.noise, var,
+        )  # fmt: skip
+
     def _soften(self, noise_var: FloatArray) -> None:
         """Integrate noise of these variances out of the sites."""
         self.noise_var, pairs = noise_var, self.pairs
@@ -119,6 +129,11 @@ class Sited:
             column[:] = np.bincount(pairs.stick, each, len(var))
         return out
 
+    def rows_after(self, accepted: BoolArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`row_sums`, with the noise that was offered of the sticks that accepted it."""
+        self.settle(accepted)
+        return self.row_sums(at if at.size else None)
+
     def row_sums(self, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """What is quadratic and linear in each stick's weights, given states and noise.
 
@@ -140,6 +155,10 @@ class Sited:
         pairs, psi = self.pairs, self.psi(weights)
         fit = pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)
         return np.bincount(pairs.stick, fit, len(weights)).astype(np.float64)
+
+    def gains(self, weights: FloatArray, others: FloatArray) -> FloatArray:
+        """Of the log likelihood of each stick, by the first weights over the others."""
+        return self.fits(weights) - self.fits(others)
 
     def turn(
         self,

@@ -10,11 +10,12 @@ import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.priors import HalfT, MatrixNormalInverseWishart
+from pgmult.sampling.blocks import answer
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import carried, pooled, white_paths
+from pgmult.sequences.updates import carried, lds_moves, pooled, white_paths
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -169,8 +170,10 @@ def inverted(rng, loadings, shape, scale):
 
 
 right_loading_var = _state_space.sample_loading_var
-right_sums = lds.transition_sums
-right_level = lds.sample_level
+right_sums = lds_moves.transition_sums
+right_level = lds_moves.sample_level
+right_translation = lds_moves.move_level
+right_scales = lds_moves.law_of_scales
 
 
 def leaking(states, offsets, inputs, coefficients):
@@ -182,19 +185,19 @@ def half_level(rng, precision, linear):
     return right_level(rng, precision, -linear)
 
 
-def offset_goes_along(self, rng, weights, *others):
-    delta, moved = MultinomialLDS._translated(self, rng, weights, *others)
-    return delta, 2.0 * weights - moved
+def offset_goes_along(rng, model, state, *others):
+    moved, delta = right_translation(rng, model, state, *others)
+    return replace(moved, weights=2.0 * state.weights - moved.weights), delta
 
 
 def at_zero(self, data):
-    mean, var = MultinomialLDS._offset_moments(self, data)
+    mean, var = MultinomialLDS.offset_moments(self, data)
     return 0.0 * mean, var
 
 
-def wrong_jacobian(self, state, data):
-    right = MultinomialLDS._scale_law(self, state, data)
-    return right._replace(linear=right.linear - 2.0 * (self.state_dim + 1))
+def wrong_jacobian(model, state, data):
+    right = right_scales(model, state, data)
+    return right._replace(linear=right.linear - 2.0 * (model.state_dim + 1))
 
 
 STICKS = {
@@ -206,21 +209,23 @@ STICKS = {
 }
 FUNCTIONS = {
     "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
-    "leak across sequences": (lds, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
-    "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
+    "leak across sequences": (lds_moves, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
+    "level against its pull": (lds_moves, "sample_level", half_level, SYMBOLS),
 }
 METHODS = {
     "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
-    "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
-    "scales with the inverse Jacobian of noise_cov": ({"_scale_law": wrong_jacobian}, SYMBOLS),
-    "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
+    "uniform sticks at 0": ({"offset_moments": at_zero}, MANY),
+}
+MOVES = {
+    "offset goes along with the level": ("move_level", offset_goes_along),
+    "scales with the inverse Jacobian of noise_cov": ("law_of_scales", wrong_jacobian),
 }
 
 
 def fit(state, data):
     """The log likelihood, without blocks."""
-    design = MODEL._design(state.states, data)
-    return ActiveSticks.of(data).log_likelihood(design, MODEL._weights(state)).sum()
+    design = MODEL.design(state.states, data)
+    return ActiveSticks.of(data).log_likelihood(design, state.weights).sum()
 
 
 STATISTICS = {
@@ -243,7 +248,7 @@ def test_broken_sticks(name, monkeypatch):
 
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
-            patched.setattr(lds, "ActiveSticks", kind)
+            patched.setattr(lds_moves, "ActiveSticks", kind)
             return MultinomialLDS.step(self, rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), data)
@@ -259,13 +264,7 @@ def test_broken_updates(name, monkeypatch):
 def white_paths_alone(self, rng, state, data):
     """Nothing moves but along paths by the likelihood itself."""
     for _ in range(5):
-        here = self._coefficients(state, data), self._weights(state)
-        dynamics, weights, states = self._walked(rng, state, data, *here)
-        transition, input_weights = self._split(dynamics, data)
-        state = replace(
-            state, states=states, transition=transition, input_weights=input_weights,
-            loadings=weights[:, : self.state_dim].copy(), offset=weights[:, -1].copy(),
-        )  # fmt: skip
+        state = lds_moves.walk(rng, self, state, data)
     return state
 
 
@@ -288,7 +287,7 @@ def of_twice_the_noise(seen, held, place, slopes, flat, x, size, count):
 right_walk, right_seen = white_paths.white_paths.walk, white_paths.seen_by
 WHITE_PATHS = {
     "paths always accepted": (white_paths.white_paths, "walk", taken_at_once),
-    "observations of another step": (lds, "seen_by", seen_of_the_step_before),
+    "observations of another step": (lds_moves, "seen_by", seen_of_the_step_before),
     "twice the noise": (white_paths.white_paths, "walk", of_twice_the_noise),
 }
 
@@ -366,16 +365,13 @@ def sites_alone(self, rng, state, data):
     state, held, _ = self.local_step(rng, state, data)
 
     def ask(question):
-        return getattr(self, question.method)(rng, state, held, data, *question.arrays)[2]
+        return answer(self, question, rng, state, held, data)[2]
 
-    weights, sd, _ = self._around_sites(rng, state, self._weights(state), data, ask)
-    state = replace(state, states=held.states)
+    moved, _ = lds_moves.around_sites(rng, self, state, data, ask)
+    sd = moved.noise_sd
     noise, seen = sd * rng.standard_normal(state.noise.shape), held.pairs.reaching > 0
     noise[held.pairs.step[seen], held.pairs.stick[seen]] = held.noise[seen]
-    return replace(
-        state, noise=noise, noise_sd=sd, loadings=weights[:, : self.state_dim].copy(),
-        offset=weights[:, -1].copy(),
-    )  # fmt: skip
+    return replace(moved, states=held.states, noise=noise)
 
 
 def check_noise(model, data, replicates=600):
@@ -417,11 +413,23 @@ def test_broken_pieces(name):
     rejects(check, mutant(MODEL, step=step), data)
 
 
+@pytest.mark.parametrize("name", MOVES)
+def test_broken_moves(name, monkeypatch):
+    move, broken = MOVES[name]
+
+    def step(self, rng, state, given):
+        with monkeypatch.context() as patched:
+            patched.setattr(lds_moves, move, broken)
+            return MultinomialLDS.step(self, rng, state, given)
+
+    rejects(check, mutant(MODEL, step=step), SYMBOLS)
+
+
 def test_states_seen_without_their_link_are_refused(monkeypatch):
     """Probabilities that break the sticks in another order than the sampler."""
 
     def probs(self, state, data):
-        psi = self._design(state.states, data) @ self._weights(state).T
+        psi = self.design(state.states, data) @ state.weights.T
         return StickBreaking(order=data.order[::-1]).probs(psi)
 
     rejects(check, mutant(MODEL, probs=probs), SYMBOLS)

@@ -22,7 +22,8 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models.lds import MultinomialLDS, _rescaled
+from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.updates import lds_moves
 from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.sequences.updates.unseen_moves import level_potential, sample_level
@@ -69,7 +70,7 @@ def log_joint(model, data, state):
     if model.inputs != "dynamics":
         sd = np.sqrt(model.emission_var)
         total += scipy.stats.norm.logpdf(state.emission_weights, 0.0, sd).sum()
-    mean, var = model._offset_moments(data)
+    mean, var = model.offset_moments(data)
     return total + scipy.stats.norm.logpdf(state.offset, mean, np.sqrt(var)).sum()
 
 
@@ -83,15 +84,15 @@ def log_omega(model, data, state, omega):
 
 def augmented(model, data, state):
     active = ActiveSticks.of(data)
-    design, weights = model._design(state.states, data), model._weights(state)
+    design, weights = model.design(state.states, data), state.weights
     return active, design, active.augment(np.random.default_rng(4), design, weights)
 
 
 def test_states_given_omega(case):
     model, data, state = case
     active, design, omega = augmented(model, data, state)
-    seen = active.potential(omega, design, model._weights(state), model.state_dim)
-    posterior = model._law(state, data).condition(seen)
+    seen = active.potential(omega, design, state.weights, model.state_dim)
+    posterior = model.law(state, data).condition(seen)
     dense = active.dense(omega)
 
     def joint(x):
@@ -101,10 +102,10 @@ def test_states_given_omega(case):
     rng = np.random.default_rng(5)
     points = [state.states + rng.standard_normal(state.states.shape) for _ in range(5)]
     conditional_ratio(joint, lambda x: posterior.log_density(x).sum(), points)
-    silent = model._weights(state)
+    silent = state.weights.copy()
     silent[:, -1] = 0.0  # the offset forgotten
     seen = active.potential(omega, design, silent, model.state_dim)
-    broken = model._law(state, data).condition(seen)
+    broken = model.law(state, data).condition(seen)
     rejects(conditional_ratio, joint, lambda x: broken.log_density(x).sum(), points)
 
 
@@ -117,21 +118,14 @@ def test_weights_given_omega(case, monkeypatch):
         asked.update(squares=squares, linear=linear, precision=precision, mean=mean)
         return mean
 
-    monkeypatch.setattr("pgmult.sequences.models.lds.sample_rows", remember)
+    monkeypatch.setattr(lds_moves, "sample_rows", remember)
     sums = active.statistics(omega, design)
-    model._sample_weights(None, *sums, state.loading_var, state.hyperparameters, data)
+    lds_moves.draw_weights(np.random.default_rng(0), model, state, *sums, data)
     dense, n = active.dense(omega), design.shape[1]
     lower = np.tril_indices(n)
 
-    def unpack(weights):
-        D = model.state_dim
-        emission = weights[:, D:-1] if model.inputs != "dynamics" else state.emission_weights
-        return replace(
-            state, loadings=weights[:, :D], emission_weights=emission, offset=weights[:, -1]
-        )
-
     def joint(weights):
-        moved = unpack(weights)
+        moved = replace(state, weights=weights)
         return log_joint(model, data, moved) + log_omega(model, data, moved, dense)
 
     def conditional(weights):
@@ -145,15 +139,14 @@ def test_weights_given_omega(case, monkeypatch):
         return total
 
     rng = np.random.default_rng(6)
-    shape = model._weights(state).shape
+    shape = state.weights.shape
     conditional_ratio(joint, conditional, [rng.standard_normal(shape) for _ in range(5)])
 
 
 def sums_of(model, data, state):
     """The moments of the states that all else is drawn from."""
-    about, driving = model._coefficients(state, data), model._driving(data)
     return (
-        transition_sums(state.states, data.offsets, driving, about),
+        transition_sums(state.states, data.offsets, model.driving(data), state.dynamics),
         first_sums(state.states, data.offsets, state.initial_mean),
     )  # fmt: skip
 
@@ -161,18 +154,16 @@ def sums_of(model, data, state):
 def test_level_of_all_states(case):
     model, data, state = case
     start, (later, _) = model.gaussian_prior, sums_of(model, data, state)
-    moments = model._offset_moments(data)
+    moments = model.offset_moments(data)
     precision, linear = level_potential(
         later, state.initial_mean, state.noise_cov, state.initial_cov, start, state.loadings,
         state.offset, *moments,
     )  # fmt: skip
 
     def joint(delta):
-        mean = state.initial_mean + delta
-        moved = replace(
-            state, states=state.states + delta, offset=state.offset - state.loadings @ delta,
-            initial_mean=mean,
-        )  # fmt: skip
+        mean, weights = state.initial_mean + delta, state.weights.copy()
+        weights[:, -1] -= state.loadings @ delta
+        moved = replace(state, states=state.states + delta, weights=weights, initial_mean=mean)
         total = log_joint(model, data, moved)
         prior = MvNormal(start.mean, state.initial_cov / start.strength)
         return total + float(prior.log_density(mean))
@@ -191,31 +182,29 @@ def test_level_of_all_states(case):
 
 def test_translation_leaves_probabilities_alone(case):
     model, data, state = case
-    weights, rng = model._weights(state), np.random.default_rng(0)
     later, _ = sums_of(model, data, state)
-    delta, moved = model._translated(rng, weights, state, later, data)
+    moved, delta = lds_moves.move_level(np.random.default_rng(0), model, state, later, data)
     assert np.abs(delta).max() > 1e-3
     there, _, _ = model.local_move(
-        None, state, None, data, delta, np.ones(model.state_dim), weights
+        None, state, None, data, delta, np.ones(model.state_dim), state.weights
     )
     np.testing.assert_allclose(
-        model._design(there.states, data) @ moved.T, model._design(state.states, data) @ weights.T,
+        model.design(there.states, data) @ moved.weights.T,
+        model.design(state.states, data) @ state.weights.T,
         atol=1e-10,
-    )  # fmt: skip
+    )
 
 
 def test_scales_of_the_states(case):
     model, data, state = case
     D, n = model.state_dim, data.num_symbols - 1
-    driving = 0 if model._driving(data) is None else data.num_inputs
-    prior = model._dynamics(data)
+    driving = 0 if model.driving(data) is None else data.num_inputs
+    prior = model.dynamics_prior(data)
 
     def joint(a):
         factors = np.exp(a)
-        moved = _rescaled(state, factors)
-        moved, _, _ = model.local_move(
-            None, moved, None, data, np.zeros(D), factors, model._weights(moved)
-        )
+        moved = lds_moves.rescaled(state, factors)
+        moved, _, _ = model.local_move(None, moved, None, data, np.zeros(D), factors, moved.weights)
         np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
         total = log_joint(model, data, moved)
         coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T
@@ -231,7 +220,7 @@ def test_scales_of_the_states(case):
 
     rng = np.random.default_rng(8)
     points = [0.5 * rng.standard_normal(D) for _ in range(5)]
-    law = model._scale_law(state, data)
+    law = lds_moves.law_of_scales(model, state, data)
     conditional_ratio(joint, lambda a: scale_log_density(a, law), points)
 
 
@@ -273,8 +262,9 @@ def test_any_basis_of_the_state_has_the_same_invariants():
     basis = np.array([[2.0, 1.0], [0.0, -3.0]])
     inverse = np.linalg.inv(basis)
     turned = replace(
-        state, transition=basis @ state.transition @ inverse,
-        noise_cov=basis @ state.noise_cov @ basis.T, loadings=state.loadings @ inverse,
+        state, dynamics=basis @ state.transition @ inverse,
+        noise_cov=basis @ state.noise_cov @ basis.T,
+        weights=np.c_[state.loadings @ inverse, state.offset],
     )  # fmt: skip
     for name in ("eigenvalue_moduli", "amplitudes", "lagged_amplitudes"):
         np.testing.assert_allclose(
@@ -324,7 +314,7 @@ def test_a_symbol_that_no_one_saw_keeps_its_prior():
     for _ in range(2000):
         state = model.step(rng, state, data)
         offsets.append(state.offset[20:])
-    mean, var = model._offset_moments(data)
+    mean, var = model.offset_moments(data)
     # J = h = 0 there, but the level of the states moves offsets with the loadings
     np.testing.assert_allclose(np.mean(offsets, axis=0), mean[20:], atol=0.15)
     np.testing.assert_allclose(np.var(offsets, axis=0), var[20:], rtol=0.2)

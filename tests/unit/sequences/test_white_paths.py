@@ -28,11 +28,11 @@ MODEL = MultinomialLDS(2)
 def path():
     """What a path sees and holds, and where it starts."""
     state = MODEL.prior(np.random.default_rng(1), DATA)
-    known = MODEL._design(state.states, DATA)[:, 2:]
+    known = MODEL.design(state.states, DATA)[:, 2:]
     seen = white_paths.seen_by(DATA, DATA.inputs, known)
-    here = MODEL._coefficients(state, DATA), MODEL._weights(state), state.states
-    mean, var = MODEL._weight_moments(here[1].shape, state.loading_var, state.hyperparameters, DATA)
-    prior, Q = MODEL._dynamics(DATA), state.noise_cov
+    here = state.dynamics, state.weights, state.states
+    mean, var = MODEL.weight_moments(state, DATA)
+    prior, Q = MODEL.dynamics_prior(DATA), state.noise_cov
     held = compiled.Held(
         lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
         invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
@@ -113,4 +113,4 @@ def test_short_steps_keep_the_energy(path):
     ],
 )
 def test_paths_are_for_one_block_of_few_observations_a_step(model, data, walks):
-    assert model._has_paths(data) == walks
+    assert model.has_paths(data) == walks

@@ -400,7 +400,7 @@ BROKEN_CONTRACTS = {
         {"dims": {"mean": ("row",)}, "default_keep": ()},
     ),
     "residual must have the axes": (normal, {"dims": {"residual": ()}, "default_keep": ()}),
-    "neither a field of the state nor a method": (
+    "neither an attribute of the state nor a method": (
         normal,
         {"dims": {"sigma": ()}, "default_keep": ()},
     ),
