@@ -179,9 +179,7 @@ class ChoiceRows:
                 f"{argument} must name the column of alternatives (choices(..., alternative=)) or"
                 f" one of the formula, {', '.join([*own, *names])}, got {brief(column)}"
             )
-        place = names.index(column)
-        values, levels = known.values[:, place], np.asarray(known.levels_of(place))
-        return Levels.of({column: levels[values.astype(np.int64)] if len(levels) else values})
+        return Levels.of({column: known.cells(names.index(column))})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
         """Other rows, of a design like that of these."""

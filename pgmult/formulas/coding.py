@@ -19,8 +19,17 @@ import numpy as np
 
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import Columns
-from pgmult.formulas.functions import BASES, OPERATORS, ROWWISE, SPECIAL, State, known_functions
+from pgmult.formulas.columns import Columns, days_of
+from pgmult.formulas.functions import (
+    BASES,
+    CALENDAR,
+    NAMED,
+    OPERATORS,
+    ROWWISE,
+    SPECIAL,
+    State,
+    known_functions,
+)
 from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
 
 Scoped = tuple[tuple[str, bool], ...]
@@ -134,7 +143,10 @@ class Coding:
         if isinstance(node, Call) and node.function in OPERATORS:
             self._refuse(f"{node} is arithmetic among terms: write I({node})")
         with np.errstate(all="ignore"):  # what comes out is checked
-            return self._value(node, rows)
+            found = self._value(node, rows)
+        if isinstance(node, Call) and node.function in NAMED and not isinstance(found, _Labels):
+            return self._named(node, found)
+        return found
 
     def _value(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
         """What an expression is in every row."""
@@ -157,7 +169,14 @@ class Coding:
                 return np.asarray(ROWWISE[function](self._number(only, rows, function)))
             case Call(function, (first, *_)) if function in BASES:
                 return self._basis(node, first, rows)
-            case Call(function) if function in BASES or function in ROWWISE:
+            case Call(function, (only,)) if (
+                function in CALENDAR or function == "days"
+            ) and not node.options:
+                return self._calendar(function, only, rows)
+            case Call(function) if (
+                function in BASES or function in ROWWISE or function in CALENDAR
+                or function == "days"
+            ):  # fmt: skip
                 self._refuse(f"{function}() takes a column, got {node}")
             case Call(function):
                 if function in SPECIAL:
@@ -167,6 +186,25 @@ class Coding:
                     " anything else make a column first)"
                 )
         return self._refuse(f"{node} is no column")
+
+    def _calendar(self, function: str, node: Node, rows: Columns) -> FloatArray:
+        """What a calendar says of dates."""
+        j = rows.place(node.name) if isinstance(node, Name) else -1
+        if j < 0 or rows.origin_of(j) is None:
+            self._refuse(f"{function}() takes a column of dates (1999-12-31), and {node} is none")
+        if function == "days":
+            return rows.values[:, j]
+        return np.asarray(CALENDAR[function](rows.cells(j).astype("datetime64[ms]")))
+
+    def _named(self, node: Call, numbers: FloatArray) -> _Labels:
+        """Months or weekdays as labels: those of the first rows, in their order."""
+        key, names = str(node), NAMED[node.function]
+        texts = [names[int(number) - 1] for number in numbers]
+        if self.learns:
+            present = [name for name in names if name in set(texts)]
+            self.states[key] = {"levels": np.array(present, dtype=np.str_)}
+        known = self.states[key]["levels"].tolist()
+        return _Labels(find_labels(known, texts, key), known)
 
     def _column(self, name: str, rows: Columns) -> "_Labels | FloatArray":
         j = rows.place(name)
@@ -191,12 +229,23 @@ class Coding:
                 code = find_labels(column.levels, [asked], left.name)[0]
                 same = column.codes == code
                 return np.asarray(same == (operator == "=="), dtype=np.float64)
+        if isinstance(left, Name) and isinstance(right, Text):
+            origin = rows.origin_of(rows.place(left.name))
+            if origin is not None:
+                right = Number(self._days_to(right, left.name, origin))
         first, second = (
             part.value if isinstance(part, Number) else self._number(part, rows, operator)
             for part in (left, right)
         )
         found = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
         return found if found.ndim else np.full(len(rows.values), float(found))
+
+    def _days_to(self, date: Text, column: str, origin: float) -> float:
+        """A date that a formula writes out as what its column counts."""
+        try:
+            return float(days_of([date.text], column, origin)[0])
+        except ValueError:
+            self._refuse(f"{column} is compared with a date (1999-12-31), got {date}")
 
     def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:
         """Columns of a function that learns, by what it learnt."""
@@ -215,7 +264,7 @@ class Coding:
         try:
             found, state = function(x, state, **options)
         except (TypeError, ValueError) as error:
-            self._refuse(f"{node} cannot be made: {error}")
+            self._refuse(f"{node} cannot be made: {error}{_unit_of(first, rows)}")
         self.states[key] = state
         return found
 
@@ -226,9 +275,11 @@ class Coding:
             self._refuse(f'C() takes a column, C(x) or C(x, contr.treatment("base")), got {node}')
         found = self._column(first.name, rows)
         if not isinstance(found, _Labels):  # numbers that are used as numbers elsewhere, too
-            texts = [label_of(value) for value in found.tolist()]
+            cells = rows.cells(rows.place(first.name))
+            texts = [label_of(value) for value in cells]
             if self.learns:
-                levels = np.array(sorted(set(texts), key=float), dtype=np.str_)
+                in_order = [label_of(value) for value in np.unique(cells)]
+                levels = np.array(in_order, dtype=np.str_)
                 self.states[key] = {"levels": levels}
             known = self.states[key]["levels"].tolist()
             found = _Labels(find_labels(known, texts, first.name), known)
@@ -262,6 +313,14 @@ class Coding:
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"formula {self.formula!r}: {why}")
+
+
+def _unit_of(node: Node, rows: Columns) -> str:
+    """For errors: what numbers are, where they are dates."""
+    j = rows.place(node.name) if isinstance(node, Name) else -1
+    if j < 0 or rows.origin_of(j) is None:
+        return ""
+    return f" (in days since {label_of(rows.cells(j, [0.0])[0])})"
 
 
 def _title(factor: Node) -> str:

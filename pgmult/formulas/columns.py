@@ -1,4 +1,8 @@
-"""The columns that a design is made of: numbers, or labels by their numbers."""
+"""The columns that a design is made of: numbers, dates, or labels by their numbers.
+
+A date is the number of days since the first one of the rows that the design was made of, with
+fractions where there are times of day.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings, brief
-from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.labels import find_labels, label_of, labels_of, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
     ExactTable,
@@ -23,6 +27,8 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 NUMBER_WITH_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+,\d+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_DAY = 86_400_000_000  # microseconds
 _FEW_LABELS = 4  # numbers among labels: so many can be labels, such as grades
 _MANY_LABELS = 20
 
@@ -35,17 +41,41 @@ class Columns:
     ----------
     names : str array, ``(num_columns,)``
     values : array, ``(num_rows, num_columns)``
-        The number itself, or the number of the label.
+        The number itself, the number of the label, or the days since the column's origin.
     num_levels : int array, ``(num_columns,)``
         How many labels a column has; 0 for numbers.
     levels : str array, ``(num_columns, max_levels)``
         The labels of each column, the reference first.
+    origins : array, ``(num_columns,)``, or None
+        The day, since 1970, from which a column of dates counts; nan for other columns. None where
+        no column is one.
     """
 
     names: NDArray[np.str_]
     values: FloatArray
     num_levels: IntArray
     levels: NDArray[np.str_]
+    origins: FloatArray | None = None
+
+    def origin_of(self, column: int) -> float | None:
+        """The day, since 1970, from which a column of dates counts; None for other columns."""
+        if self.origins is None or np.isnan(self.origins[column]):
+            return None
+        return float(self.origins[column])
+
+    def cells(self, column: int, values: ArrayLike | None = None) -> NDArray[Any]:
+        """Cells of one column as they were given: numbers, dates or labels.
+
+        Parameters
+        ----------
+        values : array, ``(num_cells,)``, optional
+            As in `values`, of which they are all if it is left out.
+        """
+        own = np.asarray(self.values[:, column] if values is None else values, dtype=np.float64)
+        if levels := self.levels_of(column):
+            return np.asarray(levels)[own.astype(np.int64)]
+        origin = self.origin_of(column)
+        return own if origin is None else _dates(own, origin)
 
     def levels_of(self, column: int) -> list[str]:
         """Labels of one column; none for numbers."""
@@ -138,11 +168,33 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
 
 
 def told_values(cells: ArrayLike) -> list[Any]:
-    """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers."""
+    """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers or dates."""
     known = np.asarray(cells)
-    if known.dtype.kind == "f":
-        known = np.quantile(known, [0.1, 0.5, 0.9], method="nearest")
-    return list(np.unique(known).tolist())
+    if known.dtype.kind in "fM":
+        known = quantiles(known, [0.1, 0.5, 0.9], method="nearest")
+    return listed(np.unique(known))
+
+
+def listed(values: NDArray[Any]) -> list[Any]:
+    """Values one by one; dates stay those of numpy, which figures put on an axis."""
+    return list(values) if values.dtype.kind == "M" else list(values.tolist())
+
+
+def quantiles(column: NDArray[Any], at: Any, method: Any = "linear") -> NDArray[Any]:
+    """Quantiles of numbers; of dates those that are there, whose months and weekdays are known."""
+    if column.dtype.kind != "M":
+        return np.asarray(np.quantile(column, at, method=method))
+    places = np.quantile(np.arange(len(column)), at, method="nearest")
+    return np.asarray(np.sort(column)[places.astype(np.int64)])
+
+
+def moved(column: Any, by: float) -> NDArray[Any]:
+    """Numbers so much larger, or dates so many days later."""
+    cells = exact(column, "to move").values
+    if _are_dates(cells):
+        later = np.timedelta64(round(by * _DAY), "us")
+        return np.asarray(cells.astype("datetime64[us]") + later)
+    return np.asarray(cells, dtype=np.float64) + by
 
 
 def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
@@ -175,14 +227,19 @@ def read_columns(
     as_labels : collection of str
         Columns whose numbers are labels.
     """
-    values, levels = [], []
+    values, levels, origins = [], [], np.full(len(names), np.nan)
     for j, name in enumerate(names):
         cells = cells_of_rows(given, name, num_rows)
-        column, labels = (
-            _read(name, cells, name in as_labels)
-            if known is None
-            else _read_again(name, cells, known.levels_of(j))
-        )
+        origin = None if known is None else known.origin_of(j)
+        labels: list[str] = []
+        if origin is not None or (known is None and name not in as_labels and _is_time(cells)):
+            times = _times_of(cells.values, name)
+            origins[j] = times.min() // _DAY if origin is None else origin
+            column = (times - int(origins[j]) * _DAY) / _DAY
+        elif known is None:
+            column, labels = _read(name, cells, name in as_labels)
+        else:
+            column, labels = _read_again(name, cells, known.levels_of(j))
         values.append(column)
         levels.append(labels)
     width = max((len(labels) for labels in levels), default=0)
@@ -192,18 +249,81 @@ def read_columns(
         np.array(values).reshape(len(names), num_rows).T.copy(),
         np.array([len(labels) for labels in levels], dtype=np.int64),
         np.array(padded, dtype=np.str_).reshape(len(names), width),
+        None if np.isnan(origins).all() else origins,
     )
+
+
+def days_of(cells: Sequence[Any], name: str, origin: float) -> FloatArray:
+    """Dates as days since an origin, itself in days since 1970: see `Columns.origin_of`."""
+    times = _times_of(exact(cells, repr(name)).values, name)
+    return np.asarray((times - int(origin) * _DAY) / _DAY)
+
+
+def _times_of(cells: NDArray[Any], name: str) -> IntArray:
+    """Dates as microseconds since 1970.
+
+    Raises
+    ------
+    ValueError
+        If a cell is no date.
+    """
+    if not _are_dates(cells):
+        row = next(i for i in range(len(cells)) if not _are_dates(cells[i : i + 1]))
+        raise ValueError(
+            f"column {name!r} must hold dates (1999-12-31), as before, got"
+            f" {label_of(cells[row])!r} at row {row}"
+        )
+    return cells.astype("datetime64[us]").astype(np.int64)
+
+
+def _are_dates(cells: NDArray[Any]) -> bool:
+    """Whether all cells are dates, or write one as ISO 8601 does."""
+    if cells.dtype.kind != "U":
+        return cells.dtype.kind == "M"
+    if not len(cells) or not all(map(_DATE.fullmatch, cells.tolist())):
+        return False
+    try:
+        cells.astype("datetime64[us]")
+    except ValueError:  # the 31st of June
+        return False
+    return True
+
+
+def _is_time(cells: Cells) -> bool:
+    return cells.order is None and len(cells.values) > 0 and _are_dates(cells.values)
+
+
+def _dates(days: FloatArray, origin: float) -> NDArray[Any]:
+    """Dates of days since an origin; times, to the millisecond, where some are not whole days."""
+    thousandths = np.rint(days * (_DAY / 1000)).astype(np.int64) + int(origin) * (_DAY // 1000)
+    return plain_dates(thousandths.astype("datetime64[ms]"))
+
+
+def plain_dates(cells: NDArray[Any]) -> NDArray[Any]:
+    """Dates, or texts that write them, in days, seconds or milliseconds; other cells as they are.
+
+    So a date has one label, however it is written.
+    """
+    if not _are_dates(cells):
+        return cells
+    dates = cells.astype("datetime64[ms]")
+    for unit in ("D", "s"):
+        rough = dates.astype(f"datetime64[{unit}]")
+        if (rough == dates).all():
+            return np.asarray(rough)
+    return dates
 
 
 def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[str]]:
     """Numbers, or numbers of labels and the labels: in order, or that of a categorical."""
-    if _are_numbers(name, cells) and not as_labels and cells.order is None:
+    is_number = cells.values.dtype.kind != "M" and _are_numbers(name, cells)
+    if is_number and not as_labels and cells.order is None:
         return numbers_of(cells.values, name), []
     texts = labels_of(cells.values, name).tolist()
     present = set(texts)
     if cells.order is not None:
         order: Sequence[str] = cells.order
-    elif _are_numbers(name, cells):
+    elif is_number:
         order = sorted(present, key=float)
     else:
         order = sorted(present)
@@ -266,17 +386,14 @@ def _are_numbers(name: str, cells: Cells) -> bool:
     if any(issubclass(one, str) for one in kinds):
         raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")
     told = next((one.__name__ for one in kinds), str(cells.values.dtype))
-    raise TypeError(
-        f"column {name!r} must hold numbers or labels, got {told} (turn dates into numbers, such as"
-        " years)"
-    )
+    raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {told}")
 
 
 def labels_only(name: str, cells: Cells) -> Any:
     """A column of labels; numbers are refused."""
-    if _are_numbers(name, cells) and cells.order is None:
+    if cells.order is None and (cells.values.dtype.kind == "M" or _are_numbers(name, cells)):
         raise TypeError(
-            f"column {name!r} must hold labels, got numbers (cut them into labels, such as decades,"
-            " or turn codes into strings)"
+            f"column {name!r} must hold labels, got numbers or dates (cut them into labels, such as"
+            " decades, or turn codes into strings)"
         )
     return cells.values

@@ -23,6 +23,10 @@ Additive regressions have these, too:
   functions along the longest side, which reach to twice the range of x;
 * ``car(area, map)``, areas that are like their neighbours.
 
+A column of dates (datetime64, or texts as 1999-12-31 and 1999-12-31T18:30) is the number of days
+since the first of them, and ``year(date)``, ``month(date)`` and others ask the calendar:
+`pgmult.formulas.functions`.
+
 >>> table = {"x": [1.0, 2.0, 4.0, 3.0], "g": ["a", "b", "b", "a"]}
 >>> design = make_design(table, 4, "~ log(x) * g", standardize=False)
 >>> design.names.tolist()
@@ -32,7 +36,7 @@ array([[1., 0., 0., 0.],
        [1., 0., 1., 0.]])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -42,11 +46,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, brief
-from pgmult.core.labels import Levels, tell_new_labels
+from pgmult.core.labels import Levels, label_of, tell_new_labels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.coding import Coding
-from pgmult.formulas.columns import Columns, as_mapping, cells_of_rows, num_rows_of, read_columns
-from pgmult.formulas.functions import SPECIAL, State
+from pgmult.formulas.columns import (
+    Columns,
+    as_mapping,
+    cells_of_rows,
+    num_rows_of,
+    plain_dates,
+    read_columns,
+)
+from pgmult.formulas.functions import NAMED, SPECIAL, State
 from pgmult.formulas.language import (
     Call,
     Formula,
@@ -134,7 +145,8 @@ class Design:
         parts = [_coding(term) for term in self.terms]
         columns = (self.columns.names, self.columns.num_levels, self.columns.levels)
         made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
-        return fingerprint((made, columns, dict(self.states)))
+        dates = () if self.columns.origins is None else (self.columns.origins,)
+        return fingerprint((made, columns, dict(self.states), *dates))
 
     def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
         """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""
@@ -319,6 +331,8 @@ class Design:
                 terms.append(replace(term, basis=_basis_at(term, self._coder, columns)))
                 continue
             cells = {n: cells_of_rows(given, n, num_rows).values for n in term.variables}
+            if term.kind == "walk":
+                cells = {name: plain_dates(column) for name, column in cells.items()}
             may_be_new = None if term.kind == "map" else new_levels
             codes, new = term.known.find(list(cells.values()), may_be_new), term.new[:0]
             if (unknown := codes < 0).any():
@@ -446,9 +460,7 @@ def table_of(design: Design) -> dict[str, NDArray[Any]]:
     """The columns that a design was made from, labels of groupings included."""
     columns, given = design.columns, {}
     for place, name in enumerate(columns.names.tolist()):
-        values = columns.values[:, place]
-        labels = np.asarray(columns.levels_of(place))
-        given[name] = labels[values.astype(np.int64)] if len(labels) else values
+        given[name] = columns.cells(place)
     for term in design.terms:
         if isinstance(term, GroupTerm):
             known = term.known.labels
@@ -589,7 +601,8 @@ def _parts(formula: Formula) -> _Plan:
             curve = _read_curve(term, at, formula)
             random.append(curve)
             straight = curve.x if isinstance(curve.x, Name) else Call("I", (curve.x,))
-            plain = isinstance(curve.x, Call) and curve.x.function.isidentifier()
+            of_x = curve.x.function if isinstance(curve.x, Call) else ""
+            plain = of_x.isidentifier() and of_x not in NAMED
             fixed.append((*term[:at], curve.x if plain else straight, *term[at + 1 :]))
     called = [part.name for part in random]
     if len(set(called)) < len(called):
@@ -709,6 +722,8 @@ def _group(
     cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
     if part.kind == "map":
         return _areas(part, cells, formula, maps or {})
+    if part.kind == "walk":
+        cells = {name: plain_dates(column) for name, column in cells.items()}
     known, codes = Levels.of(cells)
     if len(known) < 2:
         raise ValueError(f"{part.title} needs two groups at least, got {', '.join(known.names)}")
@@ -765,8 +780,17 @@ def _process(part: _Process, coder: Coding, columns: Columns) -> ProcessTerm:
 def _basis_at(term: SplineTerm | ProcessTerm, coder: Coding, columns: Columns) -> FloatArray:
     if isinstance(term, SplineTerm):
         return term.rows(*_curve_at(term, coder, columns)[:2])
-    nodes = map(parse_expression, term.expressions)
-    return term.rows(np.column_stack([coder.numbers(node, columns) for node in nodes]))
+    nodes = [parse_expression(text) for text in term.expressions]
+    inputs = np.column_stack([coder.numbers(node, columns) for node in nodes])
+    return term.rows(inputs, [_told_by(node, columns) for node in nodes])
+
+
+def _told_by(node: Node, columns: Columns) -> Callable[[float], str]:
+    """How a value of an expression is written in errors: dates as dates."""
+    j = columns.place(node.name) if isinstance(node, Name) else -1
+    if j < 0 or columns.origin_of(j) is None:
+        return "{:g}".format
+    return lambda value: label_of(columns.cells(j, [value])[0])
 
 
 def _coding(term: Term) -> Any:

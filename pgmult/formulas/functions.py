@@ -14,6 +14,12 @@ other rows. So a row has one answer, alone or in company, and what is stored is 
 ``cr(x, df=4)``, ``cs``     natural cubic splines, whose average over the rows is 0; options knots,
                             lower_bound, upper_bound
 ``cc(x, df=4)``             the same in a circle: what leaves on one side enters on the other
+``days(date)``              days since the first date of the first rows, as ``date`` itself is
+``year(date)``, ``hour``    the year; hours since midnight, 13.5 at half past one
+``yearday(date)``           days since the year began, 0 on the 1st of January
+``month(date)``, ``weekday``  labels, January to December and Monday to Sunday; 1 to 12 and 1 to 7
+                            within other functions, such as ``cc(month(date), knots=[4, 7, 10],
+                            lower_bound=1, upper_bound=13)``
 ==========================  =======================================================================
 
 Splines and polynomials are those of Wood (2017, Generalized Additive Models, section 5.3) and of
@@ -232,10 +238,44 @@ BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {
 """``function(x, state, **options) -> columns, state``: with state None it learns from x."""
 
 
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_UNIX_WEEKDAY = 3  # the first day of 1970 was a Thursday
+
+
+_HOUR = 3_600_000  # milliseconds
+
+
+def _count(dates: NDArray[Any], unit: str) -> FloatArray:
+    """Whole years, months or days since 1970."""
+    return dates.astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)
+
+
+def _since(dates: NDArray[Any], began: str) -> FloatArray:
+    """Hours since the year, or the day, began."""
+    gaps = dates - dates.astype(f"datetime64[{began}]").astype(dates.dtype)
+    return np.asarray(gaps.astype(np.int64) / _HOUR)
+
+
+CALENDAR: Mapping[str, Callable[[NDArray[Any]], Any]] = {
+    "year": lambda dates: 1970.0 + _count(dates, "Y"),
+    "month": lambda dates: 1.0 + _count(dates, "M") % 12.0,
+    "weekday": lambda dates: 1.0 + (_count(dates, "D") + _UNIX_WEEKDAY) % 7.0,
+    "yearday": lambda dates: _since(dates, "Y") // 24.0,
+    "hour": lambda dates: _since(dates, "D"),
+}
+"""Functions of a column of dates, datetime64 in milliseconds."""
+
+NAMED: Mapping[str, tuple[str, ...]] = {"month": _MONTHS, "weekday": _WEEKDAYS}
+"""What numbers from 1 on are called, where a function's are labels."""
+
 SPECIAL = ("|", "||", "s", "gp", "rw", "car", "offset")
 """What makes terms rather than columns."""
 
 
 def known_functions() -> str:
     """All functions that a formula may use, for errors."""
-    return ", ".join([*ROWWISE, *BASES, "C", *SPECIAL[2:]])
+    return ", ".join([*ROWWISE, *BASES, "days", *CALENDAR, "C", *SPECIAL[2:]])

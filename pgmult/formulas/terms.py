@@ -23,7 +23,7 @@ True
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -175,7 +175,7 @@ def times_of(labels: Sequence[str], name: str) -> FloatArray:
             found.append(float(label))
         except ValueError:
             try:
-                found.append(float(np.datetime64(label, "D").astype(np.int64)))
+                found.append(np.datetime64(label, "us").astype(np.int64) / 86_400e6)
             except ValueError:
                 raise ValueError(
                     f"{name} runs over numbers or dates (1999-12-31), got {label!r}"
@@ -271,8 +271,8 @@ class ProcessTerm(BasisTerm):
         """Of each function, in radians per `unit`, ``(size,)``."""
         return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
 
-    def rows(self, inputs: FloatArray) -> FloatArray:
-        """The functions at inputs, ``(num_rows, num_inputs)``.
+    def rows(self, inputs: FloatArray, told: Sequence[Callable[[float], str]] = ()) -> FloatArray:
+        """The functions at inputs, ``(num_rows, num_inputs)``; `told` writes each in errors.
 
         Raises
         ------
@@ -284,9 +284,10 @@ class ProcessTerm(BasisTerm):
         if outside.any():
             row, j = (int(i) for i in np.argwhere(outside)[0])
             low, high = self.centre[j] + self.unit * self.reach[j] * np.array([-1.0, 1.0])
+            text = told[j] if told else "{:g}".format
             raise ValueError(
-                f"{self.name} is known for {self.expressions[j]} from {low:g} to {high:g}, got"
-                f" {inputs[row, j]:g} at row {row} (c=3 makes it known further out)"
+                f"{self.name} is known for {self.expressions[j]} from {text(low)} to {text(high)},"
+                f" got {text(inputs[row, j])} at row {row} (c=3 makes it known further out)"
             )
         parts = np.sin(np.pi * self.waves * ((at + self.reach) / (2.0 * self.reach))[:, None])
         return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))

@@ -11,6 +11,7 @@ probabilities and of log odds. None of them reports coefficients of sticks.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import product
 from numbers import Real
 from typing import Any, NamedTuple
@@ -36,8 +37,9 @@ from pgmult.core.labels import Levels, find_labels, value_texts
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
-from pgmult.formulas.columns import cells_of_rows, told_values
+from pgmult.formulas.columns import cells_of_rows, moved, told_values
 from pgmult.formulas.design import Design, table_of
+from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
@@ -45,6 +47,7 @@ from pgmult.regression.models.additive import AdditiveRows
 from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors
+_AS_FAR = ("bs", *NAMED)  # functions that are known where the data are
 _MOST_RESPONDENTS = 500  # over whom effects of groups are averaged, evenly spread
 
 
@@ -238,10 +241,11 @@ def comparisons(
         One that the formula names; if left out, all but those of groupings.
     values : sequence, optional
         Labels or numbers, all compared with the first; if left out, all labels in order, or half a
-        `step` above each row's number with half a step below it. Of numbers in ``bs(x)``, which
-        is known as far as the data, quantiles unless there is a `step`.
+        `step` above each row's number with half a step below it. Of numbers in ``bs(x)`` or a
+        grouping and dates in ``month(date)``, which are known where the data are, quantiles unless
+        there is a `step`.
     step : float, optional
-        One standard deviation if left out.
+        One standard deviation if left out; of dates in days.
     at, by, population, weight, probability, max_draws, random_seed : as in `effects`
 
     Returns
@@ -595,13 +599,15 @@ def _settings(
         as_choice(column, "column of at", means.given)
         if column in means.by:
             raise ValueError(f"at must not set {column!r}, which by= divides the rows by")
-        several = not isinstance(value, str | Real | np.generic)
+        several = not isinstance(value, str | Real | np.generic | date)
         lists[column] = as_list(value, f"at[{column!r}]", "values") if several else [value]
         if not lists[column]:
             raise ValueError(f"at[{column!r}] must hold a value, got none")
         for one in lists[column]:
-            if not isinstance(one, str | Real | np.generic):
-                raise TypeError(f"at[{column!r}] must be numbers or labels, got {brief(one)}")
+            if not isinstance(one, str | Real | np.generic | date):
+                raise TypeError(
+                    f"at[{column!r}] must be numbers, dates or labels, got {brief(one)}"
+                )
         if several:
             labels[column] = lists[column]
     size = len(means.people)
@@ -646,11 +652,15 @@ def pairs_of(
         )
     found = []
     for name in fixed if column is None else [as_choice(column, "column", known)]:
-        is_number = np.asarray(known[name]).dtype.kind == "f"
-        ends = step is None and name in _between_knots(data.design)
+        is_number = np.asarray(known[name]).dtype.kind in "fM"
+        ends = step is None and name in known_there(data.design)
         if values is None and is_number and not ends:
             half = 0.5 * (_sd_of(data, name) if step is None else as_real(step, "step"))
-            found.append(_Pair(name, f"+{_digits(2.0 * half)}", _Shift(half), _Shift(-half)))
+            if is_date := np.asarray(known[name]).dtype.kind == "M":
+                half = max(1.0, np.round(half)) if step is None else half
+            unit = " days" if is_date else ""
+            told = f"+{_digits(2.0 * half)}{unit}"
+            found.append(_Pair(name, told, _Shift(half), _Shift(-half)))
             continue
         if step is not None and column is not None:
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
@@ -683,7 +693,7 @@ def compared(
         if (column, value) not in made:
             cells: Any = [value] * len(means.people)
             if isinstance(value, _Shift):
-                cells = np.asarray(means.given[column], dtype=np.float64) + value.by
+                cells = moved(means.given[column], value.by)
             words = f"column {column!r}"
             with under_name(f"values of {words}", of=words):
                 made[column, value] = means.over([{**settings[0], column: cells}], of)[:, 0]
@@ -719,20 +729,25 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
 def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     known = np.asarray(table_of(data.design)[column])
-    is_number = known.dtype.kind == "f"  # labels are told also where nobody has them
+    is_number = known.dtype.kind in "fM"  # labels are told also where nobody has them
     return told_values(np.repeat(known, data.respondents.astype(np.int64)) if is_number else known)
 
 
-def _between_knots(design: Design) -> set[str]:
-    """Columns of B-splines, which are known no farther than the data."""
+def known_there(design: Design) -> set[str]:
+    """Columns of B-splines, months, weekdays and groupings: known where the data are alone."""
     parts = [part for term in parse(str(design.formula)).terms for part in term]
-    splines = [part for part in parts if isinstance(part, Call) and part.function == "bs"]
-    return {name for spline in splines for name in names_in(spline)}
+    calls = [part for part in parts if isinstance(part, Call) and part.function in _AS_FAR]
+    groupings = [term for term in design.terms if isinstance(term, GroupTerm)]
+    return {
+        *(name for call in calls for name in names_in(call)),
+        *(name for term in groupings for name in term.variables),
+    }
 
 
 def _sd_of(data: AdditiveRows, column: str) -> float:
     """Standard deviation of a column over the respondents."""
-    values, people = np.asarray(table_of(data.design)[column]), data.respondents
+    known, people = data.design.columns, data.respondents
+    values = known.values[:, known.place(column)]
     mean = np.average(values, weights=people)
     return float(np.sqrt(np.average((values - mean) ** 2, weights=people)))
 

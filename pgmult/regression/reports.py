@@ -15,12 +15,14 @@ from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.columns import listed, quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
     Means,
     compared,
     data_of_run,
+    known_there,
     pairs_of,
     variance_shares,
 )
@@ -168,12 +170,13 @@ def _effect(means: Means, column: str) -> Estimand:
     """Probabilities at each label of a column, or along a number."""
     known = np.asarray(table_of(means.data.design)[column])
     values = np.unique(known)
-    if known.dtype.kind == "f" and len(values) > len(_CURVE):
+    if known.dtype.kind in "fM" and len(values) > len(_CURVE):
         each = np.repeat(known, means.data.respondents.astype(np.int64))
-        values = np.unique(np.quantile(each, _CURVE))
-    size = len(means.people)
-    draws = means.over([{column: [value] * size} for value in values.tolist()])[:, :, 0]
-    return means.estimand(draws, (column,), {column: values.tolist()}, "", 0.9)
+        between = "nearest" if column in known_there(means.data.design) else "linear"
+        values = np.unique(quantiles(each, _CURVE, between))
+    size, asked = len(means.people), listed(values)
+    draws = means.over([{column: [value] * size} for value in asked])[:, :, 0]
+    return means.estimand(draws, (column,), {column: asked}, "", 0.9)
 
 
 def _by_group(means: Means, term: GroupTerm) -> Estimand:
@@ -269,7 +272,7 @@ def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section
     rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[kept], told, strict=True)]
     note = f"{over}; {'differences' if found.is_difference else 'means'} and 90 % intervals."
     axis = found.axes[0]
-    is_curve = np.asarray(next(iter(found.columns_of(axis).values()))).dtype.kind in "if"
+    is_curve = np.asarray(next(iter(found.columns_of(axis).values()))).dtype.kind in "ifM"
     if is_curve:
         chosen = np.unique(np.linspace(0, len(rows) - 1, 5).astype(int))
         return Section(

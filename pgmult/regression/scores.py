@@ -23,6 +23,7 @@ from pgmult.core.labels import Levels
 from pgmult.core.reports import Report, Section
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tables import date_text
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
@@ -291,7 +292,7 @@ def _score(log_p: FloatArray, counts: IntArray) -> Score:
 def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
     """Shares of all respondents, and of those of a label, without the one who is told; or means."""
     counts, given = data.counts, table_of(data.design)
-    names = [name for name, column in given.items() if np.asarray(column).dtype.kind != "f"]
+    names = [name for name, column in given.items() if np.asarray(column).dtype.kind not in "fM"]
     all_of, by = ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
     codes = {all_of: np.zeros(len(counts), dtype=np.int64)}
     known = {}
@@ -387,8 +388,8 @@ def check(
         counts = outcomes_of(data, held_out)
         times = np.ones(len(counts))
         with under_name("held_out", of="covariates"):
-            columns = as_mapping(held_out, None)
-            given = {name: cells_of_rows(columns, name, len(counts)).values for name in given}
+            held = data.design.like(held_out, new_levels=True, num_rows=len(counts))
+        given = table_of(held)
     means = Means.of(
         run, held_out, None, None, held_out is not None, max_draws, seed, "held_out"
     )  # fmt: skip
@@ -546,12 +547,14 @@ def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator
 def _parts_of(name: str, values: Any) -> tuple[list[str], IntArray]:
     """Labels of a column's parts, and each row's: numbers in bins of about equally many."""
     column = np.asarray(values)
-    if column.dtype.kind in "iuf" and len(np.unique(column)) > 2 * _BINS:
-        codes = _bins(column.astype(np.float64))
+    if column.dtype.kind in "iufM" and len(np.unique(column)) > 2 * _BINS:
+        is_date = column.dtype.kind == "M"
+        codes = _bins((column.astype(np.int64) if is_date else column).astype(np.float64))
         ends = [
             (column[codes == c].min(), column[codes == c].max()) for c in range(codes.max() + 1)
         ]
-        return [f"{low:g} to {high:g}" for low, high in ends], codes
+        told: Any = date_text if is_date else "{:g}".format
+        return [f"{told(low)} to {told(high)}" for low, high in ends], codes
     levels, codes = Levels.of({name: column})
     return levels.names.tolist(), codes
 

@@ -23,7 +23,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.reports import Interval, Section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import told_values
+from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.labels import match_rows
 from pgmult.sampling.posterior import Posterior
@@ -181,12 +181,12 @@ def input_sections(
     is_mixed = isinstance(posterior.model, MixedHMM)
     for column in given:
         known = np.asarray(given[column])
-        is_number = known.dtype.kind == "f" and len(np.unique(known)) > 2
-        values: Any = np.unique(np.quantile(known, _CURVE)) if is_number else np.unique(known)
+        is_number = known.dtype.kind in "fM" and len(np.unique(known)) > 2
+        values = np.unique(quantiles(known, _CURVE) if is_number else known)
         if column in groups or len(values) > _MOST_LABELS:
             continue
         found = input_effects(
-            posterior, data, column, values.tolist(), None, None, "symbols", probability, draws
+            posterior, data, column, listed(values), None, None, "symbols", probability, draws
         )
         top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
         labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()

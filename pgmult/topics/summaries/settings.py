@@ -196,12 +196,15 @@ def _values(data: StructuredCorpus, name: str, given: Any, few: bool = False) ->
     if known.num_levels[j]:
         return known.levels_of(j)
     numbers_there = np.unique(known.values[:, j])
-    if len(numbers_there) <= (3 if few else FEW):
-        return [_plain(x) for x in numbers_there]
-    if few:
-        return [_plain(x) for x in np.quantile(known.values[:, j], [0.1, 0.5, 0.9], method="lower")]
-    grid = np.linspace(numbers_there[0], numbers_there[-1], _GRID)
-    return [_plain(x) for x in grid]
+    if len(numbers_there) > (3 if few else FEW):
+        numbers_there = (
+            np.quantile(known.values[:, j], [0.1, 0.5, 0.9], method="lower") if few
+            else np.linspace(numbers_there[0], numbers_there[-1], _GRID)
+        )  # fmt: skip
+    if known.origin_of(j) is not None:  # dates that are there
+        near = np.abs(known.values[:, j] - numbers_there[:, None]).argmin(axis=1)
+        return list(known.cells(j, np.unique(known.values[near, j])).tolist())
+    return [_plain(x) for x in numbers_there]
 
 
 def _levels_of_term(data: StructuredCorpus, name: str) -> list[Any]:
@@ -269,7 +272,10 @@ def _typical(data: StructuredCorpus, taken: set[str], scope: str) -> _Others:
         if name not in taken:
             levels = known.levels_of(j)
             values = known.values[:, j]
-            value = levels[_most_frequent(values)] if levels else float(values.mean())
+            value: Any = levels[_most_frequent(values)] if levels else float(values.mean())
+            if known.origin_of(j) is not None:
+                nearest = np.abs(values - values.mean()).argmin()
+                value = known.cells(j, [values[nearest]]).tolist()[0]
             columns[name] = [value]
             words.append(f"{name} {value_texts([value])[0]}{'' if levels else ' (its mean)'}")
     codes: list[IntArray | None] = []
@@ -359,8 +365,7 @@ def _most_frequent(codes: FloatArray | IntArray) -> int:
 
 def _cells(known: Columns, column: int, rows: IntArray) -> list[Any]:
     """Numbers, or labels spelt out."""
-    values, levels = known.values[rows, column], known.levels_of(column)
-    return [levels[int(code)] for code in values] if levels else list(values.tolist())
+    return list(known.cells(column, known.values[rows, column]).tolist())
 
 
 def _spread_rows(

@@ -538,3 +538,15 @@ def test_processes_and_shards_draw_what_one_process_draws(data, tmp_path):
         )
     assert same(alone, pgmult.resume(run, cluster="local", cores=2, shards=5, progressbar=False))
     assert same(alone, pgmult.sample(model, data, store=tmp_path / "own", **few))
+
+
+@pytest.mark.parametrize("formula", ["year + rw(year)", "s(year) + (1 | year)"])
+def test_numbers_of_groupings_are_compared_where_the_data_are(formula):
+    years = np.random.default_rng(0).integers(1990, 2010, 200)
+    data = rows_of(f"vote ~ {formula}", {"vote": ["a", "b"] * 100, "year": years})
+    found = pgmult.sample(
+        AdditiveRegression(method="approximate"), data, draws=8, tune=0, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    assert found.comparisons().axes == ("comparison", "category")
+    assert "If all had the same year" in str(found.report())
