@@ -138,6 +138,10 @@ MODELS = {
             "y ~ (x | g) + gp(x, k=5)", family="negative_binomial"
         ),
     ),
+    "AdditiveRegression fixed": lambda: (
+        regression.AdditiveRegression(),
+        pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0]}).rows("y ~ x"),
+    ),
     "AdditiveRegression softmax": lambda: (
         regression.AdditiveRegression(effects="softmax"),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "t": Y2, "g": GROUPS}).rows(

@@ -250,7 +250,10 @@ class Additive:
 
     def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
         """A' J A, packed for the factor, and A' (h - J offset)."""
-        return self._packed(self.gram(J)), self.pull(h - J * self.offset)
+        pull = self.pull(h - J * self.offset)
+        if self.num_hyperparameters or self._is_sparse or len(self._others):
+            return self._packed(self.gram(J)), pull
+        return (self._full_design.T * J) @ self._full_design, pull
 
     def gram(self, J: FloatArray) -> Any:
         """A' J A, a sparse array."""

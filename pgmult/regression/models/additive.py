@@ -32,6 +32,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partialmethod
+from itertools import zip_longest
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ from pgmult.latent.predictors import (
 from pgmult.links import StickBreaking
 from pgmult.priors import LogNormal
 from pgmult.regression.family import REGRESSION
+from pgmult.regression.models.dense import Dense, is_dense, softmax_likelihood
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sampling.moves import slice_sample
@@ -246,8 +248,8 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         correlations, `LogNormal` of the length scale of a process or, as "size", of that of
         negative binomial counts; several of them as a tuple.
     kicks : int
-        Gradient kicks on each Hamiltonian path of the weights; twice as many where the
-        approximation is far from the posterior, one or two where it is near.
+        Gradient kicks on each Hamiltonian path of the weights; more where the approximation is far
+        from the posterior, one or two where it is near.
     method : {"sampling", "approximate"}
         Whether to sample the posterior, or to draw independently from its approximation: without
         tuning, and as accurate as the spread in `approximations` says.
@@ -415,22 +417,26 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         with one_blas_thread():
             if self._has_blocks(data):
                 return blocks.step(self, rng, state, data)  # type: ignore[no-any-return]
-            return self._swept(rng, state, _blocks(data, self))
+            return self._swept(rng, state, _blocks(data, self), _dense(data, self))
 
     def _swept(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: "Sequence[_Block]"
-    ) -> AdditiveRegressionState:
+        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: "Sequence[_Block]",
+        dense: Sequence[Dense] = (),
+    ) -> AdditiveRegressionState:  # fmt: skip
         """One sweep, of all sticks in turn."""
         points = []
-        pairs = zip(state.hyperparameters, state.weights, parts, strict=True)
-        for x, w, (family, rows, found) in pairs:
+        pairs = zip_longest(state.hyperparameters, state.weights, parts, dense)
+        for x, w, (family, rows, found), block in pairs:
             own = x[: family.num_hyperparameters]
-            point = Point.of(own, w, family, found)
             if len(own) < len(x):
                 law = self.priors.get("size", _SIZE)
-                x = np.append(own, _sized(rng, x[-1:], point.psi, rows, law))
+                x = np.append(own, _sized(rng, x[-1:], family.predictor(w), rows, law))
                 rows = replace(rows, size=math.exp(float(x[-1])))
-            own, w = self._moved(rng, point, family, rows, found)
+            if block is None:
+                point = Point.of(own, w, family, found)
+                own, w = self._moved(rng, point, family, rows, found)
+            else:
+                w = block.moved(rng, w, block.likelihood(rows), self.kicks)
             points.append((np.append(own, x[len(own) :]), w))
         return _state_of(points)
 
@@ -661,6 +667,18 @@ def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
         return [
             _Block(family, site, approximate(family, site)) for family, site in _seen(data, model)
         ]
+
+
+@once_a_data_set
+def _dense(data: AdditiveRows, model: AdditiveRegression) -> list[Dense]:
+    """What dense sweeps of each stick, or all, go around; none where they are not dense."""
+    parts = _blocks(data, model)
+    if not all(is_dense(family) for family, _, _ in parts):
+        return []
+    if model.effects == "softmax":
+        rows = softmax_likelihood(data.design.matrix, data.counts.astype(np.float64), data.order)
+        return [Dense.of(family, found, rows) for family, _, found in parts]
+    return [Dense.of(family, found) for family, _, found in parts]
 
 
 @once_a_data_set

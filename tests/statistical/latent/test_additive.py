@@ -1,5 +1,7 @@
 """Additive regressions: moves leave the joint law of parameters and data as it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, LogNormal, Normal
 from pgmult.regression.models import additive as module
 from pgmult.regression.models.additive import AdditiveRegression
+from pgmult.regression.models.dense import Around
 from pgmult.regression.rows import rows_of
 from pgmult.testing import check_geweke, rejects
 
@@ -22,6 +25,7 @@ TABLE = {
     "z": np.cos(np.arange(NUM)), "g": np.arange(NUM) % 4, "h": np.arange(NUM) // 4,
     "row": np.arange(NUM), "t": np.array([0.0, 1.0, 1.5, 4.0])[np.arange(NUM) % 4],
 }  # fmt: skip
+PLAIN = {"Intercept": Normal(0, 0.7), "fixed": Normal(0, 0.5)}
 RING = {str(i): [str((i + 1) % 4)] for i in range(4)}
 FEW = {"Intercept": Normal(0, 0.7), "x": Normal(0, 0.5), "(1 | g)": HalfT(30, 0.4)}
 CASES = {
@@ -47,6 +51,15 @@ CASES = {
         "a ~ x + (1 | g)", FEW | {"size": LogNormal(2, 0.5)}, {}, {"family": "negative_binomial"}
     ),
 }  # fmt: skip
+DENSE = {
+    "sticks": ("c(a, x1, c) ~ x + z", PLAIN, {}, {}),
+    "categories": ("c(a, x1, c) ~ x + z", PLAIN, {"effects": "categories"}, {}),
+    "softmax": ("c(a, x1, c) ~ x + z", PLAIN, {"effects": "softmax"}, {}),
+    "poisson": ("a ~ x + z", PLAIN, {}, {"family": "poisson"}),
+    "negative binomial": (
+        "a ~ x + z", PLAIN | {"size": LogNormal(2, 0.5)}, {}, {"family": "negative_binomial"}
+    ),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -68,6 +81,43 @@ def around(monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(case, around):
     check_geweke(*around(case), replicates=200, sweeps=3)
+
+
+@pytest.fixture
+def dense(monkeypatch):
+    """``dense(case, spread)``: a model without groups, its data, as far from a Gaussian as told."""
+
+    def case_of(case, spread):
+        monkeypatch.setattr(
+            module, "approximate", lambda *of: replace(rough(*of), spread=float(spread))
+        )
+        formula, priors, options, more = DENSE[case]
+        return AdditiveRegression(priors=priors, **options), rows_of(formula, TABLE, **more)
+
+    return case_of
+
+
+@pytest.mark.parametrize("spread", [0.0, 5.0])
+@pytest.mark.parametrize("case", sorted(set(DENSE) - {"softmax"}))
+def test_dense_sweeps_leave_the_joint_law_as_it_is(case, spread, dense):
+    check_geweke(*dense(case, spread), replicates=200, sweeps=3)
+
+
+def test_dense_sweeps_of_a_softmax_leave_it_too(dense):
+    """The spread is found from its own rows."""
+    check_geweke(*dense("softmax", 0.0), replicates=200, sweeps=3)
+
+
+def never_refused(self, rng, w, *more):
+    """A draw from the Gaussian, whatever the likelihood says."""
+    return self.sample(rng)
+
+
+@pytest.mark.parametrize(("name", "spread"), [("swung", 5.0), ("reflected", 0.0)])
+def test_broken_dense_moves_are_refused(name, spread, dense, monkeypatch):
+    model, data = dense("sticks", spread)
+    monkeypatch.setattr(Around, name, never_refused)
+    rejects(check_geweke, model, data, replicates=1000, sweeps=3)
 
 
 def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypatch):

@@ -1,0 +1,217 @@
+r"""Sweeps of weights whose prior is fixed: all of them in one dense block.
+
+Without groups and curves the approximation's law of the weights is one Gaussian N(m, P^-1), whose
+factor and inverse are found once. What it lacks, the correction C(w), is computed from the weights:
+the potential is a quadratic in them, so only the likelihood itself looks at the rows. How weights
+move depends on the spread, the variance of C: up to 0.1 they are reflected on an ellipse of the
+Gaussian, and sometimes swing; beyond they swing (`pgmult.latent.moves`).
+
+Tails of a posterior of few or separable rows are longer than a Gaussian's. So a swing is about a
+Student-t of d = 30 degrees of freedom: with n weights, z = w - m and q = z' P z, a variance s^2 is
+drawn given w, and the path is that of the Gaussian N(m, s^2 P^-1) and the correction for a t::
+
+    s^2   ~ (d + q) / chi^2(d + n)
+    C(w) - q / 2 + (d + n) / 2 log(1 + q / d)
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmult.compiled.linalg import invert_lower
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import Approximation
+from pgmult.latent.hyperparameters import REFLECTED
+from pgmult.latent.moves import Point, swing
+from pgmult.priors.gaussian import lower_cholesky
+
+_MOST_NUMBERS = 10_000_000  # of a design that is kept dense
+_REFLECTED, _NEAR = 0.1, 1.0  # spreads
+_SWUNG = 0.125  # of the sweeps that reflect
+_MORE_KICKS = 2
+_DOF = 30.0
+
+
+class Likelihood(NamedTuple):
+    """The log likelihood as a function of all weights, up to a constant, and its derivatives."""
+
+    total: Callable[[FloatArray], float]
+    slope: Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """A Gaussian near the posterior of the weights: their prior and a potential of the rows.
+
+    To `pgmult.latent.moves` it is law, family and approximation, the weights their own predictors.
+
+    Attributes
+    ----------
+    mean : array, ``(num_weights,)``
+    precision, inverse : arrays, ``(num_weights, num_weights)``
+        Of the Gaussian; and the inverse of its lower root.
+    gram, shift : arrays
+        What the rows add to the prior's precision, and to that times the mean.
+    var : float
+        s^2: the Gaussian's covariance is so many times that of `precision`.
+    """
+
+    mean: FloatArray
+    precision: FloatArray
+    inverse: FloatArray
+    gram: FloatArray
+    shift: FloatArray
+    var: float = 1.0
+
+    @classmethod
+    def of(cls, family: Additive, found: Approximation) -> "Around":
+        """The approximation's."""
+        gram, shift = found.seen
+        prior = np.concatenate([term.precision(found.guess.mean) for term in family.terms])
+        precision = gram + np.diag(prior)
+        inverse = invert_lower(lower_cholesky(precision))
+        return cls(inverse.T @ (inverse @ shift), precision, inverse, gram, shift)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw."""
+        noise = math.sqrt(self.var) * rng.standard_normal(len(self.mean))
+        return np.asarray(self.mean + noise @ self.inverse)
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The covariance times a vector."""
+        return np.asarray(self.var * ((self.inverse @ g) @ self.inverse))
+
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """The weights."""
+        return w
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """A gradient, as it is."""
+        return g
+
+    def correction(self, rows: Likelihood, w: FloatArray) -> float:
+        """Log likelihood less the potential, for a Student-t."""
+        z = w - self.mean
+        q = float(z @ self.precision @ z)
+        heavier = 0.5 * (_DOF + len(w)) * math.log1p(q / _DOF) - 0.5 * q
+        return rows.total(w) - float(w @ (self.shift - 0.5 * (self.gram @ w))) + heavier
+
+    def gradient(self, rows: Likelihood, w: FloatArray) -> FloatArray:
+        """Of the correction."""
+        z = w - self.mean
+        towards = self.precision @ z
+        heavier = (_DOF + len(w)) / (_DOF + float(z @ towards)) - 1.0
+        return rows.slope(w) - self.shift + self.gram @ w + heavier * towards
+
+    def swung(
+        self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
+    ) -> FloatArray:
+        """One path of all the weights."""
+        z = w - self.mean
+        q = float(z @ self.precision @ z)
+        law = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
+        return swing(rng, Point(np.empty(0), w, law, w), law, rows, law, kicks).w  # type: ignore[arg-type]
+
+    def reflected(self, rng: np.random.Generator, w: FloatArray, rows: Likelihood) -> FloatArray:
+        """A point mostly on the other side, or the old one."""
+        cos, sin = REFLECTED
+        new = self.mean + cos * (w - self.mean) + sin * (self.sample(rng) - self.mean)
+
+        def lacks(at: FloatArray) -> float:
+            return rows.total(at) - float(at @ (self.shift - 0.5 * (self.gram @ at)))
+
+        return new if lacks(new) - lacks(w) > -rng.exponential() else w
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """Weights of one block, dense.
+
+    Attributes
+    ----------
+    around : Around
+    spread : float
+    design : array, ``(num_rows, num_weights)``
+    offset : array, ``(num_rows,)``
+    softmax : Likelihood or None
+        That of rows of a softmax, which see scores rather than predictors.
+    """
+
+    around: Around
+    spread: float
+    design: FloatArray
+    offset: FloatArray
+    softmax: Likelihood | None = None
+
+    @classmethod
+    def of(
+        cls, family: Additive, found: Approximation, softmax: Likelihood | None = None
+    ) -> "Dense":
+        """Of predictors that are linear in the weights of `family`."""
+        design = np.ascontiguousarray(family.design.toarray())
+        return cls(Around.of(family, found), found.spread, design, family.offset, softmax)
+
+    def likelihood(self, rows: Any) -> Likelihood:
+        """Of rows, which see predictors, as a function of the weights."""
+        if self.softmax is not None:
+            return self.softmax
+
+        def total(w: FloatArray) -> float:
+            return float(rows.total(self.design @ w + self.offset))
+
+        def slope(w: FloatArray) -> FloatArray:
+            return np.asarray(rows.slope(self.design @ w + self.offset) @ self.design)
+
+        return Likelihood(total, slope)
+
+    def moved(
+        self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
+    ) -> FloatArray:
+        """One sweep."""
+        if self.spread < _REFLECTED:
+            w = self.around.reflected(rng, w, rows)
+            return self.around.swung(rng, w, rows, 1) if rng.random() < _SWUNG else w
+        kicks = max(kicks - 1, 1) if self.spread < _NEAR else kicks + _MORE_KICKS
+        return self.around.swung(rng, w, rows, kicks)
+
+
+def is_dense(family: Additive) -> bool:
+    """Whether weights have a fixed prior and a design that is worth keeping dense."""
+    numbers = math.prod(family.design.shape)
+    is_full = 2 * family.design.nnz >= numbers and numbers <= _MOST_NUMBERS
+    return not family.num_hyperparameters and is_full
+
+
+def softmax_likelihood(design: FloatArray, counts: FloatArray, order: IntArray) -> Likelihood:
+    """Of weights of all categories, those of a column side by side.
+
+    Parameters
+    ----------
+    design : array, ``(num_rows, num_columns)``
+    counts : array, ``(num_rows, num_categories)``
+    order : int array
+        Of the categories that weights are of.
+    """
+    taken = counts[:, order]
+    totals, pull = taken.sum(axis=1), np.ravel(design.T @ taken)
+
+    def parts(w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of exp scores less the largest: each, their sums and the largest."""
+        scores = design @ w.reshape(design.shape[1], -1)
+        top = scores.max(axis=1)
+        each = np.exp(scores - top[:, None])
+        return each, each.sum(axis=1), top
+
+    def total(w: FloatArray) -> float:
+        _, sums, top = parts(w)
+        return float(pull @ w - totals @ (top + np.log(sums)))
+
+    def slope(w: FloatArray) -> FloatArray:
+        each, sums, _ = parts(w)
+        return pull - np.ravel(design.T @ ((totals / sums)[:, None] * each))
+
+    return Likelihood(total, slope)
