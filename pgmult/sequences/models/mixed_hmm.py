@@ -36,46 +36,33 @@ Dirichlet rows as there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
-from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.formulas.design import Design, distinct_rows, make_design
-from pgmult.latent.moves import interwoven
-from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
+from pgmult.formulas.design import Design, make_design
+from pgmult.latent.predictors import as_priors
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
     chains_of,
-    filtered,
     leading,
     one_of,
 )
-from pgmult.sequences.updates.summed_out import (
-    Fit,
-    Part,
-    Regressions,
-    Rows,
-    Sticks,
-    Values,
-    fit_of,
-    walk_summed_out,
-)
+from pgmult.sequences.updates import mixed_moves as moves
+from pgmult.sequences.updates.mixed_moves import ACTED, SeenInputs, places_of, seen_inputs
+from pgmult.sequences.updates.summed_out import Sticks
 
-_LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
-_ACTED = ("transitions", "emissions")
 _LEAST_SHARE = 1e-6  # of first transitions and emissions
 
 
@@ -103,11 +90,11 @@ class MixedHMMState(MultinomialHMMState):
 def _as_acted(value: Any, name: str) -> str | dict[str, str]:
     """What inputs act on, and by which terms."""
     if not isinstance(value, Mapping):
-        return str(as_choice(value, name, (*_ACTED, "both")))
+        return str(as_choice(value, name, (*ACTED, "both")))
     if not value:
         raise ValueError(f"{name} must name transitions, emissions or both, got an empty mapping")
     for part in value:
-        as_choice(part, name, _ACTED)
+        as_choice(part, name, ACTED)
     return {str(part): str(formula) for part, formula in value.items()}
 
 
@@ -164,7 +151,7 @@ class MixedHMM(MultinomialHMM):
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
-        latent = self._seen(data.design).latent
+        latent = self.seen(data.design).latent
         sticks = []
         if self.acts_on_transitions:
             sticks += [f"{i} to {j}" for i, row in self._orders() for j in row[:-1]]
@@ -207,18 +194,19 @@ class MixedHMM(MultinomialHMM):
         every = list(range(self.num_states))
         return [(i, [i, *every[:i], *every[i + 1 :]]) for i in every]
 
-    def _sticks(self, order: IntArray) -> tuple[Sticks, Sticks, Sticks]:
+    def sticks(self, order: IntArray) -> tuple[Sticks, Sticks, Sticks]:
         """Of first states, transitions and emissions."""
         M = self.num_states
         moves = np.array([row for _, row in self._orders()])
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
         return Sticks.of(first), Sticks.of(moves), Sticks.of(emits)
 
-    def _seen(self, design: Design | None) -> "_Seen":
+    def seen(self, design: Design | None) -> SeenInputs:
+        """Inputs as sweeps take them."""
         assert design is not None  # as_data makes one
-        return _seen(design, self)
+        return seen_inputs(design, self)
 
-    def _shifts(self, num_symbols: int) -> tuple[FloatArray, FloatArray]:
+    def shifts(self, num_symbols: int) -> tuple[FloatArray, FloatArray]:
         """The constants of the sticks of transitions and of emissions, as far as inputs act."""
         M = self.num_states
         moves = np.append(0.0, -np.log(np.arange(M - 2, 0, -1)))
@@ -232,13 +220,13 @@ class MixedHMM(MultinomialHMM):
 
     def prior(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
-        rows, seen = self._plain.prior(rng, data), self._seen(data.design)
-        sizes = [len(shifts) for shifts in self._shifts(data.num_symbols)]
-        x, w = seen.blank(sum(sizes))
-        for part, own in zip(seen.parts, _split(sizes), strict=True):
+        rows, seen = self._plain.prior(rng, data), self.seen(data.design)
+        shifts = self.shifts(data.num_symbols)
+        x, w = seen.blank(sum(map(len, shifts)))
+        for part, own in zip(seen.parts, places_of(shifts), strict=True):
             for s in range(own.start, own.stop):
                 x[s, part.x], w[s, part.w] = part.latent.family.sample(rng)
-        return self._whole(rows, w, x, self._least_known(data), data)
+        return self.whole(rows, w, x, moves.least_known(self, data), data)
 
     def simulate(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
@@ -267,11 +255,11 @@ class MixedHMM(MultinomialHMM):
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        seen, found = self._seen(design), [state.transition[None], state.emission[None]]
+        seen, found = self.seen(design), [state.transition[None], state.emission[None]]
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
-        shifts = self._shifts(len(order))
-        owns = _split([len(each) for each in shifts])
-        sticks = self._sticks(order)[1:]
+        shifts = self.shifts(len(order))
+        owns = places_of(shifts)
+        sticks = self.sticks(order)[1:]
         for i, (part, own) in enumerate(zip(seen.parts, owns, strict=True)):
             if len(shifts[i]):
                 w, x = state.weights[own][:, part.w], state.hyperparameters[own][:, part.x]
@@ -290,22 +278,22 @@ class MixedHMM(MultinomialHMM):
     def init(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
         """A start of the model without inputs, and sweeps that find a metric."""
         rows = self._plain.init(rng, replace(data, inputs=None, design=None))
-        seen, shifts = self._seen(data.design), self._shifts(data.num_symbols)
+        seen, shifts = self.seen(data.design), self.shifts(data.num_symbols)
         near = [
             (each + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * each.shape[1])
             for each in (rows.transition, rows.emission)
         ]
         x, w = seen.blank(sum(map(len, shifts)))
-        owns = _split([len(each) for each in shifts])
-        for i, sticks in enumerate(self._sticks(data.order)[1:]):
+        owns = places_of(shifts)
+        for i, sticks in enumerate(self.sticks(data.order)[1:]):
             x[owns[i], seen.parts[i].x] = seen.parts[i].latent.family.start()
             if len(shifts[i]):
                 w[owns[i], 0] = sticks.psi(near[i]).ravel() - shifts[i]
-        state = self._whole(rows, w, x, self._least_known(data), data)
+        state = self.whole(rows, w, x, moves.least_known(self, data), data)
         for _ in range(self.start_sweeps):
-            state = replace(state, information=self._known(state, data))
+            state = replace(state, information=moves.known(self, state, data))
             state = self.step(rng, state, data)
-        return replace(state, information=self._known(state, data))
+        return replace(state, information=moves.known(self, state, data))
 
     def step(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
@@ -313,135 +301,13 @@ class MixedHMM(MultinomialHMM):
         """One sweep over all blocks."""
         assert isinstance(state, MixedHMMState)
         with one_blas_thread():
-            rows = self._walked(rng, state, data)
+            rows = moves.move_probabilities(rng, self, state, data)
         plain = self._plain
         counts = plain._count(self.sample_states(rng, rows, data), data)
         drawn = plain._draw_rows(rng, counts, *plain._sample_concentrations(rng, state, counts))
-        return self._whole(drawn, rows.weights, rows.hyperparameters, state.information, data)
+        return self.whole(drawn, rows.weights, rows.hyperparameters, state.information, data)
 
-    def _walked(
-        self, rng: np.random.Generator, state: MixedHMMState, data: Sequences
-    ) -> MixedHMMState:
-        """All probabilities after a path and moves of standard deviations, states summed out."""
-        parts, values = self._parts(state, data), self._values(state, data)
-        if all(np.isfinite(own).all() for own in values):  # a row may have a probability of 0
-            values = walk_summed_out(
-                rng, parts, lambda psi: self._fit(parts, psi, data), values, data.num_steps
-            )
-            rows = [part.sticks.probs(v[None])[0] for part, v in zip(parts, values, strict=True)
-                    if isinstance(part, Rows)]  # fmt: skip
-            state = replace(state, initial=rows[0][0])
-            if not self.acts_on_transitions:
-                state = replace(state, transition=rows[1])
-            if not self.acts_on_emissions:
-                state = replace(state, emission=rows[-1])
-        w, x = state.weights.copy(), state.hyperparameters.copy()
-        psi, done = [part.psi(own) for part, own in zip(parts, values, strict=True)], 0
-        for i, part in enumerate(parts):
-            if not isinstance(part, Regressions):
-                continue
-            own, family = self._seen(data.design).parts[i - 1], part.family
-            columns = psi[i].reshape(len(psi[i]), -1)  # the same numbers
-            for s, weights in enumerate(values[i]):
-
-                def total(moved: FloatArray, columns: FloatArray = columns, s: int = s) -> float:
-                    columns[:, s] = moved
-                    return self._log_likelihood(parts, psi, data)
-
-                x[done + s, own.x], w[done + s, own.w] = interwoven(
-                    rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total
-                )
-                columns[:, s] = family.predictor(w[done + s, own.w]) + part.shifts[s]
-            done += len(values[i])
-        return replace(state, weights=w, hyperparameters=x)
-
-    def _parts(self, state: MixedHMMState, data: Sequences) -> tuple[Part, Part, Part]:
-        """First states, transitions and emissions, as paths move them."""
-        seen, M, shifts = self._seen(data.design), self.num_states, self._shifts(data.num_symbols)
-        concentrations = (
-            np.full((1, M), self.initial_concentration),
-            state.transition_concentration + state.stickiness * np.eye(M),
-            np.full((M, data.num_symbols), state.emission_concentration),
-        )
-        sticks, known = self._sticks(data.order), state.information
-        owns, parts = _split([len(each) for each in shifts]), list[Part]()
-        for i, own in enumerate(sticks):
-            mine, known = known[: own.size], known[own.size :]
-            if i == 0 or not len(shifts[i - 1]):
-                a, reached = own.tried(concentrations[i][None])
-                prior = (a * (reached - a) / reached)[0]
-                parts.append(Rows(own, concentrations[i], mine.reshape(prior.shape) + prior))
-                continue
-            part = seen.parts[i - 1]
-            seen_by = part.absorbed
-            laws = [
-                part.latent.family.at(x, _times(seen_by, float(j)))
-                for x, j in zip(state.hyperparameters[owns[i - 1]][:, part.x], mine, strict=True)
-            ]
-            information = mine[:, None] * seen.share
-            parts.append(Regressions(own, part.latent.family, shifts[i - 1], laws, information))
-        first, moves, emits = parts
-        return first, moves, emits
-
-    def _values(self, state: MixedHMMState, data: Sequences) -> Values:
-        """What moves: sticks of Dirichlet rows, or weights."""
-        seen, found = self._seen(data.design), []
-        shifts = self._shifts(data.num_symbols)
-        owns = [slice(0), *_split([len(each) for each in shifts])]
-        rows = state.initial[None], state.transition, state.emission
-        for i, sticks in enumerate(self._sticks(data.order)):
-            if i == 0 or not len(shifts[i - 1]):
-                found.append(sticks.psi(rows[i]))
-            else:
-                found.append(state.weights[owns[i]][:, seen.parts[i - 1].w])
-        first, moves, emits = found
-        return first, moves, emits
-
-    def _chains(
-        self, parts: tuple[Part, Part, Part], psi: Sequence[FloatArray], data: Sequences
-    ) -> compiled.Chains:
-        """The sequences and the probabilities of predictors."""
-        first, moves, emits = (part.sticks.probs(own) for part, own in zip(parts, psi, strict=True))
-        which = self._seen(data.design).which
-        emission = emits if self.acts_on_emissions else emits[0]
-        return chains_of(data, first[0, 0], moves, emission, which)
-
-    def _fit(
-        self, parts: tuple[Part, Part, Part], psi: Sequence[FloatArray], data: Sequences
-    ) -> Fit:
-        """The log likelihood of predictors and expected counts."""
-        sizes = np.array([len(own) for own in psi[1:]])
-        return fit_of(data, self._chains(parts, psi, data), self._seen(data.design).which, sizes)
-
-    def _log_likelihood(
-        self, parts: tuple[Part, Part, Part], psi: Sequence[FloatArray], data: Sequences
-    ) -> float:
-        return float(filtered(self._chains(parts, psi, data))[0].sum())
-
-    def _least_known(self, data: Sequences) -> FloatArray:
-        """A share of the information of complete data, were all states and symbols alike."""
-        M, K = self.num_states, data.num_symbols
-        alike = (
-            np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
-            np.full((M, K), data.totals.sum() / (M * K)),
-        )  # fmt: skip
-        found = []
-        for sticks, counts in zip(self._sticks(data.order), alike, strict=True):
-            taken, reached = sticks.tried(counts[None])
-            found.append((taken * (reached - taken) / reached).ravel())
-        return np.asarray(_LEAST_KNOWN * np.concatenate(found))
-
-    def _known(self, state: MixedHMMState, data: Sequences) -> FloatArray:
-        """The information of complete data at a state, in expectation given the observations."""
-        parts, values = self._parts(state, data), self._values(state, data)
-        psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
-        found = []
-        for part, one, counts in zip(parts, psi, self._fit(parts, psi, data).counts, strict=True):
-            _, reached = part.sticks.tried(counts)
-            found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
-        return np.asarray(np.maximum(np.concatenate(found), self._least_known(data)))
-
-    def _whole(
+    def whole(
         self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, known: FloatArray,
         data: Sequences,
     ) -> MixedHMMState:  # fmt: skip
@@ -451,7 +317,7 @@ class MixedHMM(MultinomialHMM):
             rows.stickiness, rows.emission_concentration, w, x, known,
         )  # fmt: skip
         transition, emission, _ = self.laws(state, data.design, data.order)
-        share = self._seen(data.design).share
+        share = self.seen(data.design).share
         if self.acts_on_transitions:
             state = replace(state, transition=np.einsum("c,cij->ij", share, transition))
         if self.acts_on_emissions:
@@ -472,7 +338,7 @@ class MixedHMM(MultinomialHMM):
 
         Where a term does not act they are next to 0.
         """
-        latent = self._seen(data.design).latent
+        latent = self.seen(data.design).latent
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
@@ -503,102 +369,6 @@ class MixedHMM(MultinomialHMM):
         path = self.sample_states(rng, state, data)[new]
         symbols = one_of(rng, _emitted(emission, which[new], path))
         return probs.reshape(-1, steps, data.num_symbols), symbols.reshape(-1, steps)
-
-
-class _Part(NamedTuple):
-    """Terms that act on transitions or on emissions.
-
-    Attributes
-    ----------
-    latent : Latent
-        Of the cells.
-    w, x : int arrays
-        Their places among the weights and the hyperparameters of all terms.
-    absorbed : tuple
-        What cells say of the weights, were all that is known of psi one observation's worth.
-    """
-
-    latent: Latent
-    w: IntArray
-    x: IntArray
-    absorbed: Any
-
-
-class _Seen(NamedTuple):
-    """Inputs as sweeps take them.
-
-    Attributes
-    ----------
-    latent : Latent
-        Of all terms, at the different rows of inputs, the cells.
-    parts : tuple of _Part
-        Of transitions and emissions.
-    which : int array, ``(num_steps,)``
-    share : array, ``(num_cells,)``
-        Of the steps.
-    """
-
-    latent: Latent
-    parts: tuple[_Part, _Part]
-    which: IntArray
-    share: FloatArray
-
-    def blank(self, num_sticks: int) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters and weights of terms that act on nothing: zeros."""
-        family = self.latent.family
-        size = family.num_hyperparameters, family.num_weights
-        return np.zeros((num_sticks, size[0])), np.zeros((num_sticks, size[1]))
-
-
-@once_a_data_set
-def _seen(design: Design, model: MixedHMM) -> _Seen:
-    check_priors(design, model.priors)
-    cells, which = distinct_rows(design)
-    share = np.bincount(which) / len(which)
-    whole = latent_of(cells, model.priors)
-    first, second = (_part(cells, model, name, whole, share) for name in _ACTED)
-    return _Seen(whole, (first, second), which, share)
-
-
-def _part(cells: Design, model: MixedHMM, name: str, whole: Latent, share: FloatArray) -> _Part:
-    """The terms of a formula for transitions or emissions; all where there is none."""
-    formula = model.inputs.get(name) if isinstance(model.inputs, Mapping) else None
-    columns, terms = np.arange(len(cells.names)), list(range(len(cells.terms)))
-    if formula is not None:
-        columns, terms = cells.places(formula)
-    own = replace(
-        cells, names=cells.names[columns], matrix=cells.matrix[:, columns].copy(),
-        centre=cells.centre[columns], scale=cells.scale[columns],
-        terms=tuple(cells.terms[i] for i in terms),
-    )  # fmt: skip
-    latent = latent_of(own, model.priors)
-
-    def places(slices: list[slice], fixed: IntArray) -> IntArray:
-        rest = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
-        return np.concatenate([fixed, *rest]).astype(np.int64)
-
-    family = whole.family
-    absorbed = latent.family.absorb(share, np.zeros(len(share)))
-    none = np.empty(0, dtype=np.int64)
-    return _Part(
-        latent, places(family.weights, columns), places(family.hyperparameters, none), absorbed
-    )
-
-
-def _times(absorbed: Any, by: float) -> Any:
-    """What cells say of the weights, so many times; of the precision alone."""
-    packed, pull = absorbed
-    if isinstance(packed, tuple):
-        blocks, between, others = packed
-        packed = by * blocks, between._replace(values=by * between.values), by * others
-    else:
-        packed = by * packed
-    return packed, 0.0 * pull
-
-
-def _split(sizes: list[int]) -> list[slice]:
-    """Places of the sticks of transitions and of emissions."""
-    return [slice(0, sizes[0]), slice(sizes[0], sum(sizes))]
 
 
 def _emitted(emission: FloatArray, which: IntArray, states: IntArray) -> FloatArray:

@@ -10,8 +10,7 @@ from scipy.special import expit
 import pgmult
 from pgmult.priors import HalfT, Normal
 from pgmult.sequences import MixedHMM
-from pgmult.sequences.models import mixed_hmm as module
-from pgmult.sequences.updates import summed_out
+from pgmult.sequences.updates import mixed_moves, summed_out
 from pgmult.sequences.updates.summed_out import Regressions, Rows
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
@@ -126,12 +125,12 @@ def late(data, initial, transition, emission, which):
     return chains_of(data, initial, transition, emission, np.roll(which, -1))
 
 
-psi, chains_of = Regressions.psi, module.chains_of
+psi, chains_of = Regressions.psi, mixed_moves.chains_of
 BROKEN = {
     "no prior of weights": stepping(Regressions, "log_prior", lambda self, values: 0.0),
     "constants forgotten": stepping(Regressions, "psi", shifted),
     "no energy of speed": stepping(Regressions, "kinetic", lambda self, velocity: 0.0),
-    "standard deviations from their prior": stepping(module, "interwoven", unpooled),
+    "standard deviations from their prior": stepping(mixed_moves, "interwoven", unpooled),
 }
 
 
@@ -153,8 +152,8 @@ def test_paths_without_the_prior_of_rows_are_refused(broken):
         with pytest.MonkeyPatch.context() as patched:
             if broken:
                 patched.setattr(Rows, "log_prior", lambda self, values: 0.0)
-            rows = model._walked(rng, state, data)
-        return model._whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
+            rows = mixed_moves.move_probabilities(rng, model, state, data)
+        return model.whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
 
     statistics = {
         "emission": lambda state, data: (state.emission**2).sum(), "fit": model.log_likelihood,
@@ -176,7 +175,7 @@ def test_inputs_of_another_step_are_refused():
         other = replace(state, weights=signs * state.weights)
         return model.log_likelihood(state, data) - model.log_likelihood(other, data)
 
-    broken = stepping(module, "chains_of", late, "emissions")
+    broken = stepping(mixed_moves, "chains_of", late, "emissions")
     rejects(check_geweke, broken, MANY, statistics={"fits": fits}, replicates=100)
 
 

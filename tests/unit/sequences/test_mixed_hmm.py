@@ -11,6 +11,7 @@ import pgmult
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
+from pgmult.sequences.updates.mixed_moves import SummedOut
 from pgmult.sequences.updates.summed_out import Rows, Sticks
 from tests.every_model import MODELS
 
@@ -45,7 +46,7 @@ def test_without_effects_it_is_a_plain_hidden_markov_model(run):
     state = model.state_of({name: run[name][0, 0] for name in model.predictive_variables})
     flat = state.weights.copy()
     flat[:, 1:] = 0.0
-    state = model._whole(state, flat, state.hyperparameters, state.information, data)
+    state = model.whole(state, flat, state.hyperparameters, state.information, data)
     plain = MultinomialHMM(2).log_likelihood(state, replace(data, inputs=None, design=None))
     assert model.log_likelihood(state, data) == pytest.approx(plain, rel=1e-10)
 
@@ -124,15 +125,15 @@ def test_slopes_with_the_states_summed_out(run):
     for inputs in ("transitions", "emissions", "both"):
         model = replace(run.model, inputs=inputs, num_states=3)
         state = model.prior(rng, data)
-        parts, values = model._parts(state, data), model._values(state, data)
+        at = SummedOut(model, state, data)
+        parts, values = at.parts, at.values
 
-        def log_density(values, model=model, parts=parts):
-            psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
+        def log_density(values, at=at, parts=parts):
             prior = sum(part.log_prior(own) for part, own in zip(parts, values, strict=True))
-            return model._fit(parts, psi, data).log_likelihood + prior
+            return at.fit(at.psi(values)).log_likelihood + prior
 
-        psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
-        found = model._fit(parts, psi, data)
+        psi = at.psi(values)
+        found = at.fit(psi)
         assert found.log_likelihood == pytest.approx(model.log_likelihood(state, data))
         for i, part in enumerate(parts):
             slope = part.pull(values[i], psi[i], found.counts[i])

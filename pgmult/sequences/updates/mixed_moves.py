@@ -1,0 +1,260 @@
+"""Moves of hidden Markov models with inputs, the states summed out.
+
+First states, transitions and emissions are a part each: Dirichlet rows, or regressions of their
+sticks on inputs. All move along one path (`pgmult.sequences.updates.summed_out`), and then the
+standard deviations of each stick by interweaving (`pgmult.latent.moves`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from pgmult.core.memory import once_a_data_set
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import Design, distinct_rows
+from pgmult.latent.moves import interwoven
+from pgmult.latent.predictors import Latent, check_priors, latent_of
+from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models.hmm import chains_of, filtered
+from pgmult.sequences.updates.summed_out import (
+    Fit,
+    Part,
+    Regressions,
+    Rows,
+    Values,
+    fit_of,
+    walk_summed_out,
+)
+
+ACTED = ("transitions", "emissions")
+_LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
+
+
+class _Part(NamedTuple):
+    """Terms that act on transitions or on emissions.
+
+    Attributes
+    ----------
+    latent : Latent
+        Of the cells.
+    w, x : int arrays
+        Their places among the weights and the hyperparameters of all terms.
+    absorbed : tuple
+        What cells say of the weights, were all that is known of psi one observation's worth.
+    """
+
+    latent: Latent
+    w: IntArray
+    x: IntArray
+    absorbed: Any
+
+
+class SeenInputs(NamedTuple):
+    """Inputs as sweeps take them.
+
+    Attributes
+    ----------
+    latent : Latent
+        Of all terms, at the different rows of inputs, the cells.
+    parts : tuple of _Part
+        Of transitions and emissions.
+    which : int array, ``(num_steps,)``
+    share : array, ``(num_cells,)``
+        Of the steps.
+    """
+
+    latent: Latent
+    parts: tuple[_Part, _Part]
+    which: IntArray
+    share: FloatArray
+
+    def blank(self, num_sticks: int) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights of terms that act on nothing: zeros."""
+        family = self.latent.family
+        size = family.num_hyperparameters, family.num_weights
+        return np.zeros((num_sticks, size[0])), np.zeros((num_sticks, size[1]))
+
+
+@once_a_data_set
+def seen_inputs(design: Design, model: Any) -> SeenInputs:
+    """Inputs of a design as sweeps of the model take them."""
+    check_priors(design, model.priors)
+    cells, which = distinct_rows(design)
+    share = np.bincount(which) / len(which)
+    whole = latent_of(cells, model.priors)
+    first, second = (_part(cells, model, name, whole, share) for name in ACTED)
+    return SeenInputs(whole, (first, second), which, share)
+
+
+def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray) -> _Part:
+    """The terms of a formula for transitions or emissions; all where there is none."""
+    formula = model.inputs.get(name) if isinstance(model.inputs, Mapping) else None
+    columns, terms = np.arange(len(cells.names)), list(range(len(cells.terms)))
+    if formula is not None:
+        columns, terms = cells.places(formula)
+    own = replace(
+        cells, names=cells.names[columns], matrix=cells.matrix[:, columns].copy(),
+        centre=cells.centre[columns], scale=cells.scale[columns],
+        terms=tuple(cells.terms[i] for i in terms),
+    )  # fmt: skip
+    latent = latent_of(own, model.priors)
+
+    def places(slices: list[slice], fixed: IntArray) -> IntArray:
+        rest = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
+        return np.concatenate([fixed, *rest]).astype(np.int64)
+
+    family = whole.family
+    absorbed = latent.family.absorb(share, np.zeros(len(share)))
+    none = np.empty(0, dtype=np.int64)
+    return _Part(
+        latent, places(family.weights, columns), places(family.hyperparameters, none), absorbed
+    )
+
+
+def _times(absorbed: Any, by: float) -> Any:
+    """What cells say of the weights, so many times; of the precision alone."""
+    packed, pull = absorbed
+    if isinstance(packed, tuple):
+        blocks, between, others = packed
+        packed = by * blocks, between._replace(values=by * between.values), by * others
+    else:
+        packed = by * packed
+    return packed, 0.0 * pull
+
+
+def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
+    """Of the sticks of transitions and of emissions among all on which inputs act."""
+    first, second = map(len, shifts)
+    return [slice(0, first), slice(first, first + second)]
+
+
+class SummedOut:
+    """First states, transitions and emissions at a state of the chain, as paths move them.
+
+    Parameters
+    ----------
+    model : MixedHMM
+    state : MixedHMMState
+    data : Sequences
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    values : tuple of arrays
+        What moves: sticks of Dirichlet rows, or weights.
+    """
+
+    def __init__(self, model: Any, state: Any, data: Sequences):
+        self.seen: SeenInputs = model.seen(data.design)
+        self._data, self._emits = data, model.acts_on_emissions
+        M, shifts = model.num_states, model.shifts(data.num_symbols)
+        concentrations = (
+            np.full((1, M), model.initial_concentration),
+            state.transition_concentration + state.stickiness * np.eye(M),
+            np.full((M, data.num_symbols), state.emission_concentration),
+        )
+        rows = state.initial[None], state.transition, state.emission
+        known, places = state.information, places_of(shifts)
+        parts, values = list[Part](), list[FloatArray]()
+        for i, own in enumerate(model.sticks(data.order)):
+            mine, known = known[: own.size], known[own.size :]
+            if i == 0 or not len(shifts[i - 1]):
+                a, reached = own.tried(concentrations[i][None])
+                prior = (a * (reached - a) / reached)[0]
+                parts.append(Rows(own, concentrations[i], mine.reshape(prior.shape) + prior))
+                values.append(own.psi(rows[i]))
+                continue
+            part, place = self.seen.parts[i - 1], places[i - 1]
+            laws = [
+                part.latent.family.at(x, _times(part.absorbed, float(j)))
+                for x, j in zip(state.hyperparameters[place][:, part.x], mine, strict=True)
+            ]
+            information = mine[:, None] * self.seen.share
+            parts.append(Regressions(own, part.latent.family, shifts[i - 1], laws, information))
+            values.append(state.weights[place][:, part.w])
+        first, moves, emits = parts
+        self.parts: tuple[Part, Part, Part] = first, moves, emits
+        self.values: Values = (values[0], values[1], values[2])
+
+    def psi(self, values: Values) -> list[FloatArray]:
+        """Predictors of the sticks of each part."""
+        return [part.psi(own) for part, own in zip(self.parts, values, strict=True)]
+
+    def _chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
+        """The sequences and the probabilities of predictors."""
+        first, moves, emits = (
+            part.sticks.probs(own) for part, own in zip(self.parts, psi, strict=True)
+        )
+        emission = emits if self._emits else emits[0]
+        return chains_of(self._data, first[0, 0], moves, emission, self.seen.which)
+
+    def fit(self, psi: Sequence[FloatArray]) -> Fit:
+        """The log likelihood of predictors and expected counts."""
+        sizes = np.array([len(own) for own in psi[1:]])
+        return fit_of(self._data, self._chains(psi), self.seen.which, sizes)
+
+    def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
+        """Of predictors."""
+        return float(filtered(self._chains(psi))[0].sum())
+
+
+def move_probabilities(rng: np.random.Generator, model: Any, state: Any, data: Sequences) -> Any:
+    """All probabilities after a path and moves of standard deviations, states summed out."""
+    at = SummedOut(model, state, data)
+    parts, values = at.parts, at.values
+    if all(np.isfinite(own).all() for own in values):  # a row may have a probability of 0
+        values = walk_summed_out(rng, parts, at.fit, values, data.num_steps)
+        rows = [part.sticks.probs(v[None])[0] for part, v in zip(parts, values, strict=True)
+                if isinstance(part, Rows)]  # fmt: skip
+        state = replace(state, initial=rows[0][0])
+        if not model.acts_on_transitions:
+            state = replace(state, transition=rows[1])
+        if not model.acts_on_emissions:
+            state = replace(state, emission=rows[-1])
+    w, x = state.weights.copy(), state.hyperparameters.copy()
+    psi, done = at.psi(values), 0
+    for i, part in enumerate(parts):
+        if not isinstance(part, Regressions):
+            continue
+        own, family = at.seen.parts[i - 1], part.family
+        columns = psi[i].reshape(len(psi[i]), -1)  # the same numbers
+        for s, weights in enumerate(values[i]):
+
+            def total(moved: FloatArray, columns: FloatArray = columns, s: int = s) -> float:
+                columns[:, s] = moved
+                return at.log_likelihood(psi)
+
+            x[done + s, own.x], w[done + s, own.w] = interwoven(
+                rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total
+            )
+            columns[:, s] = family.predictor(w[done + s, own.w]) + part.shifts[s]
+        done += len(values[i])
+    return replace(state, weights=w, hyperparameters=x)
+
+
+def least_known(model: Any, data: Sequences) -> FloatArray:
+    """A share of the information of complete data, were all states and symbols alike."""
+    M, K = model.num_states, data.num_symbols
+    alike = (
+        np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
+        np.full((M, K), data.totals.sum() / (M * K)),
+    )  # fmt: skip
+    found = []
+    for sticks, counts in zip(model.sticks(data.order), alike, strict=True):
+        taken, reached = sticks.tried(counts[None])
+        found.append((taken * (reached - taken) / reached).ravel())
+    return np.asarray(_LEAST_KNOWN * np.concatenate(found))
+
+
+def known(model: Any, state: Any, data: Sequences) -> FloatArray:
+    """The information of complete data at a state, in expectation given the observations."""
+    at, found = SummedOut(model, state, data), []
+    psi = at.psi(at.values)
+    for part, one, counts in zip(at.parts, psi, at.fit(psi).counts, strict=True):
+        _, reached = part.sticks.tried(counts)
+        found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
+    return np.asarray(np.maximum(np.concatenate(found), least_known(model, data)))
