@@ -730,7 +730,7 @@ def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     known = np.asarray(table_of(data.design)[column])
     is_number = known.dtype.kind in "fM"  # labels are told also where nobody has them
-    return told_values(np.repeat(known, data.respondents.astype(np.int64)) if is_number else known)
+    return told_values(data.each_of(known) if is_number else known)
 
 
 def known_there(design: Design) -> set[str]:

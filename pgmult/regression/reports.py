@@ -39,6 +39,11 @@ _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
 _CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
 _ORDER = 0.1  # posterior standard deviations by which another order moves answers at all
 _FEW_CELLS = 20_000  # times categories, whose order is tried in reverse
+_WEIGHTED = (
+    "Each respondent adds the share of the likelihood that the weight says, so intervals are those"
+    " of as many independent respondents as the weights add up to; whether the model fits can be"
+    " told by rows held out."
+)
 _FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
 
@@ -76,13 +81,14 @@ def report(
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     means = means._replace(max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    beside = compare(run, max_draws=count) if asked is True else asked
+    whole = not data.is_weighted
+    beside = compare(run, max_draws=count) if asked is True and whole else asked
     beats = [beside] if isinstance(beside, Comparison) else []
     some = means.spread(_RESPONDENTS)
     apart = _differences_of(some)
     shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
-    checked = check(run, max_draws=min(count, 200))
+    checked = check(run, max_draws=min(count, 200)) if whole else None
     sections = [found.section() for found in beats]
     if apart is not None:
         sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
@@ -95,7 +101,7 @@ def report(
         title = f"If all had the same {found.axes[0]}"
         sections.append(_shown(found, title, "All else as it is", form))
     sections += [] if shares is None else [_variances(shares)]
-    sections += [*_sds(run, data), check_section(checked)]
+    sections += [*_sds(run, data), *([] if checked is None else [check_section(checked)])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
     told = [chains, *details, *_nearness(run, data)]
@@ -106,7 +112,7 @@ def report(
         *_what_matters(effects, data.is_events),
         *(_extremes(found) for found in by_group),
         *([] if shares is None else [_explained(shares)]),
-        checked.verdict,
+        _WEIGHTED if checked is None else checked.verdict,
         *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
@@ -150,12 +156,15 @@ def _in_short(data: AdditiveRows) -> str:
             f"{times.sum():,.0f} rows, {times @ y:,.0f} {data.categories[0]}: {mean:.4g} a row, the"
             f" variance {ratio:.3g} times the mean, {np.average(y == 0, weights=times):.0%} zeros."
         )
-    number = int(data.counts.sum())
+    number = data.counts.sum()
     shares = data.counts.sum(axis=0) / number
     told = ", ".join(
         f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
     )
-    return f"{number:,} respondents in {data.num_rows:,} cells of equal covariates. Shares: {told}."
+    people = f"{number:,} respondents"
+    if data.is_weighted:
+        people = f"Respondents of a weight of {number:,.6g} together"
+    return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {told}."
 
 
 def _differences_of(means: Means) -> Estimand | None:
@@ -171,7 +180,7 @@ def _effect(means: Means, column: str) -> Estimand:
     known = np.asarray(table_of(means.data.design)[column])
     values = np.unique(known)
     if known.dtype.kind in "fM" and len(values) > len(_CURVE):
-        each = np.repeat(known, means.data.respondents.astype(np.int64))
+        each = means.data.each_of(known)
         between = "nearest" if column in known_there(means.data.design) else "linear"
         values = np.unique(quantiles(each, _CURVE, between))
     size, asked = len(means.people), listed(values)

@@ -15,6 +15,7 @@ Rows are those of an `AdditiveRegression`: equal ones are added up to one cell.
 (['success', 'failure'], [[3, 1], [0, 1]])
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,10 @@ from pgmult.core.validate import as_counts
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
+from pgmult.regression.data import as_row_numbers
 from pgmult.regression.models.additive import AdditiveRows
 
+_MORE = 1.001  # sum of fractional weights by their number, from which on it is told
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
 _FAMILIES = ("categories", "poisson", "negative_binomial")
 
@@ -133,7 +136,8 @@ def rows_of(
     formula : str
     table : table, data frame, or mapping from name to column
     weights : str, optional
-        Column of whole numbers: how many respondents a row stands for.
+        Column of how many respondents a row stands for: a weight w raises the row's likelihood to
+        the power w. See `AdditiveRows.is_weighted` for what fractions leave out.
     order : sequence of classes, optional
         The class that each stick breaks for; the most frequent first if left out.
     maps : mapping from name to map, optional
@@ -154,9 +158,9 @@ def rows_of(
     family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    times = np.ones(num_rows, dtype=np.int64)
+    times: NDArray[Any] = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
-        times = as_counts(table_column(columns, weights, "weights"), "weights")
+        times = _times_of(table_column(columns, weights, "weights"))
     is_events = family != "categories"
     categories, counts = (_events if is_events else _counts)(parsed, columns, num_rows)
     if len(categories) < 2 and not is_events:
@@ -175,27 +179,51 @@ def rows_of(
             raise ValueError(f"order must be left out for events, got {brief(order)}")
         cells, first = _cells(design, counts)
         each = np.bincount(cells, times, len(first)).astype(np.float64)
+        told: NDArray[Any] = np.column_stack([cells, times])[times > 0]
+        entries: NDArray[Any] | None = told if times.dtype.kind == "i" else None
         return AdditiveRows(
             counts[first], design.take(first), np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, each,
-            entries=np.column_stack([cells, times])[times > 0],
+            np.asarray(categories), family, each, entries=entries,
         )  # fmt: skip
-    counts = counts * times[:, None]
+    weighted: NDArray[Any] = counts * times[:, None]
     if order is None:
-        places = np.argsort(-counts.sum(axis=0), kind="stable")
+        places = np.argsort(-weighted.sum(axis=0), kind="stable")
     else:
         listed = as_list(order, "order", "classes")
         codes = find_labels(categories, listed, "order", what="argument")
         places = as_permutation(codes, len(categories))
     cells, first = _cells(design)
-    sums = np.zeros((len(first), counts.shape[1]), dtype=np.int64)
-    np.add.at(sums, cells, counts)
+    sums = np.zeros((len(first), weighted.shape[1]), dtype=weighted.dtype)
+    np.add.at(sums, cells, weighted)
     shares = (sums.sum(axis=0) + 0.5) / (sums.sum() + 0.5 * len(categories))
-    rows, which = np.nonzero(counts)
-    entries = np.column_stack([cells[rows] * counts.shape[1] + which, counts[rows, which]])
+    entries = None
+    if weighted.dtype.kind == "i":
+        rows, which = np.nonzero(weighted)
+        entries = np.column_stack([cells[rows] * weighted.shape[1] + which, weighted[rows, which]])
     return AdditiveRows(
         sums, design.take(first), places, np.asarray(categories), shares=shares, entries=entries
     )
+
+
+def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
+    """Weights of rows: whole numbers as such, where all are.
+
+    Warns
+    -----
+    UserWarning
+        If fractions add up to more than the rows.
+    """
+    if cells.dtype.kind != "f" or (cells == np.round(cells)).all():
+        return as_counts(cells, "weights")
+    times = as_row_numbers(cells, "weights", len(cells), default=1.0, minimum=0.0)
+    if (total := float(times.sum())) > _MORE * len(times):
+        warnings.warn(
+            f"weights add up to {total:,.6g} in {len(times):,} rows: intervals are those of so many"
+            f" independent respondents (divide by the mean weight, {total / len(times):.4g}, if a"
+            " row is one)",
+            stacklevel=4,
+        )
+    return times
 
 
 def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:

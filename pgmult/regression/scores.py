@@ -39,6 +39,7 @@ _MOST_COLUMNS = 8  # whose pairs are looked at, too
 _LEAST = 0.5  # added to expected counts that something is divided by
 _MOST_RIVALS = 6
 _HOW = "Each respondent is told from all the others, by Pareto-smoothed importance sampling."
+_TO_BE_TOLD = "to be told from each other (compare(held_out=...) tells other rows)"
 _HELD_OUT = "Of respondents that were held out."
 
 
@@ -136,7 +137,7 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     LeaveOneOut
         Of single respondents, not of cells: the log score of Vehtari, Gelman and Gabry (2017).
     """
-    data_of_run(run)
+    data_of_run(run).refuse_weights(_TO_BE_TOLD)
     used = as_positive_int(max_draws, "max_draws")
     used = max(used - used % run.num_chains, 1)
     means = Means.of(run, None, None, None, False, used, 0)
@@ -267,6 +268,7 @@ _ADVICE = {
 
 def _kinds_in_turn(data: AdditiveRows) -> IntArray:
     """Cell and category of each respondent, as one number, in the order of the table; or cell."""
+    data.refuse_weights(_TO_BE_TOLD)
     if data.entries is None:
         raise ValueError("run must be of rows of a table, by formula (or give rows held out)")
     return np.repeat(data.entries[:, 0], data.entries[:, 1])
@@ -384,7 +386,9 @@ def check(
     """
     data, seed = data_of_run(run), as_seed(random_seed)
     counts, given, times = data.counts, table_of(data.design), data.respondents
-    if held_out is not None:
+    if held_out is None:
+        data.refuse_weights("to be simulated (check(held_out) looks at other rows)")
+    else:
         counts = outcomes_of(data, held_out)
         times = np.ones(len(counts))
         with under_name("held_out", of="covariates"):

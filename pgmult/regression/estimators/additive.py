@@ -32,7 +32,7 @@ from pgmult.core.arguments import as_flag, brief
 from pgmult.core.labels import find_labels, labels_of
 from pgmult.core.sklearn import as_classes, as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_counts
+from pgmult.core.validate import as_nonnegative
 from pgmult.regression.answers import Means
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.rows import rows_of
@@ -98,8 +98,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : data frame, mapping of columns, or array, ``(n_samples, n_features)``
         y : array, ``(n_samples,)``
             Classes.
-        sample_weight : array of whole numbers, ``(n_samples,)``, optional
-            How many respondents a row stands for.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many respondents a row stands for; fractions are its share of the likelihood.
 
         Raises
         ------
@@ -115,7 +115,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = as_classes(y)
         weight = None
         if sample_weight is not None:
-            weight = as_counts(_check_sample_weight(sample_weight, codes), "sample_weight")
+            weight = as_nonnegative(_check_sample_weight(sample_weight, codes), "sample_weight")
             if not weight.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
         seen = np.unique(codes if weight is None else codes[weight > 0])

@@ -77,6 +77,7 @@ _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
 _SIZES = (0.05, 1e4)
 _MOST_RESPONDENTS = 100_000  # that are told one by one
 _SHIFT_DRAWS = 100
+_EVENLY = 10_000
 _LINEARISED = 3  # times that rows of a softmax are seen anew
 _LEAST_SHARE = 1e-4
 _MOST_EVENTS = 40.0  # log rate of simulated counts
@@ -111,7 +112,8 @@ class AdditiveRows:
     Attributes
     ----------
     counts : int64 array, ``(num_rows, num_categories)``
-        Of the categories; or events, ``(num_rows, 1)``.
+        Of the categories, float64 if they are sums of fractional weights; or events,
+        ``(num_rows, 1)``.
     design : Design
         Fixed effects, random terms and the offset of each cell.
     order : int64 array, ``(num_categories,)``
@@ -126,10 +128,10 @@ class AdditiveRows:
     entries : int64 array, ``(num_entries, 2)``, or None
         In the order of the table's rows, each count that is not 0: its cell times K plus its
         category, and how many respondents it is. It matches respondents between runs with different
-        cells.
+        cells. None of fractional weights.
     """
 
-    counts: IntArray
+    counts: NDArray[Any]
     design: Design
     order: IntArray
     categories: NDArray[np.str_]
@@ -158,6 +160,31 @@ class AdditiveRows:
         """How many observations each row stands for, ``(num_rows,)``."""
         own = self.counts.sum(axis=1) if self.times is None else self.times
         return np.asarray(own, dtype=np.float64)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether respondents have fractional weights.
+
+        The posterior is exact, of a likelihood in which each row adds its share, and averages over
+        respondents are weighted. But weighted counts are no data that can be simulated, and nobody
+        can be left out of them: `loo`, and `check` and `compare` without rows held out, are not
+        for them.
+        """
+        return bool((self.counts % 1.0).any() or (self.respondents % 1.0).any())
+
+    def refuse_weights(self, why: str) -> None:
+        """Raise ValueError if respondents have fractional weights."""
+        if self.is_weighted:
+            raise ValueError(f"rows must have whole weights {why}, got fractions")
+
+    def each_of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """What the respondents have of a column of the cells; of weighted ones 10,000 in shares."""
+        people = self.respondents
+        if not self.is_weighted:
+            return np.repeat(column, people.astype(np.int64))
+        ends = np.cumsum(people)
+        places = np.searchsorted(ends, (np.arange(_EVENLY) + 0.5) / _EVENLY * ends[-1])
+        return np.asarray(column[places])
 
     @property
     def is_events(self) -> bool:
@@ -373,6 +400,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
     ) -> AdditiveRows:
         """New counts of the same totals, with the sticks in the same order."""
+        data.refuse_weights("to be simulated")
         psi = self.predictors(state, data)
         if not data.is_events:
             totals = data.counts.sum(axis=1)
@@ -382,8 +410,6 @@ class AdditiveRegression(SweepsInBlocks, Checked):
                 counts = StickBreaking(data.order).simulate(rng, psi, totals)
             return replace(data, counts=counts, entries=None)
         times = np.asarray(data.times)
-        if (times % 1.0).any():
-            raise ValueError("events of rows with weights that are not whole cannot be simulated")
         rows = np.repeat(np.arange(len(times)), times.astype(np.int64))
         rates = np.exp(np.minimum(psi[rows], _MOST_EVENTS))
         ones = np.ones(len(rows), dtype=np.int64)
@@ -559,8 +585,9 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         Raises
         ------
         ValueError
-            If the rows are events.
+            If the rows are events, or have fractional weights.
         """
+        data.refuse_weights("to be told one by one")
         if data.is_events:
             raise ValueError("rows must be of categories to be told one by one, got events")
         if data.counts.sum() > _MOST_RESPONDENTS:
