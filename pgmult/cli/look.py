@@ -329,7 +329,10 @@ class _Jobs:
         used = {"--symbol": symbol, "--sequence": whose, "--time": time}
         columns = [column for column in used.values() if column is not None]
         options: list[_Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
-        options += [("--every", [_step(time)])] if time.kind == "dates" else []
+        every = _step(time, whose)
+        if every is None:
+            return None
+        options += [("--every", [every])] if every else []
         of_each = f" of each '{_told(whose.name)}'" if whose else ""
         why = f"One of {len(symbol.counts)} labels of '{_told(symbol.name)}' at each"
         why += f" '{_told(time.name)}'{of_each}: what comes next, and what the gaps were."
@@ -561,20 +564,26 @@ def _of_choice(outcome: str, own: list[str], whose: str, choosers: list[str]) ->
     return formula + (f" | {' + '.join(choosers)}" if choosers else "")
 
 
-def _step(time: _Seen) -> str:
-    """How far apart dates are, as ``--every`` has it."""
+def _step(time: _Seen, whose: _Seen | None) -> str | None:
+    """How long a step is, as ``--every`` has it; empty for a number, None if no length will do."""
     import numpy as np
 
-    times = np.unique(np.array([*time.counts], dtype="datetime64[s]")).astype(np.int64)
-    apart = np.diff(times) if len(times) > 1 else np.array([86400])
-    for days, name in ((365, "year"), (89, "quarter"), (28, "month")):
-        if apart.min() >= days * 86400:
-            return name
-    step = int(np.gcd.reduce(apart))
-    for seconds, name in ((604800, "week"), (86400, "day"), (3600, "h"), (60, "min"), (1, "s")):
-        if step % seconds == 0:
-            return name if seconds >= 86400 else f"{step // seconds}{name}"
-    raise AssertionError("every step is whole seconds")
+    from pgmult.core.tables import exact_array
+    from pgmult.sequences.data.times import dates_of, usual_step
+
+    known = [
+        (when, "" if whose is None else str(of))
+        for when, of in zip(time.cells, (whose or time).cells, strict=True)
+        if when is not None and of is not None
+    ]
+    times = exact_array([when for when, _ in known])
+    _, sequence = np.unique([of for _, of in known], return_inverse=True)
+    if time.kind == "dates":
+        return usual_step(times.astype("datetime64[s]"), sequence) or None
+    if (dates := dates_of(times)) is not None:
+        return usual_step(dates, sequence) or None
+    every = usual_step(times, sequence)
+    return (every or None) if every != "1" else ""
 
 
 # --------------------------------------------------------------------------- the command

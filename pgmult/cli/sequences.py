@@ -19,7 +19,6 @@ from pgmult.cli.shared import (
     aside,
     at_least,
     complete,
-    complete_for,
     option,
     read_table,
     recall,
@@ -92,7 +91,8 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--time", metavar="COLUMN", help="default: every row is a step")
     fit.add_argument(
         "--every", metavar="TIME",
-        help="how long a step is, where --time has dates: year, month, week, day, 2h, 5min, 15s",
+        help="how long a step is, where --time has dates: year, month, week, day, 2h, 5min, 15s;"
+        " where it has numbers, how many make a step",
     )  # fmt: skip
     fit.add_argument(
         "--week-start", metavar="DAY", help="first day of a week, with --every week (monday)"
@@ -225,15 +225,9 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
         if options.units is not None:
             raise ValueError(f"{options.data} is a table: --units is for texts")
         table = read_table(options.data, options)
-        needed = {f"--{name}": given[name] for name in ("symbol", "sequence", "time", "count")}
-        table, left_out = complete(
-            table, needed, options, "fill in the value (steps without a row are missing)"
-        )
+        table, left_out = _without_gaps(table, given, inputs, options)
         if inputs is not None:
             told["inputs"] = inputs
-            formula = inputs if isinstance(inputs, str) else inputs.formula
-            table, more = complete_for([formula], table, options)
-            left_out = "; ".join(filter(None, (left_out, more)))
         return table.sequences(**told), ", ".join(filter(None, ("table", left_out)))
     if inputs is not None:
         raise ValueError(f"{options.data} is no table: --inputs is for tables")
@@ -263,6 +257,50 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
     if options.units is None:
         raise ValueError(f"{options.data} is a text: say --units words or --units characters")
     return _read_text(options), "text"
+
+
+def _without_gaps(
+    table: Any, given: dict[str, str | None], inputs: Any, options: argparse.Namespace
+) -> tuple[Any, str]:
+    """A table whose gaps are refused, or are missing steps; rows of no known place are left out."""
+    import numpy as np
+
+    from pgmult.core.tables import Cells, exact_array
+    from pgmult.formulas.language import parse
+
+    def of(*names: str) -> dict[str, str | None]:
+        return {f"--{name}": given[name] for name in names}
+
+    what = "fill in the value"
+    table, left_out = complete(table, of("sequence", "time"), options, what)
+    if not options.drop_incomplete:
+        complete(table, of("symbol", "count"), options, what, "make such steps missing ones")
+        return table, left_out
+    formula = inputs if inputs is None or isinstance(inputs, str) else inputs.formula
+    used = [given["symbol"], given["count"], *(parse(formula).columns if formula else ())]
+    holed = [
+        name for name in dict.fromkeys(used) if name in table.cells and table.missing(name).any()
+    ]
+    if not holed:
+        return table, left_out
+    unknown, listed = table.missing(*holed), " or ".join(map(repr, holed))
+    if unknown.all():
+        raise ValueError(f"{table.source}: every row lacks a value of {listed}")
+
+    def filled(name: str, gaps: Any, value: Any) -> Any:
+        values = table.cells[name].values.astype(object)
+        values[gaps] = value
+        return Cells(exact_array(values))
+
+    cells = {name: table.cells[name] for name in table.cells}
+    cells[options.symbol] = filled(options.symbol, unknown, None)
+    if options.count in holed:
+        cells[options.count] = filled(options.count, table.missing(options.count), 0)
+    steps = (
+        "1 row is" if np.count_nonzero(unknown) == 1 else f"{np.count_nonzero(unknown):,} rows are"
+    )
+    said = f"{steps} of missing steps, without a value of {listed}"
+    return replace(table, cells=cells), "; ".join(filter(None, (left_out, said)))
 
 
 def _read_text(options: argparse.Namespace) -> Any:

@@ -247,8 +247,9 @@ def add_incomplete(parser: Any) -> None:
 
 
 def complete(
-    table: Any, used: Mapping[str, str | None], options: argparse.Namespace, what_to_do: str
-) -> tuple[Any, str]:
+    table: Any, used: Mapping[str, str | None], options: argparse.Namespace, what_to_do: str,
+    or_else: str = "leave such rows out",
+) -> tuple[Any, str]:  # fmt: skip
     """A table without gaps in the columns that are used: such rows are refused, or left out.
 
     Parameters
@@ -259,6 +260,8 @@ def complete(
         With ``drop_incomplete``.
     what_to_do : str
         How the gaps can be filled, for the error.
+    or_else : str
+        What ``--drop-incomplete`` does, for the error.
 
     Returns
     -------
@@ -287,8 +290,8 @@ def complete(
             raise ValueError(
                 f"{table.source}: column {name!r} ({what}) has no value in"
                 f" {np.count_nonzero(gaps):,} of {len(table):,} rows, first in row"
-                f" {int(np.argmax(gaps)) + 1:,} below the header: {what_to_do}, or leave such rows"
-                " out by --drop-incomplete"
+                f" {int(np.argmax(gaps)) + 1:,} below the header: {what_to_do}, or {or_else} by"
+                " --drop-incomplete"
             )
     return table, ""
 

@@ -50,15 +50,19 @@ class Cells(NamedTuple):
         where several kinds stand together, where whole numbers have gaps or pass 64 bits.
     order : tuple of str, or None
         The labels of a categorical in its order, those that do not occur among them.
+    east : int array, ``(num_rows,)``, or None
+        Seconds by which each time is ahead of UTC, where the column tells its zone.
     """
 
     values: NDArray[Any]
     order: tuple[str, ...] | None = None
+    east: IntArray | None = None
 
     def take(self, rows: Any) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
-        return Cells(exact_array(values) if values.dtype.hasobject else values, self.order)
+        east = None if self.east is None else self.east[rows]
+        return Cells(exact_array(values) if values.dtype.hasobject else values, self.order, east)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -234,17 +238,21 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
         raise ValueError(f"a table must not have masked values, got some in column {name}")
     order: tuple[str, ...] | None = None
     values: Any = column
+    east: IntArray | None = None
     if not isinstance(column, np.ndarray | list | tuple | range):
-        values, order = _of_series(column)
+        values, order, east = _of_series(column)
     if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
         values = values.tolist()
     if not isinstance(values, np.ndarray):
-        values = exact_array(_local_times(list(values), name, time_zone))
-    return Cells(values, order)
+        values, east = _local_times(list(values), name, time_zone)
+        values = exact_array(values)
+    return Cells(values, order, east)
 
 
-def _of_series(column: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """The cells of a series of pandas, polars or pyarrow, and the order of its categories."""
+def _of_series(
+    column: Any,
+) -> tuple[NDArray[Any], tuple[str, ...] | None, IntArray | None]:
+    """Cells of a series of pandas, polars or pyarrow, order of its categories, seconds from UTC."""
     try:
         import narwhals.stable.v1 as narwhals
 
@@ -252,19 +260,23 @@ def _of_series(column: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     except (ImportError, TypeError):  # something else that numpy may understand
         categories = getattr(column, "categories", None)
         order = None if categories is None else tuple(label_of(x) for x in categories)
-        return np.asarray(column), order
+        return np.asarray(column), order, None
     kind = series.dtype
     if isinstance(kind, narwhals.Categorical | narwhals.Enum):
         order = tuple(label_of(label) for label in series.cat.get_categories().to_list())
         of_pandas = hasattr(getattr(series.to_native(), "dtype", None), "categories")
         ordered = of_pandas or isinstance(kind, narwhals.Enum)
-        return exact_array(series.to_list()), order if ordered else None
+        return exact_array(series.to_list()), order if ordered else None, None
+    east = None
     if isinstance(kind, narwhals.Datetime) and kind.time_zone is not None:
+        in_utc = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         series = series.dt.replace_time_zone(None)
+        apart = (series.to_numpy() - in_utc.to_numpy()).astype("timedelta64[s]")
+        east = np.where(np.isnat(apart), 0, apart.astype(np.int64))
     has_gap = narwhals.Float64 | narwhals.Float32 | narwhals.Datetime  # a number that is none
     if series.null_count() and not isinstance(kind, has_gap):
-        return exact_array(series.to_list()), None
-    return series.to_numpy(), None
+        return exact_array(series.to_list()), None, east
+    return series.to_numpy(), None, east
 
 
 def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
@@ -372,30 +384,35 @@ def counts_of(column: NDArray[Any], name: str) -> IntArray:
     return counts
 
 
-def _local_times(cells: list[Any], name: str, time_zone: str | None) -> list[Any]:
-    """Times with zones as the calendar of their one zone, or of the zone that is asked for."""
+def _local_times(
+    cells: list[Any], name: str, time_zone: str | None
+) -> tuple[list[Any], IntArray | None]:
+    """Times with zones as the calendar of their one zone, or of the zone that is asked for.
+
+    Beside them by how many seconds they are ahead of UTC, if that is known.
+    """
     times = [cell for cell in cells if isinstance(cell, datetime.datetime)]
     zones = {time.tzinfo for time in times}
     if zones <= {None}:
-        return cells
+        return cells, None
     if time_zone is not None:
         zone = _zone(time_zone)
         if None in zones:
             raise ValueError(f"column {name} has times with and without a zone: give all one")
-        return [
-            cell.astimezone(zone).replace(tzinfo=None) if isinstance(cell, datetime.datetime)
-            else cell
-            for cell in cells
-        ]  # fmt: skip
-    if len(zones) > 1 and (None in zones or len({time.utcoffset() for time in times}) > 1):
+        cells = [
+            cell.astimezone(zone) if isinstance(cell, datetime.datetime) else cell for cell in cells
+        ]
+    elif len(zones) > 1 and (None in zones or len({time.utcoffset() for time in times}) > 1):
         told = sorted({str(time.tzinfo) for time in times})
         raise ValueError(
             f"column {name} must have times of one zone, got {', '.join(told[:_FEW])} (say whose"
             " calendar counts: pgmult.read(table, time_zone='Europe/Berlin'))"
         )
+    ahead = [cell.utcoffset() if isinstance(cell, datetime.datetime) else None for cell in cells]
+    east = [0 if offset is None else round(offset.total_seconds()) for offset in ahead]
     return [
         cell.replace(tzinfo=None) if isinstance(cell, datetime.datetime) else cell for cell in cells
-    ]
+    ], np.array(east, dtype=np.int64)
 
 
 def _zone(name: str) -> datetime.tzinfo:

@@ -11,6 +11,8 @@ Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
 ['A', 'T', 'G', 'C']
 """
 
+import unicodedata
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -526,7 +528,7 @@ def _as_part(part: Any, s: int) -> tuple[str, Any]:
     if scipy.sparse.issparse(part):
         return "counts", scipy.sparse.csr_array(part)
     if isinstance(part, str):
-        part = list(part)
+        part = list(unicodedata.normalize("NFC", part))
     elif isinstance(part, _Table):
         part = part.to_numpy()
     elif isinstance(part, _Column):
@@ -570,14 +572,41 @@ def _agreed(num_symbols: int | None, found: int) -> int:
     return found
 
 
+def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
+    """Labels in Unicode's composed form, so that those which differ by their form alone are one.
+
+    That some were two is warned of.
+    """
+    different, number = np.unique(labels, return_inverse=True)
+    composed = np.array([unicodedata.normalize("NFC", x) for x in different.tolist()], np.str_)
+    if (merged := len(composed) - len(np.unique(composed))) > 0:
+        first = next(
+            x for x in composed[composed != different].tolist() if (composed == x).sum() > 1
+        )
+        warnings.warn(
+            f"{what} has labels that differ by their Unicode form alone, such as two of {first!r}:"
+            f" they are one ({merged:,} such {'pair' if merged == 1 else 'pairs'})",
+            stacklevel=3,
+        )
+    return np.asarray(composed[number])
+
+
 def _number_labels(
     parts: list[Any], alphabet: Sequence[str] | NDArray[np.str_] | None
 ) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
     """Numbers for labels, -1 for None."""
+    written = sorted({str(x) for part in parts for x in part if x is not None})
+    composed = in_one_form(np.array(written, dtype=np.str_), "data").tolist()
     labels = alphabet
     if labels is None:
-        labels = sorted({str(x) for part in parts for x in part if x is not None})
+        labels = sorted(set(composed))
     number: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
+    alike = {unicodedata.normalize("NFC", label): i for label, i in number.items()}
+    number |= {
+        label: alike[other]
+        for label, other in zip(written, composed, strict=True)
+        if label not in number and other in alike
+    }
     number[None] = -1
     numbered = []
     for s, part in enumerate(parts):

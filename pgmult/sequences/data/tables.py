@@ -7,7 +7,8 @@
     p1       2024-03-03  relapse       1
     p2       2024-02-11  stable        1
 
-Steps between the first and the last of a sequence that have no row are missing.
+Steps between the first and the last of a sequence that have no row are missing, and so is a step
+whose symbol is unknown: it keeps its place.
 
 >>> visits = {"day": [1, 3, 4], "state": ["stable", "relapse", "stable"]}
 >>> data = sequences_of(visits, symbol="state", time="day")
@@ -15,17 +16,16 @@ Steps between the first and the last of a sequence that have no row are missing.
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_kind, brief, under_name
+from pgmult.core.arguments import as_kind, under_name
 from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
@@ -33,19 +33,21 @@ from pgmult.core.tables import (
     chosen_columns,
     counts_of,
     exact_columns,
+    missing_in,
     one_role_each,
 )
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
-from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences, in_one_form
+from pgmult.sequences.data.times import (
+    Clock,
+    clock_of,
+    dates_of,
+    in_passed_time,
+    refuse_sparse_steps,
+)
 
-_UNITS = {
-    "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
-    "second": "s", "y": "Y", "w": "W", "d": "D", "h": "h", "min": "m", "sec": "s", "s": "s",
-}  # fmt: skip
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_FIRST_MONDAY = 4  # days after 1970-01-01
 _MOST_STEPS = 10**8
 
 
@@ -55,7 +57,7 @@ def sequences_of(
     symbol: str,
     sequence: str | None = None,
     time: str | None = None,
-    every: str | None = None,
+    every: str | int | None = None,
     week_start: str = "monday",
     count: str | None = None,
     order: str | ArrayLike | None = None,
@@ -68,18 +70,22 @@ def sequences_of(
     ----------
     table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
     symbol : str
-        The column of the symbols.
+        The column of the symbols. A row without one is a missing step, unless others share it.
     sequence : str, optional
         The column that says to which sequence a row belongs; by default all rows are of one.
         Sequences stand in alphabetical order.
     time : str, optional
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
         without a row are missing. Left out, every row is a step and rows stand in their order.
-    every : str, optional
+        Dates that are written as numbers, 20240131, and times since 1970 (Unix seconds, or
+        thousandths, ... of them) are recognised.
+    every : str or int, optional
         How long a step is, where `time` has dates: "year", "quarter", "month", "week", "day",
         "hour", "minute", "second", or a number of these, "2 weeks", "5min", "2h", "15s". Steps
         begin where the calendar does (hours at midnight, months on the first), and tables and
-        figures of what is found tell that time.
+        figures of what is found tell that time. Times of a zone are counted, and told, in UTC where
+        steps are shorter than a day: clocks change. Where `time` has numbers, how many of them make
+        a step, 1 by default; it must be said where most steps would be missing.
     week_start : str
         The day that weeks begin on; on Mondays, by default, as ISO 8601 counts them.
     count : str, optional
@@ -96,8 +102,8 @@ def sequences_of(
     Raises
     ------
     ValueError
-        If a column or a value is missing, `every` is missing or superfluous, or a count is negative
-        or fractional.
+        If a column or a value is missing, `every` is missing or superfluous, most steps would be
+        without a row though `every` is not given, or a count is negative or fractional.
     TypeError
         If `table` is no table.
     """
@@ -107,29 +113,36 @@ def sequences_of(
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
 
-    def numbered(name: str, argument: str) -> tuple[NDArray[Any], IntArray]:
-        names, number = np.unique(labels_of(column(name, argument), name), return_inverse=True)
+    def numbered(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
+        names, number = np.unique(in_one_form(labels, f"column {name!r}"), return_inverse=True)
         warn_of_look_alikes(names, f"column {name!r}")
         return names, number
 
-    symbols, of_symbol = numbered(symbol, "symbol")
-    num_rows = len(of_symbol)
+    cells_of_symbol = column(symbol, "symbol")
+    num_rows, unknown = len(cells_of_symbol), missing_in(cells_of_symbol)
     if num_rows == 0:
         raise ValueError("table must have a row at least, got none")
+    if unknown.all():
+        raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
+    symbols, known = numbered(labels_of(cells_of_symbol[~unknown], symbol), symbol)
+    of_symbol = np.zeros(num_rows, dtype=np.int64)
+    of_symbol[~unknown] = known
     names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
     if sequence is not None:
-        names, of_sequence = numbered(sequence, "sequence")
+        names, of_sequence = numbered(labels_of(column(sequence, "sequence"), sequence), sequence)
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
         number = counts_of(column(count, "count"), count)
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")
-        step, clock = np.arange(num_rows), _Clock()
+        step, clock = np.arange(num_rows), Clock()
     else:
-        times = column(time, "time")
-        clock = _clock(times, time, every, week_start)
-        step = clock.steps(times, time)
+        column(time, "time")
+        told = dates_of(cells[time].values)
+        times = cells[time] if told is None else Cells(told)
+        clock = clock_of(times.values, time, every, week_start, told is not None)
+        step = clock.steps(in_passed_time(times, clock.unit, time), time)
     parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
@@ -144,16 +157,20 @@ def sequences_of(
                 " (another every=, or times in larger units)"
             )
         place[rows], before = before + at, before + length
+        seen = ~unknown[rows]
         parts.append(
             scipy.sparse.csr_array(
-                (number[rows], (at, of_symbol[rows])), shape=(length, len(symbols))
+                (number[rows][seen], (at[seen], of_symbol[rows][seen])),
+                shape=(length, len(symbols)),
             )
         )
+    if time is not None and every is None:
+        refuse_sparse_steps(times.values, of_sequence, place, before, time)
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
         with under_name("inputs", of="formula"):
-            design = _design_of_steps(inputs, cells, place, sequences, maps)
+            design = _design_of_steps(inputs, cells, place, unknown, sequences, maps)
         sequences = sequences.with_design(design)
     if time is None:
         return sequences
@@ -166,27 +183,56 @@ def _design_of_steps(
     inputs: str | Design,
     cells: Mapping[str, Cells],
     place: IntArray,
+    unknown: NDArray[np.bool_],
     sequences: Sequences,
     maps: Mapping[str, Any] | None,
 ) -> Design:
     """Inputs of every step, by a formula or coded as another design."""
     steps = sequences.num_steps
     if isinstance(inputs, str):
-        given = _inputs_of_steps(cells, parse(inputs).columns, place, sequences)
+        given = _inputs_of_steps(cells, parse(inputs).columns, place, unknown, sequences)
         return make_design(given, steps, inputs, every_term=True, maps=maps)
     design = as_kind(inputs, "inputs", Design, "or a formula")
-    given = _inputs_of_steps(cells, list(table_of(design)), place, sequences)
+    given = _inputs_of_steps(cells, list(table_of(design)), place, unknown, sequences)
     design.tell_new_labels(given, "inputs")
     return design.like(given, new_levels=True, num_rows=steps)
 
 
 def _inputs_of_steps(
-    cells: Mapping[str, Cells], needed: Sequence[str], place: IntArray, data: Sequences
+    cells: Mapping[str, Cells],
+    needed: Sequence[str],
+    place: IntArray,
+    unknown: NDArray[np.bool_],
+    data: Sequences,
 ) -> dict[str, Cells]:
-    """The columns of inputs, one cell a step; those of the step before where there is no row."""
+    """The columns of inputs, one cell a step; those of the step before where no row tells them.
+
+    A row without a symbol need not tell its inputs. The first steps have those of the step after.
+    """
+    for name in needed:
+        if name not in cells:
+            raise ValueError(
+                f"inputs must name columns of the table, got {name!r} (it has"
+                f" {', '.join(map(repr, cells))})"
+            )
+    telling = np.ones(len(place), dtype=np.bool_)
+    for name in needed:
+        telling &= ~(unknown & missing_in(cells[name].values))
+    rows = np.flatnonzero(telling)[::-1]
     source = np.full(data.num_steps, -1)
-    source[place[::-1]] = np.arange(len(place))[::-1]  # the first row of each step
-    told = np.maximum.accumulate(np.where(source < 0, -1, np.arange(data.num_steps)))
+    source[place[rows]] = rows  # the first row of each step
+    steps = np.arange(data.num_steps)
+    before = np.maximum.accumulate(np.where(source < 0, -1, steps))
+    after = np.minimum.accumulate(np.where(source < 0, data.num_steps, steps)[::-1])[::-1]
+    firsts = np.repeat(data.offsets[:-1], data.lengths)
+    told = np.where(before < firsts, after, before)
+    silent = np.flatnonzero(told >= np.repeat(data.offsets[1:], data.lengths))
+    if len(silent):
+        s = int(np.searchsorted(data.offsets, silent[0], side="right")) - 1
+        raise ValueError(
+            "inputs must be known at a step of each sequence, got none of"
+            f" {s if data.names is None else data.names[s]}"
+        )
     if (gaps := int((source < 0).sum())) > 0:
         warnings.warn(
             f"{gaps} steps have no row: they get the inputs of the step before (give them rows with"
@@ -195,13 +241,8 @@ def _inputs_of_steps(
         )
     given = {}
     for name in needed:
-        if name not in cells:
-            raise ValueError(
-                f"inputs must name columns of the table, got {name!r} (it has"
-                f" {', '.join(map(repr, cells))})"
-            )
         column = cells[name].values
-        differs = np.flatnonzero(column != column[source[place]])
+        differs = np.flatnonzero(telling & (column != column[source[place]]))
         if len(differs):
             row = int(differs[0])
             raise ValueError(
@@ -224,12 +265,13 @@ def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
     sequence, time = data.keys
     of_sequence = np.zeros(len(next(iter(cells.values())).values), dtype=np.int64)
     if sequence:
-        own = chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
+        whose = chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
         assert data.names is not None  # of that column
-        of_sequence = find_labels(data.names, labels_of(own, sequence), sequence)
+        labels = in_one_form(labels_of(whose, sequence), f"column {sequence!r}")
+        of_sequence = find_labels(data.names, labels, sequence)
     if time:
-        whens = chosen_columns(columns, [time], "inputs", "time")[time]
-        ahead = _steps_after(data, whens, of_sequence)
+        chosen_columns(columns, [time], "inputs", "time")
+        ahead = _steps_after(data, cells[time], of_sequence)
     else:
         order = np.argsort(of_sequence, kind="stable")
         starts = np.searchsorted(of_sequence[order], of_sequence[order])
@@ -248,69 +290,17 @@ def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
     return {name: column.take(rows.ravel()) for name, column in cells.items()}
 
 
-def _steps_after(data: Sequences, times: NDArray[Any], sequence: IntArray) -> IntArray:
+def _steps_after(data: Sequences, times: Cells, sequence: IntArray) -> IntArray:
     """How many steps after its sequence's last each time is, from 0."""
     assert data.starts is not None
-    starts = data.starts[sequence]
+    starts, name = data.starts[sequence], data.keys[1]
     if starts.dtype.kind == "M":
-        if times.dtype.kind != "M":
-            raise ValueError(f"column {data.keys[1]!r} must have dates, as before")
-        gone = (times.astype(starts.dtype) - starts).astype(np.int64) // data.every
+        dates = dates_of(times.values)
+        times = times if dates is None else Cells(dates)
+        if times.values.dtype.kind != "M":
+            raise ValueError(f"column {name!r} must have dates, as before")
+        whens = in_passed_time(times, np.datetime_data(starts.dtype)[0], name).astype(starts.dtype)
+        gone = (whens - starts).astype(np.int64) // data.every
     else:
-        gone = _Clock().steps(times, data.keys[1]) - starts
+        gone = (Clock().steps(times.values, name) - starts) // data.every
     return np.asarray(gone - data.lengths[sequence])
-
-
-class _Clock(NamedTuple):
-    """How times become steps: step i begins at ``origin + i every`` of a unit; None, numbers."""
-
-    unit: str | None = None
-    every: int = 1
-    origin: int = 0
-
-    def steps(self, times: NDArray[Any], name: str) -> IntArray:
-        """The step of each time."""
-        if self.unit is not None:
-            if np.isnat(times).any():
-                row = int(np.argmax(np.isnat(times)))
-                raise ValueError(
-                    f"column {name!r} must have a date in every row, got none at row {row}"
-                )
-            units = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
-            return np.asarray((units - self.origin) // self.every)
-        try:
-            steps = times.astype(np.int64)
-            whole = bool((steps == times).all())
-        except (TypeError, ValueError, OverflowError):
-            whole = False
-        if not whole or times.dtype.kind not in "iufO":
-            raise ValueError(f"column {name!r} must be whole numbers or dates, of steps")
-        return steps
-
-
-def _clock(times: NDArray[Any], name: str, every: str | None, week_start: str) -> _Clock:
-    """The clock of a column of times."""
-    if times.dtype.kind != "M":
-        if every is None:
-            return _Clock()
-        kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
-        raise ValueError(
-            f"every must be left out where column {name!r} has no dates, got {every!r} and"
-            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, or are datetime64)"
-        )
-    words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
-    if every is None:
-        raise ValueError(
-            f"every must say how long a step is where column {name!r} has dates: {words}"
-        )
-    told = (
-        re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every) if isinstance(every, str) else None
-    )
-    unit = None if told is None else _UNITS.get(told[2] or "s")
-    if told is None or unit is None or told[1] == "0":
-        raise ValueError(f"every must be a length of time, such as {words}, got {brief(every)}")
-    number = int(told[1] or 1)
-    if unit == "W":
-        day = _WEEKDAYS.index(as_choice(week_start, "week_start", _WEEKDAYS))
-        return _Clock("D", 7 * number, _FIRST_MONDAY + day)
-    return _Clock(unit[-1], number * int(unit[:-1] or 1))

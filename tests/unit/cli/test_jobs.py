@@ -150,6 +150,24 @@ class TestFields:
         assert "3 rows are left out, without a value of 'n' or 'name' or 'year'" in out
         assert pgmult.load(tmp_path / "run").data.counts.sum() == 8
 
+    @pytest.mark.parametrize("timed", [True, False])
+    def test_steps_of_unknown_symbols_stay_when_rows_are_left_out(self, capsys, tmp_path, timed):
+        rows = [
+            f"{'' if i % 4 == 1 else 'ab'[i % 2]},{i},{'' if i % 6 == 2 else 7}" for i in range(60)
+        ]
+        table = tmp_path / "gaps.csv"
+        table.write_text("\n".join(["does,at,heat", *rows]))
+        fit = ["sequences", "fit", table, "--symbol", "does", "--model", "markov", "--out",
+               tmp_path / "run", *FEW]  # fmt: skip
+        fit += ["--time", "at"] if timed else []
+        assert "or make such steps missing ones by --drop-incomplete" in complaint(capsys, *fit)
+        code, out, _ = run(capsys, *fit, "--drop-incomplete")
+        assert code == 0
+        assert "15 rows are of missing steps, without a value of 'does'" in out
+        data = pgmult.load(tmp_path / "run").data
+        assert data.totals.tolist() == [int(i % 4 != 1) for i in range(60)]
+        assert data.alphabet[data.symbols[:3]].tolist() == ["a", "a", "b"]
+
     def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
         code, out, _ = run(capsys, "fields", "compare", field_run, field_run, "--json")
         assert code == 0

@@ -3,12 +3,14 @@
 import csv
 import datetime
 import json
+import re
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
+import pgmult
 from pgmult.cli import commands as cli
 
 BASH = shutil.which("bash")
@@ -281,13 +283,35 @@ class TestCommands:
         (command,) = commands(capsys, visits(tmp_path))["Sequences"]
         assert "--every week" in command
         start = datetime.datetime(2024, 1, 1)
-        for seconds, every in ((5400, "30min"), (7200, "2h"), (7, "7s")):
-            places = [*range(10), 10 + (every == "30min") / 3]
+        for seconds, every in ((5400, "90min"), (7200, "2h"), (7, "7s")):
+            places = [*range(10), 10 + (every == "90min") / 3]
             times = [start + datetime.timedelta(seconds=seconds * place) for place in places]
             rows = [[time, "ab"[i % 2]] for i, time in enumerate(times)]
             table = written(tmp_path / "t.csv", [["time", "state"], *rows])
             (command,) = commands(capsys, table)["Sequences"]
             assert f"--every {every} " in command
+
+    def test_numbers_that_are_dates_or_far_apart_get_the_length_of_a_step(self, capsys, tmp_path):
+        rng = np.random.default_rng(0)
+        erratic = np.cumsum(np.exp(rng.normal(5.0, 1.0, 40)).astype(int) + 1)
+        cases = {
+            "every day": [20240110 + i for i in range(20)],
+            "every 10min": [1706659200 + 600 * i for i in range(20)],
+            "every 600": [600 * i for i in range(20)],
+            "every 4": [1900 + 4 * i for i in range(20)],
+            "time at --model": [*range(20)],
+        }
+        for wanted, times in cases.items():
+            rows = [[t, "ab"[i % 2]] for i, t in enumerate(times)]
+            table = written(tmp_path / "t.csv", [["at", "state"], *rows])
+            (command,) = commands(capsys, table)["Sequences"]
+            assert wanted in " ".join(command.replace("\\", " ").split())
+        rows = [[t, "ab"[i % 2]] for i, t in enumerate(erratic)]
+        table = written(tmp_path / "t.csv", [["at", "state"], *rows])
+        for command in commands(capsys, table).get("Sequences", []):
+            every = re.search(r"--every (\d+)", command)[1]
+            data = pgmult.read(table).sequences("state", time="at", every=every)
+            assert 2 * (data.totals == 0).sum() <= data.num_steps
 
     @pytest.mark.skipif(BASH is None, reason="there is no bash")
     @pytest.mark.parametrize("job", TABLES)

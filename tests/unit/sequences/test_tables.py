@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import pgmult
 from pgmult.sequences import (
     Forecast,
     Imputed,
@@ -68,7 +69,10 @@ def test_counts_add_up():
         ({"table": VISITS | {"day": [1, 2, 3, 4, 5.5]}}, "column 'day' must be whole numbers"),
         ({"table": VISITS | {"day": list("abcde")}}, "column 'day' must be whole numbers"),
         ({"table": VISITS | {"day": [0, 1, 2, 3, 10**12]}}, "time must not leave more than"),
-        ({"table": VISITS | {"state": ["x", None] * 2 + ["y"]}}, "'state' must have a value"),
+        (
+            {"table": VISITS | {"state": [None] * 5}},
+            "'state' must have a symbol, every row lacks one",
+        ),
         (
             {"table": VISITS | {"n": [1, 1, 1, 1, -1]}, "count": "n"},
             "column 'n' must be non-negative",
@@ -244,3 +248,130 @@ def test_models_without_inputs_refuse_them():
     for model in (MarkovChain(1), MultinomialHMM(2), LogisticNormalLDS(1)):
         with pytest.raises(ValueError, match=r"takes (no inputs|columns)"):
             model.as_data(health())
+
+
+# ------------------------------------------------------------------ steps that are steps
+
+ALTERNATING = ["a", "b"] * 100
+
+
+def with_gaps(values, lost):
+    return [None if i in lost else value for i, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_step_whose_symbol_is_unknown_keeps_its_place(timed):
+    lost = set(np.random.default_rng(0).choice(100, 50, replace=False) * 2 + 1)
+    table = {"state": with_gaps(ALTERNATING, lost), "at": [*range(200)]}
+    found = sequences_of(table, symbol="state", time="at" if timed else None)
+    same(found, as_sequences([with_gaps(ALTERNATING, lost)]))
+
+
+def test_a_row_without_a_symbol_need_not_tell_its_inputs():
+    table = {
+        "state": ["x", None, "y", None, "x"], "temp": [1.0, np.nan, 3.0, 4.0, 5.0],
+        "who": ["a", "a", "a", "b", "b"],
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match="1 steps have no row"):
+        data = sequences_of(table, symbol="state", sequence="who", inputs="~ temp")
+    np.testing.assert_allclose(temperatures(data), [1, 1, 3, 4, 5])
+    table["temp"] = [np.nan, 2.0, 3.0, 4.0, 5.0]
+    table["state"] = [None, "x", "y", "x", "x"]
+    with pytest.warns(UserWarning, match="1 steps have no row"):
+        data = sequences_of(table, symbol="state", sequence="who", inputs="~ temp")
+    np.testing.assert_allclose(temperatures(data), [2, 2, 3, 4, 5])
+    table["temp"], table["state"][3:] = [2.0, 2.0, 3.0, np.nan, np.nan], [None, None]
+    with pytest.raises(ValueError, match=r"inputs must be known at a step of each sequence.* b"):
+        sequences_of(table, symbol="state", sequence="who", inputs="~ temp")
+
+
+SECONDS = 1706659200 + 600 * np.arange(500)
+
+
+@pytest.mark.parametrize(
+    ("times", "every", "steps", "first"),
+    [
+        ([20240131, 20240201, 20240202], "day", 3, "2024-01-31"),
+        ([20240131.0, 20240201.0, 20240202.0], "day", 3, "2024-01-31"),
+        ([202411, 202412, 202501], "month", 3, "2024-11-01"),
+        ([2024013122, 2024013123, 2024020100], "h", 3, "2024-01-31T22:00:00"),
+        ([202401312358, 202401312359, 202402010000], "min", 3, "2024-01-31T23:58:00"),
+        ([20240131235959, 20240201000000, 20240201000001], "s", 3, "2024-01-31T23:59:59"),
+        (SECONDS, "10min", 500, "2024-01-31T00:00:00"),
+        (SECONDS * 1000, "10min", 500, "2024-01-31T00:00:00"),
+        (SECONDS * 10**6, "10min", 500, "2024-01-31T00:00:00"),
+        (SECONDS * 10**9, "10min", 500, "2024-01-31T00:00:00"),
+        (SECONDS + 0.25, "10min", 500, "2024-01-31T00:00:00"),
+        (600 * np.arange(500), "600", 500, "0"),
+        (600 * np.arange(500) + 7, 600, 500, "7"),
+        ([1990, 1994, 1998], "4", 3, "1990"),
+        ([3, 4, 5], None, 3, "3"),
+        ([20240131, 20240132, 20240133], None, 3, "20240131"),  # there is no 32nd
+        ([1, 2, 90], "1", 90, "1"),
+    ],
+)
+def test_numbers_are_steps_or_the_dates_that_they_write(times, every, steps, first):
+    times = np.asarray(times)
+    table = {"at": times, "s": [["u", "v"][i % 2] for i in range(len(times))]}
+    data = sequences_of(table, symbol="s", time="at", every=every)
+    assert data.num_steps == steps
+    told = data.times([0], [0])[0]
+    assert told == (np.datetime64(first) if "-" in first else int(first))
+    future = {"at": times[-1:] + (times[1] - times[0]), "s": ["u"]}
+    if steps == len(times) and times[-1] - times[-2] == times[1] - times[0]:
+        assert future_of(data, future, 1)["s"].values.tolist() == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("times", "match"),
+    [
+        ([20240131, 20240201, 20240202], "every must say .* has dates, such as 2024-01-31T"),
+        (SECONDS, "every must say .* has dates, such as 2024-01-31T00:00:00: 'year'"),
+        (
+            600 * np.arange(500),
+            r"298,901 of 299,401 would have no row, since rows are mostly 600 apart"
+            r" \(every='600' makes",
+        ),
+        ([1990, 1994, 1998, 2002], "mostly 4 apart"),
+        ([0, 3, 10, 40, 90, 95], "apart at the median"),
+    ],
+)
+def test_a_series_of_which_most_steps_would_be_missing_is_refused(times, match):
+    table = {"at": times, "s": [["u", "v"][i % 2] for i in range(len(times))]}
+    with pytest.raises(ValueError, match=match):
+        sequences_of(table, symbol="s", time="at")
+
+
+@pytest.mark.parametrize("change", ["2024-03-30T12:00", "2024-10-26T12:00"])
+def test_local_hours_over_a_change_of_clocks_are_hours_that_passed(tmp_path, change):
+    pandas = pytest.importorskip("pandas")
+    start = pandas.Timestamp(change, tz="Europe/Berlin").tz_convert("UTC")
+    times = pandas.date_range(start, periods=96, freq="h").tz_convert("Europe/Berlin")
+    symbols = ["u", "v"] * 48
+    file = tmp_path / "t.csv"
+    rows = [f"{at.isoformat()},{s}" for at, s in zip(times, symbols, strict=True)]
+    file.write_text("\n".join(["at,s", *rows]))
+    for table in (
+        pgmult.read(file, time_zone="Europe/Berlin"),
+        pandas.DataFrame({"at": times, "s": symbols}),
+    ):
+        with pytest.warns(UserWarning, match="steps are counted in UTC"):
+            data = sequences_of(table, symbol="s", time="at", every="h")
+        assert data.totals.tolist() == [1] * 96
+        assert data.times([0], [0])[0] == np.datetime64(start.tz_localize(None))
+        days = sequences_of(table, symbol="s", time="at", every="day")
+        assert days.num_steps == 5
+
+
+def test_symbols_and_names_that_differ_by_unicode_form_alone_are_one():
+    two = ["caf\u00e9", "cafe\u0301"]
+    table = {"s": [two[0], two[1], "tea", two[0]], "who": [two[0], two[1], two[0], two[1]]}
+    with pytest.warns(UserWarning, match="differ by their Unicode form alone, such as two of"):
+        data = sequences_of(table, symbol="s", sequence="who")
+    assert data.alphabet.tolist() == ["caf\u00e9", "tea"]
+    assert data.names.tolist() == ["caf\u00e9"]
+    with pytest.warns(UserWarning, match="Unicode form alone"):
+        assert as_sequences([[*two, "tea"]]).alphabet.tolist() == ["caf\u00e9", "tea"]
+    known = as_sequences([[two[1], "tea"]], alphabet=[two[0], "tea"])
+    assert known.symbols.tolist() == [0, 1]
+    assert as_sequences([two[1], "abc"]).lengths.tolist() == [4, 3]

@@ -1,0 +1,266 @@
+"""Times as steps: whole numbers, dates, and numbers that are dates.
+
+A clock cuts time into steps. Numbers are steps themselves unless they are dates written as numbers,
+20240131, or times since 1970; a series of which most steps would have no row is refused with the
+spacing that its rows have.
+
+>>> dates_of(np.array([20240131, 20240201])).astype(str).tolist()
+['2024-01-31T00:00:00', '2024-02-01T00:00:00']
+>>> dates_of(np.array([1706659200, 1706659800])).astype(str).tolist()
+['2024-01-31T00:00:00', '2024-01-31T00:10:00']
+>>> usual_step(np.array([0, 600, 1200, 2400]), np.zeros(4, dtype=np.int64))
+'600'
+"""
+
+import re
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_choice, brief
+from pgmult.core.tables import Cells
+from pgmult.core.typing import FloatArray, IntArray
+
+_UNITS = {
+    "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
+    "second": "s", "y": "Y", "w": "W", "d": "D", "h": "h", "min": "m", "sec": "s", "s": "s",
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FIRST_MONDAY = 4  # days after 1970-01-01
+_YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
+_SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
+_DAY = 86400  # seconds
+_LADDER = {
+    1: "1s", 2: "2s", 5: "5s", 10: "10s", 15: "15s", 30: "30s", 60: "1min", 120: "2min",
+    300: "5min", 600: "10min", 900: "15min", 1200: "20min", 1800: "30min", 3600: "1h", 7200: "2h",
+    10800: "3h", 14400: "4h", 21600: "6h", 43200: "12h", _DAY: "day", 7 * _DAY: "week",
+    28 * _DAY: "month", 89 * _DAY: "quarter", 365 * _DAY: "year",
+}  # fmt: skip
+
+
+class Clock(NamedTuple):
+    """How times become steps: step i begins at ``origin + i every`` of a unit; None, numbers."""
+
+    unit: str | None = None
+    every: int = 1
+    origin: int = 0
+
+    def steps(self, times: NDArray[Any], name: str) -> IntArray:
+        """The step of each time."""
+        if self.unit is not None:
+            if np.isnat(times).any():
+                row = int(np.argmax(np.isnat(times)))
+                raise ValueError(
+                    f"column {name!r} must have a date in every row, got none at row {row}"
+                )
+            units = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
+            return np.asarray((units - self.origin) // self.every)
+        numbers = _whole_numbers(times)
+        if numbers is None:
+            raise ValueError(f"column {name!r} must be whole numbers or dates, of steps")
+        return (numbers - self.origin) // self.every
+
+
+def _whole_numbers(times: NDArray[Any]) -> IntArray | None:
+    """The numbers of a column of whole numbers; None for other columns."""
+    try:
+        numbers = times.astype(np.int64)
+        whole = bool((numbers == times).all())
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if whole and times.dtype.kind in "iufO" else None
+
+
+def clock_of(
+    times: NDArray[Any], name: str, every: str | int | None, week_start: str, were_numbers: bool
+) -> Clock:
+    """The clock of a column of times, by how long a step is.
+
+    Raises
+    ------
+    ValueError
+        If `every` is missing, superfluous or no length of time.
+    """
+    number_alone = re.fullmatch(r"\s*0*[1-9]\d{0,17}\s*", str(every)) is not None
+    if times.dtype.kind != "M":
+        if every is None:
+            return Clock()
+        if number_alone and not isinstance(every, bool):
+            numbers = _whole_numbers(times)
+            return Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
+        kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
+        raise ValueError(
+            f"every must be left out where column {name!r} has no dates, got {every!r} and"
+            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, or are datetime64)"
+        )
+    words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
+    if every is None:
+        told = f", such as {times[0]}" if were_numbers else ""
+        raise ValueError(
+            f"every must say how long a step is where column {name!r} has dates{told}: {words}"
+        )
+    parsed = (
+        re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every) if isinstance(every, str) else None
+    )
+    unit = None if parsed is None else _UNITS.get(parsed[2] or "s")
+    if parsed is None or unit is None or parsed[1] == "0":
+        raise ValueError(f"every must be a length of time, such as {words}, got {brief(every)}")
+    number = int(parsed[1] or 1)
+    if unit == "W":
+        day = _WEEKDAYS.index(as_choice(week_start, "week_start", _WEEKDAYS))
+        return Clock("D", 7 * number, _FIRST_MONDAY + day)
+    return Clock(unit[-1], number * int(unit[:-1] or 1))
+
+
+def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:
+    """The dates that numbers stand for, in seconds; None where they are no dates.
+
+    Numbers are dates where each has the digits of one (``YYYYMM``, ``YYYYMMDD``, and with hours,
+    minutes and seconds), or is a time since 1970, in seconds or in thousandths, millionths or
+    billionths of them.
+    """
+    if times.dtype.kind not in "iufO" or not len(times):
+        return None
+    numbers = _whole_numbers(times)
+    if numbers is not None and (written := _written_dates(numbers)) is not None:
+        return written
+    if times.dtype.kind == "O" and numbers is None:
+        return None
+    values = times if numbers is None else numbers
+    for per_second in (1, 10**3, 10**6, 10**9):
+        low, high = (bound * per_second for bound in _SINCE_1970)
+        if (values >= low).all() and (values < high).all():
+            seconds = np.floor_divide(values, per_second).astype(np.int64)
+            return np.asarray(seconds.astype("datetime64[s]"))
+    return None
+
+
+def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
+    """Dates of numbers such as 202401, 20240131 and 20240131235959."""
+    digits = len(str(int(numbers.max())))
+    if digits not in (6, 8, 10, 12, 14) or numbers.min() < 10 ** (digits - 1):
+        return None
+    fields = [numbers // 10 ** (digits - 4)]
+    fields += [numbers // 10 ** (digits - end) % 100 for end in range(6, digits + 1, 2)]
+    months = (fields[0] - 1970) * 12 + fields[1] - 1
+    days = fields[2] if len(fields) > 2 else np.ones_like(months)
+    first, last = _YEARS if digits <= 8 else _YEARS_WITH_HOURS
+    fits = (fields[0] >= first) & (fields[0] <= last) & (fields[1] >= 1) & (fields[1] <= 12)
+    if not (fits & (days >= 1)).all():
+        return None
+    dates = months.astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
+    clock = [*fields[3:], *[np.zeros_like(months)] * 3][:3]
+    if (dates.astype("datetime64[M]").astype(np.int64) != months).any() or any(
+        (part >= most).any() for part, most in zip(clock, (24, 60, 60), strict=True)
+    ):
+        return None
+    seconds = (clock[0] * 60 + clock[1]) * 60 + clock[2]
+    return np.asarray(dates.astype("datetime64[s]") + seconds)
+
+
+def in_passed_time(times: Cells, unit: str | None, name: str) -> NDArray[Any]:
+    """Times in UTC where their zone is known and steps are shorter than a day, else as they are."""
+    if unit not in ("h", "m", "s") or times.east is None:
+        return times.values
+    if times.east.any():
+        warnings.warn(
+            f"column {name!r} has times of a zone: steps are counted in UTC, and tables tell it,"
+            " since clocks change",
+            stacklevel=3,
+        )
+    return np.asarray(times.values - times.east.astype("timedelta64[s]"))
+
+
+def _apart(times: IntArray, sequence: IntArray) -> IntArray:
+    """Differences of successive times of a sequence, in all of them, without zeros."""
+    order = np.lexsort((times, sequence))
+    apart = np.diff(times[order])
+    return np.asarray(apart[(np.diff(sequence[order]) == 0) & (apart > 0)])
+
+
+def _filled(times: FloatArray | IntArray, sequence: IntArray, every: float) -> tuple[float, float]:
+    """Which share of steps of a length has a row, and rows have a step of their own."""
+    steps = np.floor(times / every).astype(np.int64)
+    _, number = np.unique(sequence, return_inverse=True)
+    first, last = np.full(number.max() + 1, 2**62), np.full(number.max() + 1, -(2**62))
+    np.minimum.at(first, number, steps)
+    np.maximum.at(last, number, steps)
+    different = len(np.unique(np.stack([number, steps]), axis=1).T)
+    return different / float((last - first + 1).sum()), different / len(times)
+
+
+def usual_step(times: NDArray[Any], sequence: IntArray) -> str:
+    """The length of a step, as `every` has it, at which most steps have a row.
+
+    Parameters
+    ----------
+    times : int or datetime64 array, ``(num_rows,)``
+    sequence : int array, ``(num_rows,)``
+
+    Returns
+    -------
+    str
+        By the most usual difference of successive times where half of them have it, else by the
+        median one or, where that leaves most steps without a row, by a longer one; empty if every
+        length leaves most steps empty or most rows share a step with another.
+    """
+    dates = times.dtype.kind == "M"
+    numbers = times.astype("datetime64[s]").astype(np.int64) if dates else times.astype(np.int64)
+    apart = _apart(numbers, sequence)
+    if not len(apart):
+        return "day" if dates else "1"
+    different, often = np.unique(apart, return_counts=True)
+    usual = int(different[often.argmax()])
+    regular = 2 * often.max() >= len(apart)
+    if not regular:
+        usual = int(np.median(apart))
+    longer = [rung for rung in _LADDER if rung > usual] if dates else [usual << k for k in range(7)]
+    if dates and not regular:
+        longer = [max((rung for rung in _LADDER if rung <= usual), default=1), *longer]
+    for length in [usual, *longer] if regular else longer:
+        filled, apart_rows = _filled(numbers, sequence, length)
+        if apart_rows < 0.5:
+            return ""
+        if filled >= 0.5:
+            return _in_words(length) if dates else str(length)
+    return ""
+
+
+def _in_words(seconds: int) -> str:
+    """A length of time, as `every` has it."""
+    for days, name in ((365, "year"), (89, "quarter"), (28, "month")):
+        if seconds >= days * _DAY:
+            return name
+    for size, name in ((7 * _DAY, "week"), (_DAY, "day"), (3600, "h"), (60, "min")):
+        if seconds % size == 0:
+            number = seconds // size
+            return f"{'' if number == 1 and size >= _DAY else number}{name}"
+    return f"{seconds}s"
+
+
+def refuse_sparse_steps(
+    times: NDArray[Any], sequence: IntArray, place: IntArray, num_steps: int, name: str
+) -> None:
+    """Refuse numbers of steps most of which have no row: they hardly are numbers of steps.
+
+    Raises
+    ------
+    ValueError
+        With the spacing of the rows.
+    """
+    empty = num_steps - len(np.unique(place))
+    if 2 * empty <= num_steps:
+        return
+    numbers = times.astype(np.int64)
+    apart, step = _apart(numbers, sequence), usual_step(numbers, sequence)
+    different, often = np.unique(apart, return_counts=True)
+    told = f"{int(np.median(apart)):,} apart at the median"
+    if 2 * often.max() >= len(apart):
+        told = f"mostly {int(different[often.argmax()]):,} apart"
+    hint = f"every={step!r} makes that a step" if step else "count time in larger units"
+    raise ValueError(
+        f"column {name!r} must number the steps: {empty:,} of {num_steps:,} would have no row,"
+        f" since rows are {told} ({hint}; every='1' keeps the empty steps, as missing ones)"
+    )
