@@ -2,15 +2,17 @@
 
 Three questions to a posterior of sequences driven by linear Gaussian states, each answered by
 averaging over its draws, with quantiles that hold the uncertainty of the parameters and of the
-states:
+states. What is said of a sequence depends on it alone, not on those beside it:
 
 * `predict`: the probabilities at step t given *all* observations of its sequence;
 * `impute`: which symbols stood at the missing steps;
 * `forecast`: the steps after the last one, with simulated futures.
 
 Each is asked of the sequences that the posterior was sampled from, or of others. `predict` of other
-sequences and `impute` draw states by the model's own Gibbs steps, parameters held at each draw.
-`forecast` of other sequences finds their last states by a particle filter.
+sequences and `impute` draw states from their law given a draw of the parameters, back through a
+particle filter (Godsill, Doucet and West 2004); `forecast` of other sequences takes the filter's
+last states. Both average many states under each draw: what that leaves to chance in a mean has a
+standard error below .01, or a warning says what it is.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
@@ -23,8 +25,10 @@ sequences and `impute` draw states by the model's own Gibbs steps, parameters he
 ((1, 3, 2), (3, 1, 3, 2), (20, 1, 3))
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,11 +40,8 @@ from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
-from pgmult.links import StickBreaking
-from pgmult.priors.gaussian import lower_cholesky
-from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.figures import symbol_lines
@@ -53,9 +54,8 @@ from pgmult.sequences.posteriors import (
     state_space_draws,
     states_of,
 )
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
-from pgmult.sequences.priors.state_space import StateSpaceDraw
-from pgmult.sequences.scores.particle_filter import particle_filter
+from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
+from pgmult.sequences.scores.particle_filter import own_keys, particle_filter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,8 +63,11 @@ else:
     Axes = Any
 
 _QUANTILES = (0.05, 0.5, 0.95)
-_START_PARTICLES = 100  # of the filter that smoothing starts from
 _BLOCK = 1 << 22  # probabilities held at a time
+_SIMULATED = 4000  # states that a mean is over, of all draws together
+_MOST_STATES, _MOST_KEPT = 1 << 25, 1 << 27  # numbers of paths and of a filter's steps
+_FEWEST_PARTICLES = 32
+_TOLD = 0.01  # a simulation error that is told
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -231,8 +234,7 @@ def predict(
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int | None = None,
-    sweeps: int = 3,
-    warm_up: int = 10,
+    num_particles: int = 200,
     random_seed: int = 0,
 ) -> StepProbs:
     """Probabilities at every step, missing ones included, given all observations.
@@ -253,12 +255,8 @@ def predict(
     max_draws : int, optional
         Draws to use at most, evenly spread over the chains: by default 500, or 100 where
         states are sampled.
-    sweeps : int
-        Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
-        exact Gaussian means given omega of each, which vary less than states do.
-    warm_up : int
-        Sweeps before those. Every draw starts anew, from filtered states, because bases of the
-        state differ between draws.
+    num_particles : int
+        At each step of other sequences, under each draw.
     random_seed : int
 
     Raises
@@ -267,7 +265,12 @@ def predict(
         If the posterior is of a model without a state space.
     ValueError
         If the posterior does not know its model or lacks a variable, or the data are of other
-        symbols or the model of another link.
+        symbols.
+
+    Warns
+    -----
+    UserWarning
+        If a mean's simulation error is .01 or more.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     most = 500 if data is None else 100
@@ -291,11 +294,17 @@ def predict(
                 " which states are then sampled"
             )
         states = np.array(states_of(posterior, most))
-        means = states
-    else:
-        states, means = _smoothed_states(rng, draws, sequences, sweeps, warm_up)
-    mean, quantiles, *_ = _summaries(rng, draws, states, sequences.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, sequences, means)
+        mean, quantiles = _summaries(draws, states, sequences.inputs, wanted)
+        return StepProbs(mean, quantiles, wanted, sequences, states)
+    found = _Told(sequences.num_steps, sequences.num_symbols, wanted)
+    means = np.empty((len(draws), sequences.num_steps, draws[0].state_dim))
+    for steps, part, paths, size in _smoothed(rng, draws, sequences, num_particles):
+        means[:, steps] = paths.mean(axis=1)
+        every = np.arange(part.num_steps)
+        for rows, probs in _probs_in_blocks(draws, part, paths, every):
+            found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
+    found.warn_of_error()
+    return StepProbs(found.mean, found.quantiles, wanted, sequences, means)
 
 
 def forecast(
@@ -350,33 +359,44 @@ def forecast(
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape).ravel()
     repeats = as_repeats(paths, "paths")
+    size = as_repeats(num_particles, "num_particles", minimum=2)
     draws = state_space_draws(posterior, max_draws, ahead)
+    each = _paths_of(len(draws), repeats)
     if data is not None:
         if ahead.inputs is not None:  # with the columns of all levels
             sequences = replace(sequences, inputs=np.delete(ahead.inputs, future, axis=0))
-        filtered = particle_filter(rng, draws, sequences, num_particles)
-        last = filtered.state_draw[:, sequences.offsets[1:] - 1]
+        size = max(size, 2 * each)
+        last = particle_filter(rng, draws, sequences, size, num_last=each).last
     else:
         refuse_without_last_states(posterior)
-        last = np.array([d["last_states"] for d in draws_of(posterior, ["last_states"], max_draws)])
-    draws, last = [d for d in draws for _ in range(repeats)], np.repeat(last, repeats, axis=0)
-    states = np.empty((len(draws), len(future), draws[0].state_dim))
-    for draw, x, path in zip(draws, last, states, strict=True):
-        root = lower_cholesky(draw.noise_cov)
-        drive = draw.drive(u, len(future)).reshape(-1, steps, draw.state_dim)
-        by_sequence = path.reshape(drive.shape)
-        x = draw.padded(x)
-        for t in range(steps):
-            noise = linear_means(rng.standard_normal(x.shape), root.T)
-            x = linear_means(x, draw.transition.T) + drive[:, t] + noise
-            by_sequence[:, t] = x
-    mean, quantiles, simulated, counts = _summaries(
-        rng, draws, states, u, wanted, simulate=True, totals=sizes
-    )
+        kept = draws_of(posterior, ["last_states"], max_draws)
+        padded = [d.padded(x["last_states"]) for d, x in zip(draws, kept, strict=True)]
+        last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
+        size = each
+    keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
+    found = _Told(len(future), ahead.num_symbols, wanted)
+    simulated = np.empty((len(draws), repeats, *shape), dtype=np.int64)
+    counts = None
+    if sizes is not None:
+        counts = np.empty((len(draws), repeats, len(future), ahead.num_symbols), dtype=np.int64)
+    for q, key in enumerate(keys):
+        rows = slice(q * steps, (q + 1) * steps)
+        given = None if u is None else u[rows]
+        states = _simulated_states(key, model, last[:, q], given, steps)
+        chosen = _some_paths(rng, states, repeats)
+        for block in _blocks(steps, states[:, :, 0].size // states.shape[3] * ahead.num_symbols):
+            ends = slice(rows.start + block.start, rows.start + block.stop)
+            probs = _probs_of(draws, model, states[:, :, block], None if u is None else u[ends])
+            found.add(probs, ends, size)
+            taken = np.take_along_axis(probs, chosen, axis=1)
+            simulated[:, :, q, block] = _symbols(rng, taken)
+            if counts is not None and sizes is not None:
+                counts[:, :, ends] = _counts(rng, taken, sizes[ends])
+    found.warn_of_error()
     return Forecast(
-        mean.reshape(*shape, -1), quantiles.reshape(len(wanted), *shape, -1), wanted, sequences,
-        simulated.reshape(-1, *shape),
-        None if counts is None else counts.reshape(len(draws), *shape, -1),
+        found.mean.reshape(*shape, -1), found.quantiles.reshape(len(wanted), *shape, -1), wanted,
+        sequences, simulated.reshape(-1, *shape),
+        None if counts is None else counts.reshape(len(draws) * repeats, *shape, -1),
     )  # fmt: skip
 
 
@@ -420,8 +440,7 @@ def impute(
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
     paths: int = 1,
-    sweeps: int = 3,
-    warm_up: int = 10,
+    num_particles: int = 200,
     random_seed: int = 0,
 ) -> Imputed:
     """The symbols at missing steps, given all observations: one per step, or counts.
@@ -449,13 +468,32 @@ def impute(
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
-    draws = [draw for draw in draws for _ in range(as_repeats(paths, "paths"))]
-    states, _ = _smoothed_states(rng, draws, sequences, sweeps, warm_up)
-    u = None if sequences.inputs is None else sequences.inputs[missing]
-    mean, quantiles, simulated, counts = _summaries(
-        rng, draws, states[:, missing], u, wanted, simulate=True, totals=sizes
-    )
-    return Imputed(mean, quantiles, wanted, sequences, missing, simulated, counts)
+    repeats = as_repeats(paths, "paths")
+    K = sequences.num_symbols
+    found = _Told(len(missing), K, wanted)
+    simulated = np.empty((len(draws), repeats, len(missing)), dtype=np.int64)
+    counts = None
+    if sizes is not None:
+        counts = np.empty((len(draws), repeats, len(missing), K), dtype=np.int64)
+    for steps, part, states, size in _smoothed(rng, draws, sequences, num_particles, repeats):
+        first, end = np.searchsorted(missing, [steps.start, steps.stop])
+        absent = missing[first:end] - steps.start
+        whose = np.searchsorted(part.offsets, absent, side="right") - 1
+        chosen = [_some_paths(rng, states, repeats) for _ in range(part.num_sequences)]
+        for rows, probs in _probs_in_blocks(draws, part, states, absent):
+            found.add(probs, slice(first + rows.start, first + rows.stop), size)
+            for row in range(rows.start, rows.stop):  # sequences do not depend on each other
+                one = probs[:, :, row - rows.start]
+                taken = np.take_along_axis(one, chosen[whose[row]][..., 0], axis=1)
+                simulated[:, :, first + row] = _symbols(rng, taken)
+                if counts is not None and sizes is not None:
+                    counts[:, :, first + row] = _counts(rng, taken, sizes[first + row])
+    found.warn_of_error()
+    return Imputed(
+        found.mean, found.quantiles, wanted, sequences, missing,
+        simulated.reshape(-1, len(missing)),
+        None if counts is None else counts.reshape(-1, len(missing), K),
+    )  # fmt: skip
 
 
 def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
@@ -487,69 +525,162 @@ def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
     return np.asarray(within >= np.repeat(data.lengths, ahead.lengths))
 
 
-def _smoothed_states(
+class _Told:
+    """Means and quantiles of probabilities over draws and states, and their simulation error."""
+
+    def __init__(self, num_rows: int, num_symbols: int, levels: FloatArray):
+        self.mean = np.empty((num_rows, num_symbols))
+        self.quantiles = np.empty((len(levels), num_rows, num_symbols))
+        self._levels, self._variance = levels, 0.0
+
+    def add(self, probs: FloatArray, rows: slice, num_particles: int) -> None:
+        """Probabilities of some rows, ``(num_draws, num_paths, num_rows, num_symbols)``."""
+        draws, paths = probs.shape[:2]
+        flat = probs.reshape(-1, *probs.shape[2:])
+        self.mean[rows] = flat.mean(axis=0)
+        self.quantiles[:, rows] = np.quantile(flat, self._levels, axis=0)
+        within = probs.var(axis=1).mean(axis=0) if paths > 1 else flat.var(axis=0)
+        chance = float(within.max(initial=0.0)) * (1 / paths + 1 / num_particles) / draws
+        self._variance = max(self._variance, chance)
+
+    def warn_of_error(self) -> None:
+        """Tell the largest standard error that simulation leaves in a mean, if it is large."""
+        error = np.sqrt(self._variance)
+        if error >= _TOLD:
+            warnings.warn(
+                f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
+                " (max_draws=) or particles (num_particles=) lower it",
+                stacklevel=3,
+            )
+
+
+def _paths_of(num_draws: int, least: int) -> int:
+    """An even number of paths of states under each draw."""
+    return 2 * max(-(-_SIMULATED // (2 * num_draws)), -(-least // 2))
+
+
+def _smoothed(
     rng: np.random.Generator,
     draws: list[StateSpaceDraw],
     data: Sequences,
-    sweeps: int,
-    warm_up: int,
-) -> tuple[FloatArray, FloatArray]:
-    """A draw of all states under each draw of the parameters, and their averaged means."""
-    if not isinstance(draws[0].link, StickBreaking):
-        raise ValueError("smoothing needs the stick-breaking link")
-    sweeps = as_repeats(sweeps, "sweeps")
-    warm_up = as_repeats(warm_up, "warm_up", minimum=0)
-    active = ActiveSticks.of(replace(data, order=draws[0].order))
-    D = draws[0].state_dim
-    known = np.ones((data.num_steps, 1))
-    if data.inputs is not None:
-        known = np.concatenate([data.inputs, known], axis=1)
-    states = particle_filter(rng, draws, data, _START_PARTICLES).state_draw
-    means = np.zeros_like(states)
-    for draw, x, mean in zip(draws, states, means, strict=True):
-        columns = [draw.loadings, draw.offset[:, None]]
-        drive = None
-        if data.inputs is not None:
-            assert draw.emission_weights is not None  # the models have both
-            assert draw.input_weights is not None
-            columns.insert(1, draw.emission_weights)
-            drive = input_drive(data.inputs, draw.input_weights, data.offsets)
-        weights = np.concatenate(columns, axis=1)
-        law = LinearDynamics(
-            draw.transition, draw.noise_cov, draw.initial_mean, draw.initial_cov, data.offsets,
-            drive=drive,
+    num_particles: int,
+    least: int = 1,
+) -> Iterator[tuple[slice, Sequences, FloatArray, int]]:
+    """Steps, their sequences, paths of states ``(num_draws, num_paths, steps, D)``, particles.
+
+    Some neighbouring sequences at a time, as many as are held; paths and particles of a sequence
+    depend on its length alone.
+    """
+    size, each = as_repeats(num_particles, "num_particles", minimum=2), _paths_of(len(draws), least)
+    size, D, seed = max(size, 2 * each), draws[0].state_dim, int(rng.integers(2**63))
+    fits = _MOST_STATES // np.maximum(1, len(draws) * data.lengths * D)
+    paths = np.clip(fits, least, each)
+    held = np.clip(_MOST_KEPT // (data.lengths * 2 * (D + 1)), _FEWEST_PARTICLES, size)
+    load = np.cumsum(len(draws) * paths * data.lengths * D) // _MOST_STATES
+    for first, end in _runs(np.stack([paths, held, load], axis=1)):
+        steps = slice(int(data.offsets[first]), int(data.offsets[end]))
+        part = replace(data.take(np.arange(first, end)), rows_of=None)
+        found = particle_filter(
+            np.random.default_rng(seed), draws, part, int(held[first]),
+            num_paths=int(paths[first]),
         )  # fmt: skip
-        for sweep in range(warm_up + sweeps):
-            design = np.concatenate([x, known], axis=1)
-            omega = active.augment(rng, design, weights)
-            posterior = law.condition(active.potential(omega, design, weights, D))
-            if sweep >= warm_up:
-                mean += posterior.smooth()[0] / sweeps
-            x[:] = posterior.sample(rng)
-    return states, means
+        yield steps, part, found.paths, int(held[first])
+
+
+def _runs(values: IntArray) -> list[tuple[int, int]]:
+    """Where neighbouring rows that are alike begin and end."""
+    rows = values.reshape(len(values), -1)
+    cuts = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    bounds = [0, *cuts.tolist(), len(rows)]
+    return list(pairwise(bounds))
+
+
+def _simulated_states(
+    key: NDArray[np.uint64],
+    model: Parameters,
+    last: FloatArray,
+    inputs: FloatArray | None,
+    steps: int,
+) -> FloatArray:
+    """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
+
+    The noise of half of the paths is that of the others with its sign changed.
+    """
+    rng = np.random.Generator(np.random.Philox(key=key))
+    draws, paths, D = last.shape
+    half = rng.standard_normal((draws, paths // 2, steps, D))
+    noise = np.einsum("spti,sdi->sptd", half, model.root)
+    noise = np.concatenate([noise, -noise], axis=1)
+    order = rng.permuted(np.tile(np.arange(paths), (draws, 1)), axis=1)
+    x = np.take_along_axis(last, order[:, :, None], axis=1)  # which do not go by their place
+    out = np.empty((draws, paths, steps, D))
+    for t in range(steps):
+        x = np.einsum("spi,sdi->spd", x, model.transition) + noise[:, :, t]
+        if inputs is not None:
+            x += np.einsum("u,sdu->sd", inputs[t], model.input_weights)[:, None]
+        out[:, :, t] = x
+    return out
+
+
+def _probs_of(
+    draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray | None
+) -> FloatArray:
+    """Probabilities given states ``(num_draws, num_paths, steps, D)`` and inputs of the steps."""
+    psi = np.einsum("sptd,snd->sptn", states, model.loadings)
+    psi += np.asarray(model.offset)[:, None, None]
+    if inputs is not None:
+        psi += np.einsum("tu,snu->stn", inputs, model.emission_weights)[:, None]
+    return draws[0].link.probs(psi)
+
+
+def _blocks(num_rows: int, size: int) -> list[slice]:
+    """Rows of so many numbers each, as many together as are held."""
+    block = max(1, 4 * _BLOCK // max(1, size))
+    return [slice(at, min(at + block, num_rows)) for at in range(0, num_rows, block)]
+
+
+def _probs_in_blocks(
+    draws: list[StateSpaceDraw], data: Sequences, states: FloatArray, steps: IntArray
+) -> Iterator[tuple[slice, FloatArray]]:
+    """`_probs_of` some steps of sequences, and which of these steps they are."""
+    model = as_arrays(draws, data)[1]
+    for rows in _blocks(len(steps), states.shape[0] * states.shape[1] * data.num_symbols):
+        at = steps[rows]
+        inputs = None if data.inputs is None else data.inputs[at]
+        yield rows, _probs_of(draws, model, states[:, :, at], inputs)
+
+
+def _some_paths(rng: np.random.Generator, states: FloatArray, repeats: int) -> IntArray:
+    """The numbers of `repeats` different paths of each draw, ``(num_draws, repeats, 1, 1)``."""
+    paths = np.tile(np.arange(states.shape[1]), (len(states), 1))
+    return rng.permuted(paths, axis=1)[:, :repeats, None, None]
+
+
+def _symbols(rng: np.random.Generator, probs: FloatArray) -> IntArray:
+    """One symbol from each row of probabilities."""
+    running = np.cumsum(probs, axis=-1)
+    u = rng.random(running.shape[:-1]) * running[..., -1]
+    return np.asarray((running <= u[..., None]).sum(axis=-1))
+
+
+def _counts(rng: np.random.Generator, probs: FloatArray, totals: IntArray) -> IntArray:
+    """Counts of so many observations from each row of probabilities."""
+    return rng.multinomial(totals, probs / probs.sum(axis=-1, keepdims=True))
 
 
 def _summaries(
-    rng: np.random.Generator,
     draws: list[StateSpaceDraw],
     states: FloatArray,
     inputs: FloatArray | None,
     levels: FloatArray,
-    *,
-    simulate: bool = False,
-    totals: IntArray | None = None,
-) -> tuple[FloatArray, FloatArray, IntArray, IntArray | None]:
-    """Mean and quantiles of probabilities over draws, and one symbol or counts a draw and step.
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and quantiles of probabilities over draws.
 
     `states`, ``(num_draws, num_steps, D)``, have `inputs`, ``(num_steps, num_inputs)``; steps go in
     blocks, so that all draws of all probabilities are never held.
     """
     num_steps, K, link = states.shape[1], draws[0].num_symbols, draws[0].link
     mean, quantiles = np.empty((num_steps, K)), np.empty((len(levels), num_steps, K))
-    simulated = np.zeros((len(draws), num_steps if simulate else 0), dtype=np.int64)
-    counts = None
-    if totals is not None:
-        counts = np.empty((len(draws), num_steps, K), dtype=np.int64)
     block = max(1, _BLOCK // (len(draws) * K))
     for first in range(0, num_steps, block):
         steps = slice(first, min(first + block, num_steps))
@@ -558,11 +689,4 @@ def _summaries(
             out[:] = link.probs(draw.psi(x, None if inputs is None else inputs[steps]))
         mean[steps] = probs.mean(axis=0)
         quantiles[:, steps] = np.quantile(probs, levels, axis=0)
-        if simulate:
-            running = np.cumsum(probs, axis=2)
-            u = rng.random(running.shape[:2]) * running[:, :, -1]
-            simulated[:, steps] = (running <= u[:, :, None]).sum(axis=2)
-        if counts is not None and totals is not None:
-            shares = probs / probs.sum(axis=2, keepdims=True)
-            counts[:, steps] = rng.multinomial(totals[steps], shares)
-    return mean, quantiles, simulated, counts
+    return mean, quantiles

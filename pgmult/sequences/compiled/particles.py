@@ -44,6 +44,7 @@ from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelih
 Floats, Ints = NDArray[np.float64], NDArray[np.int64]
 NEWTON_STEPS = 20
 SMALL_DECREMENT = 0.05  # in units of log density
+BACKWARD_MOVES = 8  # of each state of a path
 
 
 class Parameters(NamedTuple):
@@ -385,16 +386,71 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
     return state, normalize(log_weights, weights) - math.log(size)
 
 
+class History(NamedTuple):
+    """What a filter keeps of each step of a sequence, for paths back through it.
+
+    ``moved`` holds A z + drive of the next step of each particle, ``running`` the running sums of
+    weights, ``parents`` the particle of the step before that each one comes from.
+    """
+
+    z: Floats
+    moved: Floats
+    running: Floats
+    parents: Ints
+
+
+@jit
+def _log_transition(x, moved, i, root, work):
+    """Log density of a step to x from particle i, up to a constant."""
+    total = 0.0
+    for a in range(x.shape[0]):
+        rest = x[a] - moved[a, i]
+        for b in range(a):
+            rest -= root[a, b] * work[b]
+        work[a] = rest / root[a, a]
+        total -= 0.5 * work[a] * work[a]
+    return total
+
+
+@jit
+def trace_back(state, root, kept, ends, paths):
+    """Fill `paths` ``(num_paths, length, D)`` with draws of the states given all observations.
+
+    A path begins at particle ``ends[m]`` of the last step. Its particle a step before starts as the
+    parent and is moved by some Metropolis steps that leave weight times transition density
+    invariant, so that paths do not all meet in a few ancestors (Bunch and Godsill 2013).
+    """
+    length, work = kept.z.shape[0], np.empty(kept.z.shape[1])
+    for m in range(ends.shape[0]):
+        i = ends[m]
+        paths[m, length - 1] = kept.z[length - 1, :, i]
+        for t in range(length - 2, -1, -1):
+            i = kept.parents[t + 1, i]
+            x, moved = paths[m, t + 1], kept.moved[t]
+            now = _log_transition(x, moved, i, root, work)
+            for _ in range(BACKWARD_MOVES):
+                u, state = uniform(state)
+                j = pick(kept.running[t], u)
+                other = _log_transition(x, moved, j, root, work)
+                u, state = uniform(state)
+                if math.log(u) < other - now:
+                    i, now = j, other
+            paths[m, t] = kept.z[t, :, i]
+    return state
+
+
 @jit
 def filter_rows(
-    worker, start, stop, key, num_particles, num_blind, steps, draws, log_predictive,
-    effective_size, state_mean, state_draw,
+    worker, start, stop, keys, num_particles, num_blind, steps, draws, log_predictive,
+    effective_size, state_mean, state_draw, last, paths,
 ):  # fmt: skip
     """Filter row = draw * num_sequences + sequence; outputs have the axes draw and step.
 
     `num_blind` of the particles are proposed from the transition alone; ancestors are resampled
-    systematically. A missing step only moves the particles. Returns 0, or 1 + the step at which
-    the weights are not finite.
+    systematically. A missing step only moves the particles. Sequence q's random numbers are those
+    of ``keys[q]``. ``last`` ``(num_draws, num_sequences, any, D)`` are filled with states of the
+    last step, and ``paths`` ``(num_draws, any, num_steps, D)`` with states of all steps given all
+    observations. Returns 0, or 1 + the step at which the weights are not finite.
     """
     num_sequences = steps.offsets.shape[0] - 1
     depth, size = draws.root.shape[1], num_particles
@@ -407,23 +463,34 @@ def filter_rows(
     z, predicted = np.empty((depth, size)), scratch.predicted
     weights, log_weights = np.empty(size), np.empty(size)
     drive, zeros = np.empty(depth), np.zeros(depth)
+    num_paths = paths.shape[1]
+    ends = np.empty(max(num_paths, last.shape[2]), np.int64)
     for row in range(start, stop):
         s, q = row // num_sequences, row % num_sequences
         model = parameters_of(draws, s)
-        state = open_stream(key, row)
+        state = open_stream(keys[q], s)
         weights[:] = 1.0 / size
-        for t in range(steps.offsets[q], steps.offsets[q + 1]):
+        first, end = steps.offsets[q], steps.offsets[q + 1]
+        length = end - first if num_paths > 0 else 0
+        kept = History(
+            np.empty((length, depth, size)), np.empty((length, depth, size)),
+            np.empty((length, size)), np.empty((length, size), np.int64),
+        )  # fmt: skip
+        for t in range(first, end):
             root = model.root
-            if t == steps.offsets[q]:
+            if t == first:
                 root = model.initial_root
                 for a in range(depth):
                     predicted[a, :] = model.initial_mean[q, a]
             else:
                 move(steps.inputs[t], model.input_weights, zeros, drive)
                 predict(model.transition, drive, z, predicted)
+                if length > 0:
+                    kept.moved[t - 1 - first] = predicted
             seen, times = entries_of(steps, t)
             if seen.shape[0] == 0:
                 for i in range(size):
+                    scratch.ancestors[i] = i
                     state = spread(i, predicted, i, root, state, z)
                 log_predictive[s, t] = 0.0
             else:
@@ -440,4 +507,17 @@ def filter_rows(
             for a in range(depth):
                 state_draw[s, t, a] = z[a, chosen]
                 state_mean[s, t, a] = dot(weights, z[a])
+            if length > 0:
+                kept.z[t - first] = z
+                kept.running[t - first] = log_weights
+                kept.parents[t - first] = scratch.ancestors
+        for out in (last.shape[2], num_paths):
+            if out > 0:
+                u, state = uniform(state)
+                _systematic(weights, u, ends[:out])
+        for m in range(last.shape[2]):
+            for a in range(depth):
+                last[s, q, m, a] = z[a, ends[m]]
+        if num_paths > 0:
+            state = trace_back(state, model.root, kept, ends[:num_paths], paths[s, :, first:end])
     return 0

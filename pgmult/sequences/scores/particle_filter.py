@@ -22,10 +22,13 @@ spread of what it might have simulated.
 ((1, 5), True)
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
@@ -53,12 +56,38 @@ class ParticleFilter:
         Of the state given observations up to and including its step.
     state_draw : array, ``(num_draws, num_steps, D)``
         One draw of it.
+    last : array, ``(num_draws, num_sequences, num_last, D)``
+        States of each sequence's last step given all its observations.
+    paths : array, ``(num_draws, num_paths, num_steps, D)``
+        States of all steps given all observations of their sequence.
     """
 
     log_predictive: FloatArray
     effective_size: FloatArray
     state_mean: FloatArray
     state_draw: FloatArray
+    last: FloatArray
+    paths: FloatArray
+
+
+def own_keys(rng: np.random.Generator, data: Sequences) -> NDArray[np.uint64]:
+    """A key of random streams for each sequence, ``(num_sequences, 2)``, by what it holds alone.
+
+    What is found of a sequence so depends neither on the others nor on where it stands.
+    """
+    seed = new_key(rng).tobytes()
+    keys = np.empty((data.num_sequences, 2), dtype=np.uint64)
+    for q, (first, end) in enumerate(pairwise(data.offsets)):
+        entries = slice(data.indptr[first], data.indptr[end])
+        content = hashlib.blake2b(key=seed, digest_size=16)
+        content.update(np.diff(data.indptr[first : end + 1]).astype(np.int64).tobytes())
+        content.update(data.symbols[entries].astype(np.int64).tobytes())
+        content.update(data.counts[entries].astype(np.int64).tobytes())
+        if data.inputs is not None:  # columns of the others' groups are zero here
+            inputs = data.inputs[first:end]
+            content.update(np.ascontiguousarray(inputs[inputs != 0.0]).tobytes())
+        keys[q] = np.frombuffer(content.digest(), dtype=np.uint64)
+    return keys
 
 
 def particle_filter(
@@ -66,8 +95,13 @@ def particle_filter(
     draws: Sequence[StateSpaceDraw],
     data: Sequences,
     num_particles: int = 200,
+    *,
+    num_last: int = 0,
+    num_paths: int = 0,
 ) -> ParticleFilter:
     """Filter every sequence under every draw.
+
+    Random numbers of a sequence depend on it alone: see `own_keys`.
 
     Parameters
     ----------
@@ -78,6 +112,8 @@ def particle_filter(
         Symbols or counts; steps may be missing.
     num_particles : int
         >= 2.
+    num_last, num_paths : int
+        How many states of last steps, and paths of all states, to draw from their laws.
 
     Returns
     -------
@@ -101,10 +137,12 @@ def particle_filter(
     shape = (len(draws), data.num_steps)
     log_predictive, effective_size = np.zeros(shape), np.zeros(shape)
     state_mean, state_draw = np.zeros((2, *shape, draws[0].state_dim))
+    last = np.empty((len(draws), data.num_sequences, num_last, draws[0].state_dim))
+    paths = np.empty((len(draws), num_paths, data.num_steps, draws[0].state_dim))
     statuses = over_rows(
-        particles.filter_rows, len(draws) * data.num_sequences, new_key(rng), size,
+        particles.filter_rows, len(draws) * data.num_sequences, own_keys(rng, data), size,
         max(1, round(_BLIND_SHARE * size)), steps, parameters,
-        log_predictive, effective_size, state_mean, state_draw, grain=1,
+        log_predictive, effective_size, state_mean, state_draw, last, paths, grain=1,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]
     if failed:
@@ -112,7 +150,7 @@ def particle_filter(
             f"no particle has a finite weight at step {min(failed)}"
             " (is the transition's largest eigenvalue far above 1?)"
         )
-    return ParticleFilter(log_predictive, effective_size, state_mean, state_draw)
+    return ParticleFilter(log_predictive, effective_size, state_mean, state_draw, last, paths)
 
 
 def particle_log_predictive(

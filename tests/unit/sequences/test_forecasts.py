@@ -75,25 +75,26 @@ GRID = np.linspace(-7.0, 7.0, 281)
 
 @pytest.mark.slow
 def test_smoothed_probabilities_are_those_of_a_grid():
-    found = predict(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
     _, expected = exact(TWO, GRID)
-    np.testing.assert_allclose(found.mean[:, 0], expected, atol=0.04)
+    for draws in (4, 600):
+        found = predict(posterior_of(TWO, draws), TWO, max_draws=draws)
+        np.testing.assert_allclose(found.mean[:, 0], expected, atol=0.03 if draws == 4 else 0.015)
     np.testing.assert_allclose(found.levels, [0.05, 0.5, 0.95])
 
 
 @pytest.mark.slow
-def test_smoothing_starts_where_the_filter_is():
+def test_smoothing_goes_where_many_observations_are():
     data = as_sequences([np.tile([990, 10], (6, 1))], order=[0, 1])
-    found = predict(posterior_of(data, 20), data, max_draws=20, warm_up=1, sweeps=1)
-    np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)  # from 0 it would be at 0.93
+    found = predict(posterior_of(data, 20), data, max_draws=20)
+    np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)
 
 
 @pytest.mark.slow
 def test_imputed_symbols_have_the_smoothed_probabilities():
     _, expected = exact(TWO, GRID)
-    found = impute(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
+    found = impute(posterior_of(TWO, 600), TWO, max_draws=600)
     np.testing.assert_array_equal(found.steps, [3, 8])
-    np.testing.assert_allclose(found.mean[:, 0], expected[[3, 8]], atol=0.04)
+    np.testing.assert_allclose(found.mean[:, 0], expected[[3, 8]], atol=0.015)
     assert found.simulated.shape == (600, 2)
     share = (found.simulated == 0).mean(axis=0)
     np.testing.assert_allclose(share, expected[[3, 8]], atol=4.5 * 0.5 / np.sqrt(600))
@@ -126,7 +127,7 @@ def test_new_sequences_are_filtered_first():
     new = as_sequences([[0] * 12], num_symbols=2, order=[0, 1])
     found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000, num_particles=50)
     longer, _ = exact(new.extended(1), GRID)
-    assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.03
+    assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.01
 
 
 @pytest.mark.slow
@@ -161,9 +162,6 @@ REFUSALS = {
         lambda: predict(only("offset"), TWO), "posterior lacks transition, noise_cov"
     ),
     "states not kept": (lambda: predict(posterior_of(TWO)), "posterior lacks states"),
-    "another link": (
-        lambda: predict(posterior_of(TWO, link="softmax"), TWO), "stick-breaking link"
-    ),
 }  # fmt: skip
 
 

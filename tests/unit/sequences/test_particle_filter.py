@@ -43,6 +43,40 @@ def test_inputs_drive_states_and_emissions(link):
     check_against_grid(make_draw(link, inputs=2).continued(np.array([[1.0], [-0.5]])), data)
 
 
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("total", [1, 60], ids=["symbols", "counts"])
+def test_paths_are_draws_of_all_states_given_all_observations(link, total):
+    draw, data = make_draw(link, inputs=1), make_data(total, inputs=1)
+    exact = GridStates(draw, data)
+    found = particle_filter(np.random.default_rng(5), 100 * [draw], data, 200, num_paths=40)
+    x = found.paths[..., 0].reshape(-1, data.num_steps)
+    np.testing.assert_allclose(x.mean(axis=0), exact.mean, atol=0.06)
+    np.testing.assert_allclose(x.var(axis=0), exact.var, rtol=0.12, atol=0.01)
+    inside = np.isfinite(exact.product)
+    products = (x[:, :-1] * x[:, 1:]).mean(axis=0)
+    np.testing.assert_allclose(products[inside[1:]], exact.product[inside], rtol=0.06, atol=0.2)
+
+
+def test_last_states_have_the_filtered_law():
+    draw, data = make_draw(), make_data()
+    exact = GridStates(draw, data)
+    found = particle_filter(np.random.default_rng(6), 50 * [draw], data, 200, num_last=40)
+    last = data.offsets[1:] - 1
+    x = found.last[..., 0].swapaxes(1, 2).reshape(-1, data.num_sequences)
+    np.testing.assert_allclose(x.mean(axis=0), exact.mean[last], atol=0.06)
+    np.testing.assert_allclose(x.var(axis=0), exact.var[last], rtol=0.1)
+
+
+def test_what_is_found_of_a_sequence_depends_on_it_alone():
+    draws, data = [make_draw(inputs=1), make_draw(inputs=1, seed=2)], make_data(inputs=1)
+    log_p = particle_log_predictive(np.random.default_rng(3), draws, data, 20)
+    for chosen in ([1], [1, 0], [0, 0, 1], [1, 1]):
+        part = data.take(chosen)
+        one = particle_log_predictive(np.random.default_rng(3), draws, part, 20)
+        pieces = [log_p[:, data.offsets[q] : data.offsets[q + 1]] for q in chosen]
+        np.testing.assert_array_equal(one, np.concatenate(pieces, axis=1))
+
+
 def test_another_order_of_sticks():
     check_against_grid(make_draw(link=StickBreaking([2, 0, 3, 1])), make_data(2))
 

@@ -90,7 +90,7 @@ def test_one_path_is_what_it_was(sampled):
 @pytest.mark.slow  # compiles the particle filter
 def test_missing_steps_as_counts(sampled):
     posterior, data, _, _ = sampled
-    found = impute(posterior, data, totals=6, paths=2, max_draws=10, warm_up=2, sweeps=1)
+    found = impute(posterior, data, totals=6, paths=2, max_draws=10)
     missing = np.count_nonzero(data.totals == 0)
     assert found.counts.shape == (20, missing, 3)
     assert (found.counts.sum(axis=-1) == 6).all()

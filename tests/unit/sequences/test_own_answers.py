@@ -1,0 +1,125 @@
+"""One sequence's answer is its own: alone, in company, in another order, beside its copies."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.sequences import (
+    LogisticNormalLDS,
+    MarkovChain,
+    MultinomialHMM,
+    MultinomialLDS,
+    SequenceForecaster,
+    as_sequences,
+)
+from pgmult.sequences.scores.one_step import one_step_ahead
+
+pytestmark = [
+    pytest.mark.slow,  # the particle filter's code compiles for seconds
+    pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning"),
+]
+
+TRAIN = ["ABABABBABAABAB", "BBABABABCACACA", "CACABABAAB"]
+NEW = as_sequences(["ABABAB", "CACABB", "BABACACABA", "A"], alphabet=list("ABC"))
+COMPANIES = [[2], [3, 2, 1, 0], [2, 2, 2, 0, 2], [0, 1, 2, 3]]
+
+MODELS = {
+    "lds": MultinomialLDS(2),
+    "softmax": LogisticNormalLDS(2, num_particles=10),
+    "hmm": MultinomialHMM(2),
+    "markov": MarkovChain(1),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def posterior(request):
+    return pgmult.sample(
+        MODELS[request.param], as_sequences(TRAIN), draws=15, tune=15, chains=2, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+
+
+def steps_of(values, data, s):
+    return values[data.offsets[s] : data.offsets[s + 1]]
+
+
+def same_in_all_companies(answer):
+    """`answer(data)`: a list with the answer of each sequence."""
+    alone = [answer(NEW.take([s]))[0] for s in range(NEW.num_sequences)]
+    for chosen in COMPANIES:
+        for s, found in zip(chosen, answer(NEW.take(chosen)), strict=True):
+            np.testing.assert_allclose(found, alone[s], rtol=1e-9, atol=1e-12)
+
+
+def test_forecasts(posterior):
+    def answer(data):
+        found = posterior.forecast(3, data)
+        return [*np.concatenate([found.mean[None], found.quantiles]).swapaxes(0, 1)]
+
+    same_in_all_companies(answer)
+
+
+def test_smoothed_probabilities(posterior):
+    def answer(data):
+        found = posterior.predict(data)
+        return [steps_of(found.mean, data, s) for s in range(data.num_sequences)]
+
+    same_in_all_companies(answer)
+
+
+def test_scores(posterior):
+    def answer(data):
+        score = one_step_ahead(posterior, data)
+        return [score.log_predictive[score.sequence == s] for s in range(data.num_sequences)]
+
+    same_in_all_companies(answer)
+
+
+def test_next_symbols_of_the_estimator():
+    forecaster = SequenceForecaster(2, symbols=list("ABC"), draws=15, tune=15, random_state=0)
+    forecaster.fit(TRAIN)
+    same_in_all_companies(lambda data: [*forecaster.predict_proba(data)])
+
+
+def test_imputed_symbols():
+    gappy = as_sequences([[0, -1, 1, 0, -1], [1, 1, -1, 2], [-1, 0, 2, 2, -1, 1]], num_symbols=3)
+    posterior = pgmult.sample(
+        MultinomialLDS(2), gappy, draws=15, tune=15, chains=2, random_seed=0, progressbar=False
+    )
+    alone = {s: posterior.impute(gappy.take([s])).mean for s in range(3)}
+    for chosen in ([2, 0], [1, 1, 0]):
+        found = posterior.impute(gappy.take(chosen)).mean
+        np.testing.assert_allclose(found, np.concatenate([alone[s] for s in chosen]), rtol=1e-9)
+
+
+def test_copies_have_futures_of_their_own():
+    posterior = pgmult.sample(
+        MultinomialLDS(1), as_sequences(["ABABBA"]), draws=200, tune=20, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    found = posterior.forecast(4, as_sequences(["ABAB"] * 2, alphabet=list("AB")))
+    np.testing.assert_array_equal(found.mean[0], found.mean[1])
+    assert 0.2 < (found.simulated[:, 0] == found.simulated[:, 1]).mean() < 0.95
+
+
+def test_answers_hardly_depend_on_the_seed():
+    posterior = pgmult.sample(
+        MultinomialLDS(2), as_sequences(TRAIN), draws=50, tune=50, chains=2, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    ahead = [posterior.forecast(2, NEW, max_draws=50, random_seed=s).mean for s in range(6)]
+    smooth = [posterior.predict(NEW, max_draws=50, random_seed=s).mean for s in range(6)]
+    assert np.std(ahead, axis=0).max() < 0.01
+    assert np.std(smooth, axis=0).max() < 0.01
+
+
+def test_what_chance_leaves_is_told():
+    posterior = pgmult.sample(
+        MultinomialLDS(1), as_sequences(TRAIN), draws=4, tune=4, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    long = as_sequences(["ABC" * 40])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pgmult.sequences.forecasts._MOST_STATES", 1)
+        with pytest.warns(UserWarning, match=r"simulated to within a standard error of 0\.[0-9]+"):
+            posterior.predict(long)
