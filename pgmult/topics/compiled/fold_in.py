@@ -9,7 +9,7 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
 
-from .tokens import dot
+from .tokens import MANY, dot, split
 
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _HALF = np.uint64(32)
@@ -34,9 +34,17 @@ def _allocate_document(d, entries, by_word, theta, topic_counts, state):
     indptr, words, counts = entries
     num_topics = theta.shape[0]
     topic_counts[:] = 0
+    weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
     for entry in range(indptr[d], indptr[d + 1]):
         there = by_word[words[entry]]
         total = dot(theta, there)
+        if counts[entry] > MANY:
+            for k in range(num_topics):
+                weights[k] = theta[k] * there[k] if total > 0.0 else theta[k]
+            state = split(np.int64(counts[entry]), weights, taken, state)
+            for k in range(num_topics):
+                topic_counts[k] += taken[k]
+            continue
         for _ in range(counts[entry]):
             u, state = uniform(state)
             running, k = 0.0, 0

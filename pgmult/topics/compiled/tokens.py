@@ -3,8 +3,13 @@
 The token-to-topic assignments z are never stored for models that hold theta and the topics: the
 counts of topics in documents and of words in topics are their sufficient statistics. Topics are
 laid out word by word, ``(num_words, num_topics)``, so that one token reads contiguous memory.
+
+Tokens of one word in one document are drawn one by one while they are few. A count above `MANY` is
+split among the topics by binomials, each given those before: the same law, at a cost that grows
+with the logarithm of the count.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +30,15 @@ from pgmult.compiled.simd import (
     store,
     where_above,
 )
-from pgmult.compiled.streams import open_stream, uniform
+from pgmult.compiled.streams import gamma, open_stream, uniform
+
+MANY = 1024
+"""Tokens of one word in one document above which they are split, rather than drawn one by one."""
 
 _PENDING = 512  # tokens whose words are counted together
 _AHEAD = 6  # entries whose words are fetched before they are needed
 _LINE = 16  # single-precision numbers in a cache line
+_LEAF = 32  # trials that are tried one by one
 _SMALLEST = np.float32(1e-30)  # below this a single-precision total is not trusted
 
 
@@ -102,6 +111,68 @@ def _pick_exactly(d, w, u, theta, topics):
 
 
 @jit
+def binomial(n, p, state):
+    """Successes in n trials of probability p, in O(log n): Ahrens and Dieter (1974), BB.
+
+    The i-th smallest of n uniforms is Beta(i, n + 1 - i). Where it is below p, i of them are, and
+    the others are uniform above it; else i - 1 of them are uniform below it, and all others too
+    large.
+    """
+    successes = 0
+    while n > _LEAF and 0.0 < p < 1.0:
+        i = n // 2 + 1
+        x, state = gamma(float(i), state)
+        y, state = gamma(float(n + 1 - i), state)
+        x /= x + y
+        if x <= p:
+            successes += i
+            n -= i
+            p = (p - x) / (1.0 - x)
+        else:
+            n = i - 1
+            p /= x
+    if p >= 1.0:
+        return successes + n, state
+    for _ in range(n):
+        u, state = uniform(state)
+        if u < p:
+            successes += 1
+    return successes, state
+
+
+@jit
+def split(n, weights, taken, state):
+    """Draw `taken` from Multinomial(n, weights / sum of weights), by a binomial for each weight.
+
+    Writes over `weights`, which must not all be zero.
+    """
+    num = weights.shape[0]
+    for k in range(num - 2, -1, -1):
+        weights[k] += weights[k + 1]  # each and all after it
+    for k in range(num):
+        taken[k] = 0
+        after = weights[k + 1] if k + 1 < num else 0.0
+        if n > 0 and weights[k] > after:
+            share = (weights[k] - after) / weights[k]
+            taken[k], state = binomial(n, share, state)
+            n -= taken[k]
+    return state
+
+
+@jit
+def _weigh_exactly(d, w, theta, topics, weights):
+    """theta[d] * topics[:, w] by the largest of them; whether there is a positive one."""
+    largest = 0.0
+    for k in range(theta.shape[1]):
+        largest = max(largest, theta[d, k] * topics[k, w])
+    if not largest > 0.0:
+        return False
+    for k in range(theta.shape[1]):
+        weights[k] = theta[d, k] * topics[k, w] / largest
+    return True
+
+
+@jit
 def _count(pending, num_pending, tally):
     """Add pending words to the tally: together, so that cache misses overlap."""
     for i in range(num_pending):
@@ -133,11 +204,20 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
     before = np.zeros(WIDTH + 1, dtype=np.float32)  # the eight totals, summed up to each
     passed = np.zeros(WIDTH, dtype=np.float32)
     none, eight = splat(np.float32(0.0)), splat(np.float32(WIDTH))
+    weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
     for d in range(start, stop):
         state = open_stream(key, d)
         here = d * size
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
+            if counts[entry] > MANY:
+                if not _weigh_exactly(d, w, exact_theta, exact_topics, weights):
+                    return 1 + d
+                state = split(np.int64(counts[entry]), weights, taken, state)
+                for k in range(num_topics):
+                    topic_counts[d, k] += taken[k]
+                    tally[w * num_topics + k] += taken[k]
+                continue
             ahead = words[min(entry + _AHEAD, words.shape[0] - 1)] * size
             for j in range(0, size, _LINE):
                 fetch(by_word, ahead + j)
@@ -194,10 +274,38 @@ def entry_probs(worker, start, stop, indptr, words, theta, by_word, out):
 
 
 @jit
+def _log_rise(x, a):
+    """Log of Gamma(x + a) / Gamma(x), by Stirling's series: 15 digits from x = 1000 on."""
+    one, other = 1.0 / x, 1.0 / (x + a)
+    value = (x + a - 0.5) * math.log1p(a * one) + a * math.log(x) - a
+    return value + (other - one) / 12.0 - (other**3 - one**3) / 360.0
+
+
+@jit
+def _next_table(i, n, a, u):
+    """One more than the first of i, ..., n - 1 that is 1, by its distribution function at u.
+
+    None is where the Gamma(x + a) / Gamma(x) have risen by less than -log u; then it is n + 1.
+    """
+    start, rise = _log_rise(float(i), a), -math.log(u) if u > 0.0 else math.inf
+    if _log_rise(float(n), a) - start < rise:
+        return n + 1
+    low, high = i, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _log_rise(float(middle), a) - start < rise:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@jit
 def sample_tables(worker, start, stop, key, topic_counts, alpha, tables):
     """Add each document's Chinese-restaurant table counts CRT(n_dk, alpha_k) to tables[worker].
 
     CRT(n, a) is a sum of independent Bernoulli(a / (a + i)), i = 0, ..., n - 1 (Antoniak 1974).
+    From `MANY` on the next i that is 1 is drawn, rather than all between: see `_next_table`.
     """
     for d in range(start, stop):
         state = open_stream(key, d)
@@ -205,7 +313,13 @@ def sample_tables(worker, start, stop, key, topic_counts, alpha, tables):
             n = topic_counts[d, k]
             if n > 0:
                 tables[worker, k] += 1
-            for i in range(1, n):
+            for i in range(1, min(n, MANY)):
                 u, state = uniform(state)
                 if u * (alpha[k] + i) < alpha[k]:
+                    tables[worker, k] += 1
+            i = MANY
+            while i < n:
+                u, state = uniform(state)
+                i = _next_table(i, n, alpha[k], u)
+                if i <= n:
                     tables[worker, k] += 1

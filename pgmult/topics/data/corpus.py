@@ -15,6 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
+from pgmult.core.machine import available_memory
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
 from pgmult.core.typing import FloatArray, IntArray
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _MOST = np.iinfo(np.int32).max  # of word numbers and of counts
 _MOST_TOPICS = 2**16
+_DRAWN_BYTES = 40  # of a token whose word is drawn
+_LITTLE = 2**28  # bytes that are always there
 _BLOCK = 2**20  # entries that are looked at together
 
 Kind = TypeVar("Kind", bound="Corpus")
@@ -379,6 +382,22 @@ def _as_names(names: Any, argument: str, length: int, what: str) -> NDArray[np.s
             f"{argument} must have one entry for each of the {length} {what}, got {array.shape}"
         )
     return array
+
+
+def refuse_many_tokens(num_tokens: int, num_bytes: int, why: str, hint: str) -> None:
+    """Raise MemoryError where something of each token would not fit into memory."""
+    needed = float(num_bytes) * num_tokens
+    if needed > _LITTLE and needed > (free := available_memory()):
+        raise MemoryError(
+            f"the corpus must have fewer tokens, got {num_tokens:,}: {why}, {needed / 2**30:,.1f}"
+            f" GiB, and {free / 2**30:,.1f} are available (count in larger units; {hint})"
+        )
+
+
+def refuse_to_simulate(corpus: Corpus) -> None:
+    """Raise MemoryError where `simulate_words`, and the topics that it takes, have no room."""
+    why = "simulated words are drawn one by one"
+    refuse_many_tokens(corpus.num_tokens, _DRAWN_BYTES, why, "or simulate fewer documents")
 
 
 def simulate_words(

@@ -57,7 +57,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import HalfTScales, NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.data.corpus import Corpus, refuse_to_simulate, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.models.gaussian import (
     OF_TOPICS,
@@ -227,6 +227,7 @@ class DynamicTopics(NormalTopics):
         self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
     ) -> TimedCorpus:
         """Documents of the same lengths and times: a word for every token the state allocates."""
+        refuse_to_simulate(data)
         rows = np.arange(self.num_topics) * data.num_times + data.times[:, None]
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
         topics = state.topics.reshape(-1, data.num_words)

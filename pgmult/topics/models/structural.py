@@ -66,7 +66,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import HalfTScales, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
-from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.data.corpus import Corpus, refuse_to_simulate, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import (
     OF_TOPICS,
@@ -431,6 +431,7 @@ class StructuralTopics(GaussianTopics):
         if data.content is None:
             simulated: StructuredCorpus = GaussianTopics.simulate(self, rng, state, data)
             return simulated
+        refuse_to_simulate(data)
         rows = data.content.codes[:, None] * self.num_topics + np.arange(self.num_topics)
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
         topics = state.group_topics.reshape(-1, data.num_words)

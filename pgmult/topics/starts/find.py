@@ -27,6 +27,7 @@ from pgmult.sampling.blocks import started
 from pgmult.topics.starts.allocations import Searched, StartScores
 from pgmult.topics.starts.searches import (
     Placement,
+    counted,
     documents_to_search,
     grown,
     is_too_large_to_sweep,
@@ -34,6 +35,7 @@ from pgmult.topics.starts.searches import (
     only_words,
     search_leaves,
     settled,
+    thinned,
 )
 from pgmult.topics.updates.allocation import kept_counts
 
@@ -78,11 +80,14 @@ class StartsFromTopics(ABC):
         """
         if not is_too_large_to_sweep(data):
             return None
-        chosen = documents_to_search(rng, data, self.num_topics)
+        small = thinned(rng, data, self.num_topics)
+        chosen = documents_to_search(rng, small, self.num_topics)
         if chosen is None:
             return None
-        part = only_words(data, chosen)
+        part = only_words(small, chosen)
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
+        if small is not data:
+            found = counted(rng, found, only_words(data, chosen))
         at = self.in_order(found.by_size(self.order), data)
         return self._from_part(rng, at, data[chosen]), Placement.of(at)
 
@@ -117,16 +122,20 @@ class StartsFromTopics(ABC):
         """See `pgmult.topics.find_start`."""
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
-        chosen = documents_to_search(rng, data, self.num_topics, documents)
-        part = data if chosen is None else only_words(data, chosen)
+        small = thinned(rng, data, self.num_topics)
+        chosen = documents_to_search(rng, small, self.num_topics, documents)
+        part = small if chosen is None else only_words(small, chosen)
         found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps)
         settle = documents is None and not is_too_large_to_sweep(data)
         if chosen is None or settle:
-            whole = settled(rng, found, part, data, sweeps).by_size(self.order)
-            best = self.in_order(whole, data)
+            whole = settled(rng, found, part, small, sweeps)
+            if small is not data:
+                whole = counted(rng, whole, data)
+            best = self.in_order(whole.by_size(self.order), data)
             state = self.from_allocation(rng, best, data)
         else:
-            best = self.in_order(found.by_size(self.order), data)
+            own = found if small is data else counted(rng, found, only_words(data, chosen))
+            best = self.in_order(own.by_size(self.order), data)
             state = self._from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(

@@ -14,6 +14,10 @@ core. In corpora that are too large for them, only the topics of the part are us
 document starts from its own draw given those (`is_too_large_to_sweep`, `Placement`). Every leaf has
 a generator of its own, whose key comes from the caller's, so the result does not depend on the
 number of threads.
+
+Sweeps go from token to token. Counts that are so large that they are no words of a text (100 a cell
+and 5 million in all) are searched in larger units (`thinned`), and their topics are then drawn as
+counts, given those that were found.
 """
 
 from dataclasses import dataclass
@@ -29,6 +33,7 @@ from pgmult.core.validate import new_key
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, merge_topics, unsearched
+from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import Allocation, count_topics
 
 START_SWEEPS = 100  # of a leaf
@@ -43,6 +48,7 @@ _LEAF = 0.5, 0.2, 0.3  # shares of a leaf's sweeps before, between and after mer
 
 _MOST_TOKENS = 500_000, 10_000  # searched at least, and for each topic: more are placed afterwards
 _LARGE = 20_000, 5_000_000  # documents and tokens, both, beyond which no sweep goes over all tokens
+_DENSE, _UNITS = 100, 10  # tokens of a cell beyond which units are larger, and of one then
 _PASSES, _SETTLING = 5, 20  # over tokens that were not searched; sweeps over all tokens then
 
 
@@ -54,8 +60,36 @@ def leaf(
     sweeps: int = START_SWEEPS,
 ) -> Searched:
     """An allocation of all documents by one leaf."""
-    part = part_to_search(rng, corpus, num_topics)
-    return settled(rng, grown(rng, part, num_topics, eta, sweeps), part, corpus, sweeps)
+    small = thinned(rng, corpus, num_topics)
+    part = part_to_search(rng, small, num_topics)
+    found = settled(rng, grown(rng, part, num_topics, eta, sweeps), part, small, sweeps)
+    return counted(rng, found, corpus) if small is not corpus else found
+
+
+def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
+    """The corpus itself; or, of large counts, one of about as many tokens as are searched."""
+    tokens, cells = corpus.num_tokens, len(corpus.words)
+    if tokens <= _LARGE[1] or tokens <= _DENSE * cells:
+        return corpus
+    share = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics, _UNITS * cells) / tokens
+    counts = np.floor(corpus.counts * share + rng.random(cells)).astype(np.int32)
+    ends = np.concatenate([[0], np.cumsum(counts > 0)])
+    kept = counts > 0
+    return Corpus(ends[corpus.indptr], corpus.words[kept], counts[kept], corpus.num_words)
+
+
+def counted(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Searched:
+    """Topics of all tokens, as counts alone, given the proportions that were found."""
+    counts = _counts_of(rng, corpus, found.theta(), found.topics())
+    return Searched(counts, found.alpha, found.eta)
+
+
+def _counts_of(
+    rng: np.random.Generator, corpus: Corpus, theta: FloatArray, topics: FloatArray
+) -> Allocation:
+    topic_counts, word_counts = allocate_tokens(rng, corpus, theta, topics)
+    none = np.zeros(0, dtype=np.int64)
+    return Allocation(none, topic_counts, np.ascontiguousarray(word_counts.T))
 
 
 def search_leaves(
@@ -181,7 +215,11 @@ class Placement:
         return cls(found.alpha, word_counts / word_counts.sum(axis=0))
 
     def place(self, rng: np.random.Generator, corpus: Corpus) -> Allocation:
-        """Every token's topic, in a few passes over each document."""
+        """Every token's topic, in a few passes over each document; of large counts as counts."""
+        small = thinned(rng, corpus, len(self.alpha))
+        if small is not corpus:
+            at = Searched(self.place(rng, small), self.alpha, 0.0)
+            return _counts_of(rng, corpus, at.theta(), np.ascontiguousarray(self.by_word.T))
         first = np.concatenate([[0], np.cumsum(corpus.totals)])
         assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
         over_rows(

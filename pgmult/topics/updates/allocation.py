@@ -20,7 +20,12 @@ from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import Sums, SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
-from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
+from pgmult.topics.data.corpus import (
+    Corpus,
+    corpus_from,
+    refuse_to_simulate,
+    simulate_words,
+)
 from pgmult.topics.family import TOPICS
 
 _MOST = 2**31 - 1
@@ -91,7 +96,13 @@ class WordTables:
 
         Arguments and errors are those of `allocate_tokens`.
         """
-        if self._tokens > _MOST // 2:
+        size = int(data.counts.sum(dtype=np.int64))
+        if size > _MOST:
+            raise ValueError(
+                f"{data.num_documents:,} documents, a block, must have fewer than 2**31 tokens, got"
+                f" {size:,} (count in larger units, or take fewer block_rows=)"
+            )
+        if self._tokens + size > _MOST:
             (self._before,) = (counts.T for counts in self.counts())
             self._word_counts[:], self._tokens = 0, 0
         topic_counts = np.zeros(theta.shape, dtype=np.int64)
@@ -106,7 +117,7 @@ class WordTables:
             raise FloatingPointError(
                 f"document {min(failed)} holds a word of probability 0 under every topic"
             )
-        self._tokens += int(topic_counts.sum())
+        self._tokens += size
         return topic_counts
 
     def counts(self) -> tuple[IntArray]:
@@ -208,6 +219,7 @@ class AllocatedTopics(SweepsInBlocks):
 
     def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
         """Documents of the same lengths: a word for every token that the state allocates."""
+        refuse_to_simulate(data)
         num_documents, num_topics = state.topic_counts.shape
         topic_ids = np.tile(np.arange(num_topics), num_documents)
         assignments = np.repeat(topic_ids, state.topic_counts.ravel())

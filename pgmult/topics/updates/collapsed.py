@@ -13,7 +13,9 @@ import numpy as np
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled import collapsed
-from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.data.corpus import Corpus, refuse_many_tokens
+
+_BYTES = 24  # of a token: its topic, the sweep before and a copy that is kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +81,17 @@ def count_topics(
 
 
 def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:
-    """Topics drawn uniformly, token by token."""
+    """Topics drawn uniformly, token by token.
+
+    Raises
+    ------
+    MemoryError
+        If there are more tokens than there is memory for.
+    """
+    refuse_many_tokens(
+        corpus.num_tokens, _BYTES, "LDA keeps a topic for each",
+        "CorrelatedTopics and other models that hold topics keep counts",
+    )  # fmt: skip
     assignments = rng.integers(num_topics, size=corpus.num_tokens)
     return count_topics(corpus, assignments, num_topics)
 

@@ -138,7 +138,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             r"'red\[T.True\]' is a linear combination of party\[T.R\]",
         ),
         ({"id": list("abcdef"), "x": YEARS}, None, ValueError, "need at least as many rows"),
-        ({"day": np.arange(6).astype("M8[D]")}, None, TypeError, "must hold numbers or labels"),
+        ({"gap": np.arange(6).astype("m8[D]")}, None, TypeError, "numbers, dates or labels, got"),
         ({"x": [1, "a", 2, "b", 3, 4]}, None, TypeError, "it mixes the two"),
         (YEARS, None, ValueError, r"DataFrame or a matrix .* got ndarray with shape \(6,\)"),
         (COLUMNS, "party ~ year", ValueError, "no outcome, got 'party ~ year'"),

@@ -55,7 +55,7 @@ def test_words_are_counted_beyond_what_four_bytes_hold(monkeypatch):
     rng = np.random.default_rng(0)
     topics, theta = rng.dirichlet(np.ones(12), 3), rng.dirichlet(np.ones(3), 37)
     words = []
-    for most in (2**31 - 1, 50):
+    for most in (2**31 - 1, 120):
         monkeypatch.setattr(allocation, "_MOST", most)
         tables = allocation.WordTables(topics, 20)
         for part in (slice(0, 12), slice(12, 30), slice(30, 37)):
