@@ -708,6 +708,11 @@ ARGUMENTS = {
     "choice.choices_of": lambda: dict(
         formula="taken ~ x + (x | who)", table=trips(), occasion="trip", alternative="mode"
     ),
+    "choice.explode": lambda: dict(
+        table={"trip": [1, 1, 2, 2], "price": [1.0, 2.0, 3.0, 4.0], "rank": [1, 2, 2, 1]},
+        rank="rank",
+        occasion="trip",
+    ),
     "choice.lengthen": lambda: dict(
         table={"mode": ["bus", "car"], "p1": [1.0, 2.0], "p2": [3.0, 4.0], "there": [1, 1]},
         choice="mode",

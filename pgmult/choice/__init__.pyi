@@ -8,8 +8,9 @@ from pgmult.choice.answers import tastes as tastes
 from pgmult.choice.answers import worth as worth
 from pgmult.choice.data import ChoiceRows as ChoiceRows
 from pgmult.choice.data import choices_of as choices_of
-from pgmult.choice.data import lengthen as lengthen
 from pgmult.choice.estimator import ChoiceClassifier as ChoiceClassifier
 from pgmult.choice.mixed_logit import MixedLogit as MixedLogit
 from pgmult.choice.mixed_logit import MixedLogitState as MixedLogitState
 from pgmult.choice.reports import report as report
+from pgmult.choice.tables import explode as explode
+from pgmult.choice.tables import lengthen as lengthen

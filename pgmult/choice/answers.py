@@ -115,30 +115,31 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
     """Willingness to pay: how much of `per` one unit of each other attribute is worth.
 
     It is the ratio of mean coefficients over people, draw by draw, with the sign turned where `per`
-    is a cost, so that what people like has a positive worth. If the coefficient of `per` may be 0
-    the ratio has no mean, and an error is raised.
+    is a cost, so that what people like has a positive worth. Where the coefficient of `per` may be
+    0 the ratio has no mean: its median and interval are told, and in the caption how probable it is
+    that `per` has the other sign, with which every worth turns its own.
 
     Raises
     ------
     ValueError
-        If `per` is not an attribute, or its coefficient has the same sign in fewer than 99 % of
-        draws.
+        If `per` is not an attribute.
     """
     data, (mean, _) = data_of_run(run), _population(run)
     place = _attribute(data, per, "per")
     price = mean[:, place]
     negative = float(np.mean(price < 0.0))
-    if _SURE > negative > 1.0 - _SURE:
-        raise ValueError(
-            f"per must be an attribute whose mean coefficient has one sign, got {per}, which is"
-            f" negative with probability {negative:.2f}: a ratio to it may be anything (look at"
-            " tastes, or give its sign, signs={...})"
-        )
+    wrong = min(negative, 1.0 - negative)
     others = np.delete(np.arange(len(data.names)), place)
+    caption = f"Worth of a unit, in units of {per}."
+    if wrong > 1.0 - _SURE:
+        likely, other = ("dislike", "like")[:: 1 if negative > 0.5 else -1]
+        caption += (
+            f" People {likely} {per} on average, or {other} it with probability"
+            f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
+        )
     return Estimand(
-        np.sign(price.mean()) * mean[:, others] / price[:, None], ("attribute",),
-        {"attribute": data.names[others]},
-        caption=f"Worth of a unit, in units of {per}.", probability=probability,
+        (1.0 if negative < 0.5 else -1.0) * mean[:, others] / price[:, None], ("attribute",),
+        {"attribute": data.names[others]}, caption=caption, probability=probability, is_ratio=True,
     )  # fmt: skip
 
 
@@ -390,9 +391,9 @@ def compare(
 ) -> Comparison:
     """How well each choice is predicted, compared with another run or with simple models.
 
-    The simple models are equal probabilities and the conditional logit, with the same tastes for
-    all. Choices are left out one at a time by importance sampling; the person's other choices are
-    used.
+    The simple models are equal probabilities, or, where alternatives have names, how often each was
+    taken in all other occasions; and the conditional logit, with the same tastes for all. Choices
+    are left out one at a time by importance sampling; the person's other choices are used.
 
     Parameters
     ----------
@@ -415,8 +416,8 @@ def compare(
             raise ValueError("other must be a run of the same choices in the same order")
         scores["the other run"] = score(other)
     else:
-        sizes = np.diff(data.occasions)
-        scores["equal chances"] = Score(-totals * np.log(sizes), totals.astype(np.int64))
+        name = "equal chances" if data.alternatives is None else "shares of all others"
+        scores[name] = Score(log_shares_of_others(data), totals.astype(np.int64))
         if len(data.random):
             plain = sample(
                 MixedLogit(), data.without_people(), draws=200, tune=50, chains=2, random_seed=0,
@@ -425,6 +426,17 @@ def compare(
             scores["the conditional logit"] = score(plain)
     how = "Each choice is told from all others (leave-one-out by importance sampling)."
     return Comparison.of(scores, "a choice", how)
+
+
+def log_shares_of_others(data: ChoiceRows) -> FloatArray:
+    """Log probabilities of choices by how often each alternative was taken in other occasions."""
+    weight = np.ones(data.num_rows)
+    if data.alternatives is not None:
+        taken = np.bincount(data.alternative, data.taken)[data.alternative]
+        weight = taken - data.taken + 0.5
+    starts = data.occasions[:-1]
+    whole = np.repeat(np.add.reduceat(weight, starts), np.diff(data.occasions))
+    return np.asarray(np.add.reduceat(data.taken * np.log(weight / whole), starts))
 
 
 def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:

@@ -526,6 +526,14 @@ def _taken(
         if bad.any():
             row = order[occasions[[np.argmax(bad)]]]
             raise ValueError(f"{said} in {_told(labels, row)}")
+    sizes = np.diff(occasions)
+    place = np.arange(len(taken)) - np.repeat(occasions[:-1], sizes) + 1
+    ranked = np.lexsort((taken, np.repeat(np.arange(len(sizes)), sizes)))
+    if len(sums) > 1 and max(sizes) > 2 and np.array_equal(taken[ranked], place):
+        raise ValueError(
+            f"{name} must say what was taken, got 1, 2, ... once each in every occasion, which are"
+            " ranks (pgmult.choice.explode, or --ranks, makes choices of them)"
+        )
     if len(sums) > 1 and len(np.unique(taken)) == 2 and not np.isclose(sums, 1.0).all():
         _refuse_codes(cells, name)
     return np.asarray(taken)
@@ -652,158 +660,3 @@ def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArr
             raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
         found[names == name] = sign
     return found
-
-
-def lengthen(
-    table: Any,
-    choice: str,
-    attributes: Mapping[str, Mapping[Any, str | None]],
-    available: Mapping[Any, str] | None = None,
-) -> dict[str, NDArray[Any]]:
-    """A row for each alternative, from a table with a row for each occasion.
-
-    Parameters
-    ----------
-    table : table, data frame, or mapping from name to column
-    choice : str
-        The column that says which alternative was taken.
-    attributes : mapping from attribute to a mapping from alternative to column
-        None for an alternative whose attribute is 0, as that of "none of these" may be.
-    available : mapping from alternative to column, optional
-        Columns that are 0 or false in occasions where the alternative was not available.
-
-    Returns
-    -------
-    dict from name to column
-        ``occasion`` (the row of the wide table), ``alternative``, ``taken``, the attributes, and
-        all other columns.
-
-    Raises
-    ------
-    ValueError
-        If attributes or `available` list different alternatives, a label of `choice` is not among
-        them, an alternative was taken that was not available, or one that was has a gap.
-    """
-    columns = exact_columns(table, "table")
-    attributes = as_mapping(attributes, "attributes")
-    there = dict(as_kind({} if available is None else available, "available", Mapping))
-    named = {
-        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()
-    }
-    if not named:
-        raise ValueError("attributes must have one or more, got none")
-    first, *_ = named
-    labels = labels_of(named[first], "attributes")
-
-    def of_each(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
-        """Columns by the number of the alternative."""
-        places = find_labels(labels, list(of), what, what="the alternatives of").tolist()
-        return dict(zip(places, of.values(), strict=True))
-
-    asked = {name: of_each(of, f"attributes[{name!r}]") for name, of in named.items()}
-    for name, of in asked.items():
-        if len(of) < len(labels):
-            raise ValueError(
-                f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
-                f" {name} and {brief(list(named[first]))}"
-            )
-    chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
-    is_there = np.ones((len(chosen), len(labels)), dtype=np.bool_)
-    for place, column in of_each(there, "available").items():
-        cells = table_column(columns, column, "available")
-        truth = truth_of(cells)
-        is_there[:, place] = numbers_of(cells, str(column)) != 0.0 if truth is None else truth
-
-    def numbers(of: Mapping[int, str | None]) -> FloatArray:
-        """Of all occasions and alternatives, ``(num_occasions, num_alternatives)``."""
-        out = np.zeros(is_there.shape)
-        for place, name in of.items():
-            if name is not None:
-                if name not in columns:
-                    table_column(columns, name, "attributes")
-                cells = columns[name].take(there_rows := np.flatnonzero(is_there[:, place])).values
-                if (gap := missing_in(cells)).any():
-                    raise ValueError(
-                        f"column {name!r} must have a value where {labels[place]} is available,"
-                        f" got none at row {there_rows[np.argmax(gap)]}"
-                    )
-                cells = cells.astype(np.int64) if cells.dtype == bool else cells
-                out[there_rows, place] = numbers_of(cells, str(name))
-        return out
-
-    left = ~is_there[np.arange(len(chosen)), chosen]
-    if left.any():
-        row = int(np.argmax(left))
-        raise ValueError(
-            "alternatives must be available where they are taken, got"
-            f" {str(labels[chosen[row]])!r} at row {row}"
-        )
-    rows, which = np.nonzero(is_there)
-    out = {"occasion": rows, "alternative": labels[which], "taken": 1 * (which == chosen[rows])}
-    out |= {name: numbers(of)[is_there] for name, of in asked.items()}
-    used = {choice, *(each for of in named.values() for each in of.values()), *out}
-    return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
-
-
-def wide_columns(
-    table: Any, choice: str, patterns: Mapping[str, str], some: bool = False
-) -> dict[str, dict[Any, str]]:
-    """Columns of alternatives by pattern, for `lengthen`: ``{"price": "price.{}"}``.
-
-    The labels of `choice` stand at ``{}``, whole or without the letters that all begin with.
-
-    Parameters
-    ----------
-    table : table, data frame, or mapping from name to column
-    choice : str
-        The column that says which alternative was taken.
-    patterns : mapping from attribute to pattern
-    some : bool
-        Whether alternatives may lack a column.
-
-    Raises
-    ------
-    ValueError
-        If an alternative lacks a column, or there are columns of one that nobody took.
-    """
-    columns = exact_columns(table, "table")
-    if choice not in columns:
-        table_column(columns, choice, "choice")
-    cells = columns[choice].values
-    labels = np.unique(labels_of(cells[~missing_in(cells)], choice)).tolist()
-    alike, found = begin_alike(labels), {}
-    others: list[set[str]] = []
-    for name, pattern in patterns.items():
-        before, _, after = pattern.partition("{}")
-        ends = {
-            column[len(before) : len(column) - len(after)]: column for column in columns
-            if column.startswith(before) and column.endswith(after)
-            and len(column) > len(before) + len(after)
-        }  # fmt: skip
-        short = not set(labels) & set(ends)
-        at = {label: label.removeprefix(alike) if short else label for label in labels}
-        found[name] = {label: ends[end] for label, end in at.items() if end in ends}
-        if len(found[name]) < len(labels) and not some:
-            lacks = next(label for label in labels if label not in found[name])
-            raise ValueError(
-                f"{name}={pattern} must give each alternative in {choice} a column, got none for"
-                f" {lacks!r}; the table has {', '.join(columns)}"
-            )
-        others.append(ends.keys() - at.values())
-    unknown = others[0].intersection(*others) if others else set()
-    if unknown:
-        raise ValueError(
-            f"alternatives must be taken once or more, got {', '.join(sorted(unknown))} of"
-            f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns, or"
-            " use lengthen in Python)"
-        )
-    return found
-
-
-def begin_alike(labels: Sequence[str]) -> str:
-    """The letters with which all labels begin."""
-    first = min(labels, key=len, default="")
-    size = len(first)
-    while not all(label.startswith(first[:size]) for label in labels):
-        size -= 1
-    return first[:size]

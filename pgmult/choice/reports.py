@@ -59,7 +59,9 @@ def report(
     sections = [_tastes(data, found)]
     price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
     if price is not None:
-        sections += _worth(run, price)
+        note = f"How much {price} one unit of an attribute makes up for: ratios of mean"
+        told = worth(run, price).table()
+        sections.append(Section("Worth", f"{note} coefficients.", table=told))
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
@@ -106,16 +108,6 @@ def _tastes(data: ChoiceRows, found: Estimand) -> Section:
         head=("attribute", *head), figures=[figure], is_drawn=True,
         rows=[(name, *row) for name, row in zip(data.names.tolist(), told, strict=True)],
     )  # fmt: skip
-
-
-def _worth(run: Posterior, price: str) -> list[Section]:
-    """Willingness to pay; nothing where the coefficient of the price may have either sign."""
-    try:
-        found = worth(run, price)
-    except ValueError:
-        return []
-    note = f"How much {price} one unit of an attribute makes up for: ratios of mean coefficients."
-    return [Section("Worth", note, table=found.table())]
 
 
 def _shares(run: Posterior, name: str) -> Section:

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
@@ -43,6 +43,13 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--available", metavar="COLUMNS",
         help="with --wide: whether alternatives were available: av.{}",
     )  # fmt: skip
+    fit.add_argument(
+        "--none", metavar="LABEL", help="with --wide: none of these, whose attributes are 0"
+    )
+    fit.add_argument(
+        "--ranks", action="store_true",
+        help="the left-hand side ranks the alternatives of an occasion, 1 the best",
+    )  # fmt: skip
     fit.add_argument("--weight", metavar="COLUMN", help="occasions that one stands for")
     for word in ("positive", "negative"):
         fit.add_argument(
@@ -64,7 +71,7 @@ def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
     """A row for each alternative of a wide table, and which of its rows were left out."""
     import numpy as np
 
-    from pgmult.choice.data import lengthen, wide_columns
+    from pgmult.choice.tables import lengthen, wide_columns
     from pgmult.core.tables import truth_of
     from pgmult.datasets.tables import read
     from pgmult.formulas.language import Name, parse
@@ -72,24 +79,36 @@ def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
     parsed = parse(options.formula)
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column that names the alternative taken")
-    choice, said = parsed.outcome.name, ""
-    attributes = wide_columns(table, choice, dict(options.wide))
-    asked = {"--available": options.available} if options.available else {}
-    there = wide_columns(table, choice, asked, some=True).get("--available", {})
+    outcome, said, patterns = parsed.outcome.name, "", dict(options.wide)
+    choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
+    if choice is None:
+        patterns = {outcome: patterns.pop(outcome)} | patterns
+    attributes = wide_columns(table, choice, patterns, without=options.none)
+    there: dict[str, Any] = {}
+    if options.available:
+        of = {"--available": options.available}
+        there = wide_columns(table, choice, of, some=True, without=options.none)["--available"]
     if options.drop_incomplete:
-        beside = {choice, options.weight, *there.values(), *set(parsed.columns) - set(attributes)}
+        beside = {
+            choice,
+            options.weight,
+            *there.values(),
+            *set(parsed.columns) - set(attributes),
+        }
         gaps = table.missing(*(name for name in beside if name in table.cells))
         for label, column in (pair for of in attributes.values() for pair in of.items()):
-            lacks = table.missing(column)
-            truth = truth_of(table.cells[there[label]].values) if label in there else None
+            lacks = table.missing(*([] if column is None else [column]))
+            place = there.get(label)
+            truth = None if place is None else truth_of(table.cells[place].values)
             gaps |= lacks if truth is None else lacks & truth
         rows = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
         said = _left_out(table, "row", rows, len(gaps)) if rows else ""
         table = table[~gaps]
     long = lengthen(table, choice, attributes, there)
-    taken = long.pop("taken")
     options.alternative, options.occasion = "alternative", ["occasion"]
-    return read(long | {choice: taken}), said
+    if choice is not None:
+        long[choice] = long.pop("taken")
+    return read(long), said
 
 
 def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
@@ -122,6 +141,18 @@ def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
     return table[~np.isin(codes, broken)], said
 
 
+def _exploded(options: argparse.Namespace, table: "Table") -> "Table":
+    """The choices that the rankings of a table consist of."""
+    from pgmult.choice.tables import explode
+    from pgmult.datasets.tables import read
+    from pgmult.formulas.language import Name, parse
+
+    parsed = parse(options.formula)
+    if not isinstance(parsed.outcome, Name):
+        parsed.refuse("its left-hand side is the column of ranks")
+    return read(explode(table, parsed.outcome.name, options.occasion))
+
+
 def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
     """Which occasions lack a value."""
     if len(names) == number:
@@ -144,6 +175,8 @@ def _job(options: argparse.Namespace) -> Job:
         )
     elif options.drop_incomplete:
         table, left_out = _whole(options, table)
+    if options.ranks:
+        table = _exploded(options, table)
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
         options.formula, occasion=options.occasion, alternative=options.alternative,

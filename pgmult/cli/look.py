@@ -471,7 +471,7 @@ class _Jobs:
 
     def _wide_columns(self, taken: _Seen) -> dict[str, tuple[str, dict[Any, _Seen]]]:
         """Attributes with a column of numbers for each label: the pattern, and the columns."""
-        from pgmult.choice.data import begin_alike
+        from pgmult.choice.tables import begin_alike
         from pgmult.core.labels import label_of
 
         labels = {label_of(label): label for label in taken.counts}

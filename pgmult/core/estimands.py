@@ -72,6 +72,9 @@ class Estimand(Checked, Tabled):
         Of the central intervals.
     is_difference : bool
         Whether its sign matters: tables then show the probability to be above 0.
+    is_ratio : bool
+        Whether it may have no mean, as what is divided by may be 0: tables and figures then show
+        medians, and no standard deviations.
     term, contrast : str
         What is compared: a column, and which of its values, such as "2000 - 1999".
     """
@@ -82,6 +85,7 @@ class Estimand(Checked, Tabled):
     caption: str = field(default="", kw_only=True)
     probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
     is_difference: bool = field(default=False, kw_only=True)
+    is_ratio: bool = field(default=False, kw_only=True)
     term: str = field(default="", kw_only=True)
     contrast: str = field(default="", kw_only=True)
 
@@ -232,32 +236,41 @@ class Estimand(Checked, Tabled):
     # ---------------------------------------------------------------- forms
 
     def table(self, probability: float | None = None) -> Table:
-        """Labels, mean, sd and interval of every entry, a row each."""
+        """Labels, mean (or median), sd and interval of every entry, a row each."""
         level = self.probability if probability is None else probability
         lower, upper = self.interval(level)
-        form = number(3)
+        form, (middle, centre) = number(3), self._centre
         mean, *ends = with_interval(
-            "mean", (self.mean.ravel(), lower.ravel(), upper.ravel()), "mean", level, form,
+            middle, (centre.ravel(), lower.ravel(), upper.ravel()), middle, level, form,
             ("lower", "upper"),
         )  # fmt: skip
         labels = [
             Column(name, values, name, value_texts(list(values)))
             for name, values in self._cells().items()
         ]
-        said = f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip()
-        sd = Column("sd", self.sd.ravel().tolist(), "sd", form)
+        sds = [Column("sd", self.sd.ravel().tolist(), "sd", form) for _ in range(not self.is_ratio)]
         above = [
             Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text)
             for _ in range(self.is_difference)
         ]
-        return Table(said, [*labels, mean, sd, *ends, *above])
+        return Table(self._said(level), [*labels, mean, *sds, *ends, *above])
+
+    @property
+    def _centre(self) -> tuple[str, FloatArray]:
+        """What is told in the middle of an interval, and its name."""
+        return ("median", self.quantile(0.5)) if self.is_ratio else ("mean", self.mean)
+
+    def _said(self, level: float) -> str:
+        told = "median" if self.is_ratio else "mean, sd"
+        return f"{self.caption} Posterior {told} and {100.0 * level:g} % interval.".strip()
 
     def tidy(self, probability: float | None = None) -> Table:
         """One row per entry, in the columns of marginaleffects and broom.
 
         ``term`` and ``contrast`` where something is compared, the labels, then ``estimate`` (the
         posterior mean), ``std_error`` (its standard deviation), ``conf_low``, ``conf_high`` (ends
-        of the central interval). Shares are from 0 to 1.
+        of the central interval). Shares are from 0 to 1. Of ratios the estimate is the median, and
+        the error nan.
         """
         level = self.probability if probability is None else probability
         cells, size = self._cells(), self.mean.size
@@ -266,10 +279,12 @@ class Estimand(Checked, Tabled):
         told = {"term": term, "contrast": contrast} if any(contrast) else {}
         form, (lower, upper) = number(4), self.interval(level)
         numbers = {
-            "estimate": self.mean, "std_error": self.sd, "conf_low": lower, "conf_high": upper,
+            "estimate": self._centre[1],
+            "std_error": np.full(self.mean.shape, np.nan) if self.is_ratio else self.sd,
+            "conf_low": lower, "conf_high": upper,
         }  # fmt: skip
         return Table(
-            f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip(),
+            self._said(level),
             [
                 *(Column(name, v, name, value_texts(v)) for name, v in (told | cells).items()),
                 *(Column(name, values.ravel(), name, form) for name, values in numbers.items()),
@@ -315,8 +330,8 @@ class Estimand(Checked, Tabled):
         return self.points()
 
     def points(self) -> Forest:
-        """Means and intervals: those along the last axis beside each other, a row for the rest."""
-        mean, (lower, upper) = self.mean, self.interval()
+        """Means, or medians, and intervals: those along the last axis beside each other."""
+        (middle, mean), (lower, upper) = self._centre, self.interval()
         last = self.draws.shape[-1] if len(self.axes) > 1 else 1
         cells = [value_texts(values) for values in self._cells().values()]
         columns = len(self.columns_of(self.axes[-1])) if len(self.axes) > 1 else 0
@@ -331,7 +346,7 @@ class Estimand(Checked, Tabled):
             upper=upper.reshape(-1, last).T, legend=legend,
             legend_title=self.axes[-1] if columns else "",
             line=0.0 if self.is_difference else None, name=", ".join(self.axes[:-1] or self.axes),
-            caption=self.caption, x_label=f"mean and {100.0 * self.probability:g} % interval",
+            caption=self.caption, x_label=f"{middle} and {100.0 * self.probability:g} % interval",
         )  # fmt: skip
 
     def plot(self, *axes: Any, **options: Any) -> Any:

@@ -10,10 +10,11 @@ from scipy.stats import multivariate_normal
 
 import pgmult
 from pgmult import cli
-from pgmult.choice import MixedLogit, choices_of, lengthen
+from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
-from pgmult.choice.data import rows_like, wide_columns
+from pgmult.choice.data import rows_like
 from pgmult.choice.pilot import Frame, sites_of
+from pgmult.choice.tables import explode, wide_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -408,9 +409,30 @@ def test_an_elasticity_is_a_derivative(run):
         np.testing.assert_allclose(found.draws[0, :, j], expected, rtol=1e-5, atol=1e-8)
 
 
-def test_a_ratio_to_what_may_be_nothing_is_refused(run):
-    with pytest.raises(ValueError, match="one sign"):
-        run.worth("price:income")
+def test_the_obvious_is_how_often_others_took_each_alternative():
+    table = {
+        "trip": [1, 1, 2, 2, 2, 3, 3], "mode": ["bus", "car", "bus", "car", "walk", "bus", "walk"],
+        "cost": [1.0, 2.0, 2.0, 1.0, 0.0, 3.0, 0.0], "taken": [1, 0, 1, 0, 0, 0, 1],
+    }  # fmt: skip
+    rows = pgmult.read(table).choices("taken ~ cost", occasion="trip", alternative="mode")
+    told = answers.log_shares_of_others(rows)
+    np.testing.assert_allclose(told, np.log([1.5 / 2.0, 1.5 / 3.5, 0.5 / 3.0]))
+
+
+def test_a_ratio_to_what_may_be_nothing_has_a_median_and_says_so(run):
+    told = run.worth("price:income")
+    names, fixed = run.data.names[run.data.fixed].tolist(), run.stack("coefficients")
+    rare = fixed[:, names.index("price:income")]
+    ratio = run.stack("mean")[:, 0] / rare
+    of_price = told.at(attribute="price")
+    np.testing.assert_allclose(np.abs(of_price.draws), np.abs(ratio))
+    table = told.table().columns
+    assert not {"sd", "mean"} & set(table)
+    at = list(table["attribute"]).index("price")
+    np.testing.assert_allclose(table["median"][at], np.median(of_price.draws))
+    share = np.mean(rare < 0.0)
+    assert f"with probability {min(share, 1.0 - share):.2f}" in told.caption
+    assert "probability" not in run.worth("price").caption
 
 
 def test_wide_tables_become_long_ones():
@@ -745,3 +767,90 @@ def test_gaps_in_rows_leave_whole_occasions_out(tmp_path, capsys):
     assert status == 0, said.err
     assert "597 rows, 199 occasions" in said.out
     assert "1 occasion is left out, without a value of a column that is used: case 0" in said.out
+
+
+def ranked(num=60, seed=0):
+    """Rankings of three alternatives by price, and their wide form."""
+    rng = np.random.default_rng(seed)
+    price = rng.uniform(1.0, 3.0, (num, 3))
+    ranks = np.argsort(np.argsort(2.0 * price + rng.gumbel(size=price.shape), axis=1), axis=1) + 1
+    long = {
+        "case": np.repeat(np.arange(num), 3), "alt": np.tile(["a", "b", "c"], num),
+        "price": price.ravel(), "rank": ranks.ravel(),
+    }  # fmt: skip
+    wide = {f"{name}.{alt}": values[:, j] for name, values in (("price", price), ("rank", ranks))
+            for j, alt in enumerate("abc")}  # fmt: skip
+    return long, wide
+
+
+def test_a_ranking_is_as_probable_as_its_choices():
+    table, _ = ranked(num=4)
+    rows = pgmult.choice.choices_of("rank ~ price", explode(table, "rank", "case"), occasion="case")
+    assert (rows.num_rows, rows.num_occasions) == (4 * 5, 8)
+    b = np.array([-0.7])
+    probs = rows.probs(np.empty((rows.num_rows, 0)), b)
+    log_p = np.add.reduceat(rows.taken * np.log(probs), rows.occasions[:-1]).reshape(-1, 2).sum(1)
+    for case, found in enumerate(log_p):
+        utility = -0.7 * table["price"].reshape(-1, 3)[case]
+        first, second, third = np.argsort(table["rank"].reshape(-1, 3)[case])
+        left = [[first, second, third], [second, third]]
+        told = sum(utility[each[0]] - np.log(np.exp(utility[each]).sum()) for each in left)
+        np.testing.assert_allclose(found, told)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rows"),
+    [([1, 2, 3], 5), ([1, 2, 0], 5), ([0, 1, 0], 3), ([1.0, np.nan, np.nan], 3)],
+)
+def test_ranks_may_be_of_the_best_alone(ranks, rows):
+    table = {"case": [7] * 3, "price": [1.0, 2.0, 3.0], "rank": ranks}
+    found = explode(table, "rank", ["case"])
+    assert len(found["rank"]) == rows
+    assert found["rank"].sum() == len(set(found["case"].tolist()))
+
+
+@pytest.mark.parametrize("ranks", [[1, 1, 2], [2, 3, 4], [0, 0, 0], [0.5, 1, 2], [-1, 1, 2]])
+def test_what_does_not_rank_is_refused(ranks):
+    table = {"case": [7] * 3, "price": [1.0, 2.0, 3.0], "rank": ranks}
+    with pytest.raises(ValueError, match=r"once each, got .* in case 7"):
+        explode(table, "rank", "case")
+
+
+def test_ranks_are_not_taken_for_choices():
+    table, _ = ranked()
+    with pytest.raises(ValueError, match="which are ranks"):
+        pgmult.choice.choices_of("rank ~ price", table, occasion="case")
+
+
+def test_ranks_and_shares_of_wide_files(tmp_path, capsys):
+    long, wide = ranked()
+    of_case = ["--occasion", "case", "--alternative", "alt"]
+    columns = ["--wide", "price=price.{}", "rank=rank.{}"]
+    told = []
+    for table, words in ((long, of_case), (wide, columns)):
+        shutil.rmtree(tmp_path / "r", ignore_errors=True)
+        status, said = command_line(tmp_path, capsys, table, ["rank ~ price", *words, "--ranks"])
+        assert status == 0, said.err
+        assert "300 rows, 120 occasions" in said.out
+        told.append(said.out.split("attribute")[1].split("Shares")[0])
+    assert told[0] == told[1]
+    shares = {
+        name.replace("rank", "share"): column / 6.0 if name.startswith("rank") else column
+        for name, column in wide.items()
+    }
+    shutil.rmtree(tmp_path / "r")
+    status, said = command_line(
+        tmp_path, capsys, shares,
+        ["share ~ price", "--wide", "price=price.{}", "share=share.{}"],
+    )  # fmt: skip
+    assert status == 0, said.err
+    assert "180 rows, 60 occasions" in said.out
+
+
+def test_none_of_these_has_attributes_of_0(tmp_path, capsys):
+    wide = {name: WIDE_FILE[name] for name in WIDE_FILE if name not in ("c.bus", "av.bus")}
+    words = ["choice ~ c", "--wide", "c=c.{}"]
+    assert "--none bus" in command_line(tmp_path, capsys, wide, words)[1].err
+    status, said = command_line(tmp_path, capsys, wide, [*words, "--none", "bus"])
+    assert status == 0, said.err
+    assert "180 rows" in said.out

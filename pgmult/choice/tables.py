@@ -1,0 +1,257 @@
+"""Tables of choices in other forms: a row for each occasion, or ranks.
+
+`lengthen` and `explode` give them the form that `choices` reads: a row for each alternative of an
+occasion, which says whether it was taken.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
+from pgmult.core.labels import Levels, find_labels, labels_of
+from pgmult.core.tables import exact_columns, missing_in, numbers_of, truth_of
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.columns import table_column
+
+
+def lengthen(
+    table: Any,
+    choice: str | None,
+    attributes: Mapping[str, Mapping[Any, str | None]],
+    available: Mapping[Any, str] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """A row for each alternative, from a table with a row for each occasion.
+
+    Parameters
+    ----------
+    table : table, data frame, or mapping from name to column
+    choice : str or None
+        The column that says which alternative was taken; None where one of the attributes is a
+        share or rank of each alternative.
+    attributes : mapping from attribute to a mapping from alternative to column
+        None for an alternative whose attribute is 0, as that of "none of these" may be.
+    available : mapping from alternative to column, optional
+        Columns that are 0 or false in occasions where the alternative was not available.
+
+    Returns
+    -------
+    dict from name to column
+        ``occasion`` (the row of the wide table), ``alternative``, ``taken`` if there is a choice,
+        the attributes, and all other columns.
+
+    Raises
+    ------
+    ValueError
+        If attributes or `available` list different alternatives, a label of `choice` is not among
+        them, an alternative was taken that was not available, or one that was has a gap.
+    """
+    columns = exact_columns(table, "table")
+    attributes = as_mapping(attributes, "attributes")
+    there = dict(as_kind({} if available is None else available, "available", Mapping))
+    named = {
+        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()
+    }
+    if not named:
+        raise ValueError("attributes must have one or more, got none")
+    first, *_ = named
+    labels = labels_of(named[first], "attributes")
+
+    def of_each(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
+        """Columns by the number of the alternative."""
+        places = find_labels(labels, list(of), what, what="the alternatives of").tolist()
+        return dict(zip(places, of.values(), strict=True))
+
+    asked = {name: of_each(of, f"attributes[{name!r}]") for name, of in named.items()}
+    for name, of in asked.items():
+        if len(of) < len(labels):
+            raise ValueError(
+                f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
+                f" {name} and {brief(list(named[first]))}"
+            )
+    is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
+    for place, column in of_each(there, "available").items():
+        cells = table_column(columns, column, "available")
+        truth = truth_of(cells)
+        is_there[:, place] = numbers_of(cells, str(column)) != 0.0 if truth is None else truth
+
+    def numbers(of: Mapping[int, str | None]) -> FloatArray:
+        """Of all occasions and alternatives, ``(num_occasions, num_alternatives)``."""
+        out = np.zeros(is_there.shape)
+        for place, name in of.items():
+            if name is not None:
+                if name not in columns:
+                    table_column(columns, name, "attributes")
+                cells = columns[name].take(there_rows := np.flatnonzero(is_there[:, place])).values
+                if (gap := missing_in(cells)).any():
+                    raise ValueError(
+                        f"column {name!r} must have a value where {labels[place]} is available,"
+                        f" got none at row {there_rows[np.argmax(gap)]}"
+                    )
+                cells = cells.astype(np.int64) if cells.dtype == bool else cells
+                out[there_rows, place] = numbers_of(cells, str(name))
+        return out
+
+    rows, which = np.nonzero(is_there)
+    out = {"occasion": rows, "alternative": labels[which]}
+    if choice is not None:
+        chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
+        left = ~is_there[np.arange(len(chosen)), chosen]
+        if left.any():
+            row = int(np.argmax(left))
+            raise ValueError(
+                "alternatives must be available where they are taken, got"
+                f" {str(labels[chosen[row]])!r} at row {row}"
+            )
+        out["taken"] = 1 * (which == chosen[rows])
+    out |= {name: numbers(of)[is_there] for name, of in asked.items()}
+    used = {choice, *(each for of in named.values() for each in of.values()), *out}
+    return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
+
+
+def wide_columns(
+    table: Any,
+    choice: str | None,
+    patterns: Mapping[str, str],
+    some: bool = False,
+    without: str | None = None,
+) -> dict[str, dict[Any, str | None]]:
+    """Columns of alternatives by pattern, for `lengthen`: ``{"price": "price.{}"}``.
+
+    The labels of `choice` stand at ``{}``, whole or without the letters that all begin with.
+
+    Parameters
+    ----------
+    table : table, data frame, or mapping from name to column
+    choice : str or None
+        The column that says which alternative was taken; None to have the labels from the columns
+        of the first pattern.
+    patterns : mapping from attribute to pattern
+    some : bool
+        Whether alternatives may lack a column.
+    without : str, optional
+        The label of "none of these", whose attributes are 0.
+
+    Raises
+    ------
+    ValueError
+        If an alternative lacks a column, or there are columns of one that nobody took.
+    """
+    columns = exact_columns(table, "table")
+
+    def ends_of(pattern: str) -> dict[str, str]:
+        """What stands at ``{}``, and the column."""
+        before, _, after = pattern.partition("{}")
+        return {
+            column[len(before) : len(column) - len(after)]: column for column in columns
+            if column.startswith(before) and column.endswith(after)
+            and len(column) > len(before) + len(after)
+        }  # fmt: skip
+
+    if choice is None:
+        labels = list(ends_of(next(iter(patterns.values()))))
+    else:
+        cells = table_column(columns, choice, "choice")
+        labels = np.unique(labels_of(cells[~missing_in(cells)], choice)).tolist()
+    if without is not None:
+        find_labels(labels, [without], "none", what=f"the labels of {choice}")
+        labels.remove(without)
+    found: dict[str, dict[Any, str | None]] = {}
+    alike, others = begin_alike(labels), list[set[str]]()
+    for name, pattern in patterns.items():
+        ends = ends_of(pattern)
+        short = not set(labels) & set(ends)
+        at = {label: label.removeprefix(alike) if short else label for label in labels}
+        found[name] = {label: ends[end] for label, end in at.items() if end in ends}
+        if len(found[name]) < len(labels) and not some:
+            lacks = next(label for label in labels if label not in found[name])
+            raise ValueError(
+                f"{name}={pattern} must give each alternative a column, got none for"
+                f" {lacks!r} (if that is 'none of these', whose attributes are 0, say so with"
+                f" --none {lacks}); the table has {', '.join(columns)}"
+            )
+        others.append(ends.keys() - at.values())
+        if without is not None and not some:
+            found[name][without] = None
+    unknown = others[0].intersection(*others) if others else set()
+    if unknown:
+        raise ValueError(
+            f"alternatives must be taken once or more, got {', '.join(sorted(unknown))} of"
+            f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns, or"
+            " use lengthen in Python)"
+        )
+    return found
+
+
+def begin_alike(labels: Sequence[str]) -> str:
+    """The letters with which all labels begin."""
+    first = min(labels, key=len, default="")
+    size = len(first)
+    while not all(label.startswith(first[:size]) for label in labels):
+        size -= 1
+    return first[:size]
+
+
+def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The choices that rankings consist of: the best of all, then the best of the others.
+
+    A ranking of J alternatives is as probable as the J - 1 choices together (the rank-ordered or
+    exploded logit: Beggs, Cardell and Hausman 1981, "Assessing the potential demand for electric
+    cars").
+
+    Parameters
+    ----------
+    table : table, data frame, or mapping from name to column
+        A row for each alternative of an occasion.
+    rank : str
+        The column of ranks: 1 is the best. Alternatives without a rank, or with 0, are worse than
+        all that have one.
+    occasion : str or sequence of str
+        Columns that tell occasions apart.
+
+    Returns
+    -------
+    dict from name to column
+        All columns, with a row for each alternative of each choice. `rank` is 1 for what was taken
+        and 0 for all else; the last column of `occasion` is text, the occasion and the rank.
+
+    Raises
+    ------
+    ValueError
+        If ranks of an occasion are not 1, 2, ... once each, or there are none.
+    """
+    columns = exact_columns(table, "table")
+    names = [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
+    if not names:
+        raise ValueError("occasion must name one or more columns, got none")
+    cells = columns[rank].values if rank in columns else table_column(columns, rank, "rank")
+    known, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
+    gaps = missing_in(cells)
+    place = np.zeros(len(cells))
+    place[~gaps] = numbers_of(cells[~gaps], rank)
+    rows, stages = list[IntArray](), list[IntArray]()
+    for code, own in enumerate(np.split(np.argsort(codes, kind="stable"), _ends_of(codes))):
+        given = np.sort(place[own][place[own] != 0.0])
+        if not len(given) or not np.array_equal(given, np.arange(1, len(given) + 1)):
+            got = ", ".join(f"{x:g}" for x in given[:8]) or "none"
+            raise ValueError(
+                f"{rank} must rank the alternatives of an occasion 1, 2, ... once each, got {got}"
+                f" in {':'.join(names)} {known.names[code]}"
+            )
+        for stage in range(1, min(len(given), len(own) - 1) + 1):
+            left = own[(place[own] >= stage) | (place[own] == 0.0)]
+            rows.append(left)
+            stages.append(np.full(len(left), stage))
+    at, taken_at = np.concatenate(rows), np.concatenate(stages)
+    out = {name: each.values[at] for name, each in columns.items()}
+    last = names[-1]
+    told = out[last].tolist()
+    out[last] = np.array([f"{told[i]}, {k}" for i, k in enumerate(taken_at.tolist())])
+    return out | {rank: 1 * (place[at] == taken_at)}
+
+
+def _ends_of(codes: IntArray) -> IntArray:
+    """Where the groups of sorted codes end, but for the last."""
+    return np.asarray(np.cumsum(np.bincount(codes))[:-1])
