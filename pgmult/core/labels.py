@@ -83,7 +83,10 @@ def label_of(cell: Any) -> str:
         return str(int(number)) if number.is_integer() else repr(number)
     if isinstance(cell, datetime.date | np.datetime64):
         return _MIDNIGHT.sub("", str(cell).replace(" ", "T"))
-    raise TypeError(f"labels must be strings, numbers, truth values or dates, got {brief(cell)}")
+    rows = " (frame.explode(column) makes a row of each)" if isinstance(cell, list) else ""
+    raise TypeError(
+        f"labels must be strings, numbers, truth values or dates, got {brief(cell)}{rows}"
+    )
 
 
 def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:

@@ -209,6 +209,12 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     kinds = "a data frame or a mapping from name to column"
     if isinstance(table, np.ndarray | list | tuple | str | bytes | int | float | type | None):
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}")
+    if getattr(getattr(table, "columns", None), "nlevels", 1) > 1:
+        raise ValueError(
+            f"{name} must have one name for each column, got {table.columns.nlevels} levels of"
+            f" names, such as {tuple(table.columns[0])} (frame.columns ="
+            " frame.columns.map('_'.join) makes one)"
+        )
     names = [str(key) for key in getattr(table, "columns", ())]
     if len(set(names)) < len(names) and not hasattr(table, "column_names"):
         raise ValueError(f"{name} must have columns of different names, got {', '.join(names)}")
@@ -223,7 +229,7 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
         frame = narwhals.from_native(table, eager_only=True)
     except Exception as error:
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}") from error
-    return {str(key): frame[key] for key in frame.columns}
+    return {str(column.name): column for column in frame.iter_columns()}  # names may be numbers
 
 
 def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:

@@ -386,7 +386,8 @@ def _are_numbers(name: str, cells: Cells) -> bool:
     if any(issubclass(one, str) for one in kinds):
         raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")
     told = next((one.__name__ for one in kinds), str(cells.values.dtype))
-    raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {told}")
+    rows = " (frame.explode(column) makes a row of each)" if told == "list" else ""
+    raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {told}{rows}")
 
 
 def labels_only(name: str, cells: Cells) -> Any:

@@ -379,7 +379,7 @@ def as_sequences(
         * a 1-D array of integers, the symbols 0, ..., K - 1, with -1 where a step is missing;
         * a string, each character a symbol;
         * a list, 1-D array or pandas Series of strings, each a symbol, with None where a step is
-          missing;
+          missing (a Series of lists is many sequences);
         * a 2-D array or scipy sparse matrix of counts, ``(num_steps, num_symbols)``, a row of
           zeros where a step is missing;
         * a DataFrame of counts, whose columns are the symbols and whose rows are the steps.
@@ -435,6 +435,7 @@ def as_sequences(
     return replace(found, **changes) if changes else found
 
 
+_OF_A_WORD = 20  # characters, at most, on average
 _Alphabet = Sequence[str] | NDArray[np.str_] | None
 
 
@@ -520,7 +521,26 @@ def _as_parts(data: Any) -> list[Any]:
             raise ValueError(f"data must be an array of 1 to 3 axes, got shape {data.shape}")
         nested = data.ndim == 1 and data.dtype == object and not _is_labels(data)
         return list(data) if nested or data.ndim == 3 else [data]
+    if isinstance(data, _Column) and not isinstance(data, _Table):
+        cells = data.to_numpy()
+        if cells.dtype == object and any(isinstance(x, list | tuple | np.ndarray) for x in cells):
+            return list(cells)  # a list in each cell, as groupby(...).agg(list) has it
+        _refuse_texts(cells)
     return [data]
+
+
+def _refuse_texts(cells: NDArray[Any]) -> None:
+    """Refuse a series of strings that may be one sequence of words or a sequence in each cell."""
+    words = cells.tolist() if cells.dtype.kind in "OU" else []
+    if len(words) < 2 or not all(isinstance(word, str) for word in words):
+        return
+    lengths = [len(word) for word in words]
+    if max(lengths) > 1 and (len(set(words)) == len(words) or np.mean(lengths) > _OF_A_WORD):
+        raise ValueError(
+            f"data must be sequences, got a column of {len(words):,} strings such as"
+            f" {brief(words[0])}: list(data) takes each for a sequence of characters, [data] all of"
+            " them for one sequence of words"
+        )
 
 
 def _as_part(part: Any, s: int) -> tuple[str, Any]:
@@ -530,7 +550,12 @@ def _as_part(part: Any, s: int) -> tuple[str, Any]:
     if isinstance(part, str):
         part = list(unicodedata.normalize("NFC", part))
     elif isinstance(part, _Table):
-        part = part.to_numpy()
+        name, part = part.columns[0], part.to_numpy()
+        if part.dtype == object:
+            raise TypeError(
+                "data must hold integers, strings or counts, got a data frame of other cells in"
+                f" sequence {s} (give a column of lists or strings alone: frame[{name!r}])"
+            )
     elif isinstance(part, _Column):
         missing, part = np.asarray(part.isna()), part.to_numpy()
         if part.dtype == object:
