@@ -72,7 +72,6 @@ MODELS = {
     ),
     "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
     "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
-    "UncollapsedLDA": lambda: (topics.models.UncollapsedLDA(4), topics.as_corpus(WORDS)),
     "StructuralTopics": lambda: (topics.StructuralTopics(4), structured("~ party * s(year)")),
     "StructuralTopics effects": lambda: (
         topics.StructuralTopics(4),
@@ -101,14 +100,7 @@ MODELS = {
         topics.as_corpus(WORDS, [f"word {v}" for v in range(40)]),
     ),
     "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
-    "UncollapsedLDA own words": lambda: (
-        topics.models.UncollapsedLDA(4, word_concentration=None),
-        topics.as_corpus(WORDS),
-    ),
-    "UncollapsedLDA fixed alpha": lambda: (
-        topics.models.UncollapsedLDA(4, alpha=0.5),
-        topics.as_corpus(WORDS),
-    ),
+    "LDA fixed alpha": lambda: (topics.LDA(4, alpha=0.5), topics.as_corpus(WORDS)),
     "LogisticRegression": lambda: (regression.LogisticRegression(), rows(Y2)),
     "GroupedLogisticRegression": lambda: (
         regression.GroupedLogisticRegression.like_wang_blei(3),

@@ -480,7 +480,6 @@ ARGUMENTS = {
     "topics.split_tokens": lambda: dict(corpus=corpus(), documents=3, random_seed=1),
     "topics.CorrelatedTopics": lambda: dict(num_topics=2),
     "topics.LDA": lambda: dict(num_topics=2),
-    "topics.UncollapsedLDA": lambda: dict(num_topics=2),
     "topics.LogisticNormalTopics": lambda: dict(num_topics=2),
     "topics.StructuralTopics": lambda: dict(num_topics=2),
     "topics.DynamicTopics": lambda: dict(num_topics=2),

@@ -127,11 +127,3 @@ def sample_rows(worker, start, stop, key, concentration, out):
     room = row_room(concentration.shape[1])
     for row in range(start, stop):
         sample_row(open_stream(key, row), concentration[row], room, out[row])
-
-
-@jit
-def sample_seeded_rows(worker, start, stop, key, seeds, concentration, out):
-    """As `sample_rows`, with the stream of a row under a number of its own instead of its place."""
-    room = row_room(concentration.shape[1])
-    for row in range(start, stop):
-        sample_row(open_stream(key, seeds[row]), concentration[row], room, out[row])

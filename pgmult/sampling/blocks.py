@@ -259,8 +259,8 @@ def as_block_model(model: Any) -> Any:
     if not isinstance(model, _InBlocks):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA,"
-            " AdditiveRegression, GroupedLogisticRegression, MultinomialLDS and MixedLogit do)"
+            " (CorrelatedTopics, StructuralTopics, DynamicTopics, AdditiveRegression,"
+            " GroupedLogisticRegression, MultinomialLDS and MixedLogit do)"
         )
     if not model.in_blocks:
         raise ValueError(

@@ -17,7 +17,6 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.starts import searches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -81,8 +80,6 @@ def problem(name):
     if name == "dynamic":
         data = as_timed_corpus(texts, np.sort(rng.integers(0, 4, 90)))
         return DynamicTopics(3, start_sweeps=2, block_rows=16), data
-    if name == "uncollapsed":
-        return UncollapsedLDA(4, block_rows=16), texts
     if name == "sequences":
         lengths = 1 + np.arange(30) % 12
         inputs = rng.normal(size=(lengths.sum(), 1))
@@ -94,7 +91,7 @@ def problem(name):
     return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
 
 
-@pytest.mark.parametrize("name", ["correlated", "structural", "dynamic", "uncollapsed"])
+@pytest.mark.parametrize("name", ["correlated", "structural", "dynamic"])
 def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
     monkeypatch.setattr(searches, "_LARGE", (50, 500))  # here: workers have no need to know
     monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
@@ -113,7 +110,7 @@ def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
     assert [task.kind for task, _ in workers.done].count("start") == 3
 
 
-@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped", "sequences"])
+@pytest.mark.parametrize("name", ["structural", "dynamic", "grouped", "sequences"])
 def test_other_models(tmp_path, name):
     model, data = problem(name)
     found = pgmult.sample(

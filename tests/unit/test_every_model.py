@@ -50,7 +50,7 @@ FEW_ROWS = ("MultinomialLDS", "GroupedLogisticRegression")  # see the tests of t
 IN_BLOCKS = ["GroupedLogisticRegression many"]
 IN_BLOCKS += [name for name in MODELS if not name.startswith(FEW_ROWS) and is_in_blocks(name)]
 
-WITH_THETA = [name for name in MODELS if "Topics" in name or name.startswith("UncollapsedLDA")]
+WITH_THETA = [name for name in MODELS if "Topics" in name]
 
 
 @cache

@@ -9,11 +9,9 @@ The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003):
     z_di, x_di  ~ theta_d, topics_{z_di}                            each token's topic and word
 
 `LDA` integrates theta and the topics out and draws the tokens' topics z one after another
-(Griffiths and Steyvers 2004): few sweeps, each of them serial. `UncollapsedLDA` has theta and the
-topics and draws all of z at once, documents in parallel, but mixes slower. Their posterior is the
-same. alpha and eta are drawn given z alone by an exact augmentation in both
-(`pgmult.topics.updates.concentrations`). With a learned alpha the model predicts much better than
-with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
+(Griffiths and Steyvers 2004): few sweeps, each of them serial. alpha and eta are drawn given z
+alone by an exact augmentation (`pgmult.topics.updates.concentrations`). With a learned alpha the
+model predicts much better than with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -26,104 +24,30 @@ with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlogy
 
-from pgmult.compiled.dirichlet import sample_seeded_rows
-from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
-from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.gaussian import OF_TOPICS, BlockRows, Concentration, NumTopics
-from pgmult.topics.models.words import KeywordsState, WithKeywords, WordsOfTopics
-from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.searches import StartSweeps
-from pgmult.topics.updates.allocation import (
-    WordTables,
-    kept_counts,
-    no_counts,
-)
+from pgmult.topics.models.gaussian import OF_TOPICS, Concentration, NumTopics
+from pgmult.topics.models.words import KeywordsState, WithKeywords
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
     count_topics,
     random_allocation,
 )
-from pgmult.topics.updates.concentrations import (
-    concentration_sums,
-    concentrations_given,
-    sample_concentration,
-    sample_concentrations,
-)
+from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
 
 _START_WORD_CONCENTRATION = 0.05  # where it is learned
 _START_ALPHA_SUM = 5.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _DirichletTopics(Checked, WithKeywords):
-    """The parameters of latent Dirichlet allocation, and the draws of its concentrations."""
-
-    num_topics: NumTopics
-    word_concentration: Concentration | None = 0.05
-    alpha_shape: Concentration = 1.0
-    alpha_rate: Concentration = 1.0
-    alpha: Annotated[ArrayLike, as_positive] | None = None
-    word_shape: Concentration = 1.0
-    word_rate: Concentration = 1.0
-
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
-    )  # fmt: skip
-
-    def _complete(self) -> None:
-        if self.alpha is None:
-            return
-        if np.shape(self.alpha) not in ((), (self.num_topics,)):
-            raise ValueError(
-                f"alpha must be one number or {self.num_topics} (num_topics), got shape"
-                f" {np.shape(self.alpha)}"
-            )
-        self._set(alpha=np.array(np.broadcast_to(self.alpha, self.num_topics)))
-
-    def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
-        """Both concentrations, from their priors where they are learned."""
-        alpha, eta = self.alpha, self.word_concentration
-        if alpha is None:
-            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
-        if eta is None:
-            eta = rng.gamma(self.word_shape, 1.0 / self.word_rate)
-        return np.array(alpha), float(eta)
-
-    def _start_concentrations(self) -> tuple[FloatArray, float]:
-        """Both concentrations where a chain starts."""
-        alpha, eta = self.alpha, self.word_concentration
-        if alpha is None:
-            alpha = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
-        return np.array(alpha), float(_START_WORD_CONCENTRATION if eta is None else eta)
-
-    def _sample_alpha(
-        self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
-    ) -> FloatArray:
-        """A draw of alpha given the topics of documents' tokens, where it is learned."""
-        if self.alpha is not None:
-            return alpha
-        return sample_concentrations(rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate)
-
-    def _sample_word_concentration(
-        self, rng: np.random.Generator, eta: float, word_counts: IntArray
-    ) -> float:
-        """A draw of eta given the topics of words' tokens, where it is learned."""
-        if self.word_concentration is not None:
-            return eta
-        return sample_concentration(rng, eta, word_counts, self.word_shape, self.word_rate)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +71,7 @@ class LDAState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LDA(_DirichletTopics):
+class LDA(Checked, WithKeywords):
     """Latent Dirichlet allocation by collapsed Gibbs sweeps.
 
     Parameters
@@ -171,6 +95,13 @@ class LDA(_DirichletTopics):
     of keywords.
     """
 
+    num_topics: NumTopics
+    word_concentration: Concentration | None = 0.05
+    alpha_shape: Concentration = 1.0
+    alpha_rate: Concentration = 1.0
+    alpha: Annotated[ArrayLike, as_positive] | None = None
+    word_shape: Concentration = 1.0
+    word_rate: Concentration = 1.0
     keywords: Any = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDAState) | {
@@ -178,7 +109,20 @@ class LDA(_DirichletTopics):
         "topics": ("topic", "word"),
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
-    default_keep: ClassVar[tuple[str, ...]] = (*_DirichletTopics.default_keep, "keyword_shares")
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
+        "keyword_shares",
+    )  # fmt: skip
+
+    def _complete(self) -> None:
+        if self.alpha is None:
+            return
+        if np.shape(self.alpha) not in ((), (self.num_topics,)):
+            raise ValueError(
+                f"alpha must be one number or {self.num_topics} (num_topics), got shape"
+                f" {np.shape(self.alpha)}"
+            )
+        self._set(alpha=np.array(np.broadcast_to(self.alpha, self.num_topics)))
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> LDAState:
         """A state from the prior, given the documents' lengths."""
@@ -283,175 +227,34 @@ class LDA(_DirichletTopics):
     def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
         return count_topics(data, state.assignments, self.num_topics, len(state.keyword_shares))
 
+    def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Both concentrations, from their priors where they are learned."""
+        alpha, eta = self.alpha, self.word_concentration
+        if alpha is None:
+            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
+        if eta is None:
+            eta = rng.gamma(self.word_shape, 1.0 / self.word_rate)
+        return np.array(alpha), float(eta)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDAState(KeywordsState):
-    """One point of the chain.
+    def _start_concentrations(self) -> tuple[FloatArray, float]:
+        """Both concentrations where a chain starts."""
+        alpha, eta = self.alpha, self.word_concentration
+        if alpha is None:
+            alpha = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
+        return np.array(alpha), float(_START_WORD_CONCENTRATION if eta is None else eta)
 
-    Theta is not stored: `UncollapsedLDA.theta` draws it given topic counts and alpha, from these
-    seeds. So alpha may be drawn with theta integrated out, after the documents.
-
-    Attributes
-    ----------
-    seeds : int64 array, ``(num_documents,)``
-        Of the draws of theta.
-    topics : array, ``(num_topics, num_words)``
-        Word probabilities of each topic; rows sum to 1.
-    topic_counts : int32 array, ``(num_documents, num_topics)``
-        Tokens of each document by topic, as last allocated.
-    alpha : array, ``(num_topics,)``
-    word_concentration : float
-    word_counts : int32 array, ``(num_topics, num_words)``
-        Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
-        before the first sweep.
-    keyword_shares, keyword_words : arrays
-        See `pgmult.topics.models.words.KeywordsState`.
-    """
-
-    seeds: Annotated[IntArray, "document"]
-    topics: Annotated[FloatArray, "topic", "word"]
-    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
-    alpha: Annotated[FloatArray, "topic"]
-    word_concentration: float
-    word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDA(WordsOfTopics, _DirichletTopics):
-    """Latent Dirichlet allocation with theta and the topics in the chain, parallel over documents.
-
-    Parameters
-    ----------
-    num_topics, word_concentration, alpha_shape, alpha_rate, alpha, word_shape, word_rate
-        As for `LDA`.
-    start_sweeps : int
-        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    keywords : mapping from str to sequence of str, optional
-        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
-    block_rows : int
-        Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
-        distribution.
-
-    Notes
-    -----
-    A sweep draws theta given alpha and z, and z given theta and the topics; each concentration
-    given z alone; then the topics given all of these. It costs O(tokens + entries K + D K + K V).
-    """
-
-    start_sweeps: StartSweeps = 5
-    keywords: Any = None
-    block_rows: BlockRows = BLOCK_ROWS
-
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(UncollapsedLDAState) | OF_TOPICS
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic"})
-    default_keep: ClassVar[tuple[str, ...]] = (*_DirichletTopics.default_keep, "keyword_shares")
-
-    def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        alpha, eta = self._prior_concentrations(rng)
-        theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
-        topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = kept_counts(rng.multinomial(data.totals, theta))
-        none = no_counts(*topics.shape)
-        seeds = _seeds(rng, len(theta))
-        state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, eta, none)
-        varied: UncollapsedLDAState = self._varied_from_prior(rng, state, data)
-        return varied
-
-    def start_concentration(self) -> float:
-        """Dirichlet concentration of words in topics, for the search."""
-        return self._start_concentrations()[1]
-
-    def from_allocation(
-        self, rng: np.random.Generator, at: Searched, data: Corpus
-    ) -> UncollapsedLDAState:
-        """A state with these topics in this order."""
-        alpha = at.alpha if self.alpha is None else np.array(self.alpha)
-        topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
-        topic_counts = kept_counts(at.allocation.topic_counts)
-        seeds, none = _seeds(rng, len(topic_counts)), no_counts(*topics.shape)
-        state = UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta, none)
-        varied: UncollapsedLDAState = self._varied_at_start(rng, state, data)
-        return varied
-
-    def _rows_at(
-        self, rng: np.random.Generator, at: Searched, data: Corpus
-    ) -> dict[str, NDArray[Any]]:
-        """Allocated tokens, and the seeds of theta."""
-        topic_counts = kept_counts(at.allocation.topic_counts)
-        return {"seeds": _seeds(rng, len(topic_counts)), "topic_counts": topic_counts}
-
-    def local_step(
-        self,
-        rng: np.random.Generator,
-        state: UncollapsedLDAState,
-        data: Corpus,
-        tables: WordTables | None = None,
-    ) -> tuple[UncollapsedLDAState, None, Sums]:
-        """Theta and z of a block of documents, and what alpha is drawn from."""
-        topic_counts, words = self._allocate(rng, state, data, tables)
-        seated, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
-        seeds = _seeds(rng, len(topic_counts))
-        sums = Sums((seated, *words), (np.array(log_beta),))
-        moved = replace(state, seeds=seeds, topic_counts=kept_counts(topic_counts))
-        return moved, None, sums
-
-    def shared_step(
-        self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus,
-        ask: Asks,
-    ) -> UncollapsedLDAState:  # fmt: skip
-        """Concentrations that are learned given z alone, then the topics."""
-        (seated, word_counts), (log_beta,) = sums
-        alpha = state.alpha
-        if self.alpha is None:
-            alpha = concentrations_given(
-                rng, seated, float(log_beta), self.alpha_shape, self.alpha_rate
-            )
-        moved: UncollapsedLDAState = self._sample_words(
-            rng, replace(state, alpha=alpha), word_counts, data
-        )
-        return moved
-
-    def _words_concentration(self, state: UncollapsedLDAState) -> float:
-        """Dirichlet concentration of words in topics."""
-        return state.word_concentration
-
-    def _plain_words(
-        self, rng: np.random.Generator, state: UncollapsedLDAState, counts: IntArray
-    ) -> UncollapsedLDAState:
-        """The concentration of words if it is learned, then the words of topics."""
-        eta = self._sample_word_concentration(rng, state.word_concentration, counts.T)
-        state = replace(state, word_concentration=eta)
-        moved: UncollapsedLDAState = WordsOfTopics._plain_words(self, rng, state, counts)
-        return moved
-
-    def _alpha_sums(
+    def _sample_alpha(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
-    ) -> tuple[IntArray, float]:
-        """Sums over a block of documents that alpha depends on; empty where alpha is fixed."""
-        if self.alpha is not None:
-            return np.zeros(0, dtype=np.int64), 0.0
-        return concentration_sums(rng, alpha, topic_counts)
-
-    def theta(self, state: UncollapsedLDAState, data: Corpus) -> FloatArray:
-        """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        concentration = state.topic_counts + state.alpha
-        theta = np.empty(concentration.shape)
-        key = np.zeros(2, dtype=np.uint64)
-        over_rows(sample_seeded_rows, len(theta), key, state.seeds, concentration, theta)
-        return theta
-
-    def mean_theta(
-        self,
-        rng: np.random.Generator,
-        state: UncollapsedLDAState,
-        data: Corpus,
-        rows: IntArray,
-        draws: int,
     ) -> FloatArray:
-        """Mean proportions of some documents given the topics of their tokens."""
-        return Dirichlet(state.topic_counts[rows] + state.alpha).mean()
+        """A draw of alpha given the topics of documents' tokens, where it is learned."""
+        if self.alpha is not None:
+            return alpha
+        return sample_concentrations(rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate)
 
-
-def _seeds(rng: np.random.Generator, size: int) -> IntArray:
-    return rng.integers(0, 2**63, size=size)
+    def _sample_word_concentration(
+        self, rng: np.random.Generator, eta: float, word_counts: IntArray
+    ) -> float:
+        """A draw of eta given the topics of words' tokens, where it is learned."""
+        if self.word_concentration is not None:
+            return eta
+        return sample_concentration(rng, eta, word_counts, self.word_shape, self.word_rate)

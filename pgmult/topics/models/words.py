@@ -101,10 +101,6 @@ class WordsOfTopics(StartsFromTopics, WithKeywords):
             return at
         return at.ordered(keywords.best_order(np.ascontiguousarray(at.allocation.word_counts.T)))
 
-    def _words_concentration(self, state: Any) -> float:
-        """Dirichlet concentration of words in topics."""
-        return self.start_concentration()
-
     def _varied_from_prior(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
         """The state with what varies its topics, drawn from the prior."""
         keywords = self._keywords_in(data)
@@ -149,18 +145,14 @@ class WordsOfTopics(StartsFromTopics, WithKeywords):
         data: Any,
     ) -> Any:
         """The same given which tokens came as keywords: `counts` has the others."""
-        state = self._plain_words(rng, state, counts)
+        topics = sample_topics(rng, self.start_concentration(), counts)
+        state = replace(state, topics=topics, word_counts=kept_counts(counts))
         return self._mixed(state, shares, words, data) if self.keywords else state
-
-    def _plain_words(self, rng: np.random.Generator, state: Any, counts: IntArray) -> Any:
-        """The state with words of topics drawn given tokens that did not come as keywords."""
-        topics = sample_topics(rng, self._words_concentration(state), counts)
-        return replace(state, topics=topics, word_counts=kept_counts(counts))
 
     def mean_topics(self, state: Any, data: Any) -> FloatArray:
         """Mean word probabilities given the topics of the tokens, once these are known."""
         keywords = self._keywords_in(data)
-        mean = mean_words(state.topics, state.word_counts, self._words_concentration(state))
+        mean = mean_words(state.topics, state.word_counts, self.start_concentration())
         if keywords is None or not state.word_counts.any():
             return mean
         return keywords.mixed(mean, state.keyword_shares, state.keyword_words)

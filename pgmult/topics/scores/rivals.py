@@ -21,7 +21,7 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, split_tokens
-from pgmult.topics.models.lda import LDA, UncollapsedLDA
+from pgmult.topics.models.lda import LDA
 from pgmult.topics.scores.completion import DocumentCompletion, unigram_log_predictive
 
 _CHAINS = 2  # of the short runs
@@ -63,7 +63,7 @@ def compare_with_rivals(
     sweeps = _sweeps(run)
     scores: dict[str, Score] = {"the model": _second(run.model, training, held_out, sweeps, seed)}
     scores[_FREQUENCIES] = unigram_log_predictive(training, held_out)
-    if lda and not isinstance(run.model, LDA | UncollapsedLDA):
+    if lda and not isinstance(run.model, LDA):
         plain = _plain(training)
         scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
     how = (

@@ -194,7 +194,7 @@ def find_start(
 
     Parameters
     ----------
-    model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics, UncollapsedLDA
+    model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics
     data : its data, or what its ``as_data`` takes
     leaves : int
         Independent chains of collapsed sweeps, which `support` compares; that with the largest LOO

@@ -43,21 +43,8 @@ def sample_concentrations(
     shape, rate : float
         Gamma prior of every concentration.
     """
-    return concentrations_given(rng, *concentration_sums(rng, alpha, counts), shape, rate)
-
-
-def concentration_sums(
-    rng: np.random.Generator, alpha: FloatArray, counts: IntArray
-) -> tuple[IntArray, float]:
-    """Draws of t, summed over rows ``(num_categories,)``, and of log b, summed over all rows."""
     log_beta = _sum_log_beta(rng, float(alpha.sum()), counts.sum(axis=1))
-    return _tables(rng, counts, alpha), log_beta
-
-
-def concentrations_given(
-    rng: np.random.Generator, tables: IntArray, log_beta: float, shape: float, rate: float
-) -> FloatArray:
-    """Each category's own concentration given `concentration_sums`."""
+    tables = _tables(rng, counts, alpha)
     return np.asarray(rng.gamma(shape + tables) / (rate - log_beta))
 
 

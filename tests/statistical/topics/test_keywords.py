@@ -16,7 +16,6 @@ from pgmult.topics import (
     as_corpus,
     as_timed_corpus,
 )
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates.collapsed import count_topics
 from pgmult.topics.updates.keywords import Keywords
 
@@ -37,12 +36,6 @@ PROBLEMS = {
         CorrelatedTopics(3, 0.8, gaussian(2), keywords=WORDS, block_rows=2), CORPUS
     ),
     "LogisticNormalTopics": (LogisticNormalTopics(3, 0.8, gaussian(3), keywords=WORDS), CORPUS),
-    "UncollapsedLDA": (
-        UncollapsedLDA(
-            3, None, alpha_shape=3.0, alpha_rate=2.0, word_shape=4.0, word_rate=4.0, keywords=WORDS,
-        ),
-        CORPUS,
-    ),
     "LDA": (
         LDA(3, None, alpha_shape=3.0, alpha_rate=2.0, word_shape=4.0, word_rate=4.0,
             keywords=WORDS),
@@ -84,7 +77,7 @@ def test_geweke(kind):
     check_geweke(model, data, statistics=statistics_of(model), replicates=500)
 
 
-@pytest.mark.parametrize("kind", ["CorrelatedTopics", "UncollapsedLDA", "DynamicTopics"])
+@pytest.mark.parametrize("kind", ["CorrelatedTopics", "DynamicTopics"])
 def test_keywords_that_stay_among_the_counts_are_refused(kind, monkeypatch):
     right = Keywords.sample
     monkeypatch.setattr(

@@ -1,14 +1,12 @@
-"""The samplers of latent Dirichlet allocation are right, and the harness refuses broken ones."""
+"""The sampler of latent Dirichlet allocation is right, and the harness refuses broken ones."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from same_draws import forget_a_block
 
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 from pgmult.topics import LDA, as_corpus
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates import concentrations
 from pgmult.topics.updates.concentrations import sample_concentration
 
@@ -19,10 +17,6 @@ CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 
 LEARNED = LDA(
     3, word_concentration=None, word_shape=3.0, word_rate=4.0, alpha_shape=1.5, alpha_rate=2.0
 )
-UNCOLLAPSED = UncollapsedLDA(
-    3, word_concentration=None, word_shape=3.0, word_rate=4.0, alpha_shape=1.5, alpha_rate=2.0,
-    block_rows=2,
-)  # fmt: skip
 ALPHA = np.array([0.3, 0.9, 2.0])
 GIVEN = {
     "all learned": {},
@@ -33,15 +27,13 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("kind", GIVEN)
-@pytest.mark.parametrize("model", [LEARNED, UNCOLLAPSED], ids=["collapsed", "uncollapsed"])
-def test_lda(model, kind):
-    check_model(replace(model, **GIVEN[kind]), CORPUS)
+def test_lda(kind):
+    check_model(replace(LEARNED, **GIVEN[kind]), CORPUS)
 
 
-@pytest.mark.parametrize("model", [LEARNED, UNCOLLAPSED], ids=["collapsed", "uncollapsed"])
-def test_lda_reaches_the_posterior(model):
+def test_lda_reaches_the_posterior():
     statistics = ["alpha", "word_concentration", "effective_topics"]
-    check_sbc(model, CORPUS, statistics, tune=60, thin=8)
+    check_sbc(LEARNED, CORPUS, statistics, tune=60, thin=8)
 
 
 # ------------------------------------------------------------------ broken samplers
@@ -80,42 +72,3 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_lda(kind):
     rejects(check_geweke, mutant(LEARNED, **BROKEN[kind]), CORPUS)
-
-
-def stale_seeds(self, rng, state, data, tables=None):
-    """Documents whose theta is drawn with the same numbers in every sweep."""
-    moved, held, sums = UNCOLLAPSED.local_step(rng, state, data, tables)
-    return replace(moved, seeds=state.seeds), held, sums
-
-
-BROKEN_UNCOLLAPSED = {
-    **{kind: BROKEN[kind] for kind in ("another prior rate", "the number of words forgotten")},
-    "theta forgotten": {
-        "theta": lambda self, state, data: np.full(state.topic_counts.shape, 1 / 3)
-    },
-    "theta given other topics": {
-        "theta": lambda self, state, data: UNCOLLAPSED.theta(
-            replace(state, topic_counts=np.roll(state.topic_counts, 1, axis=1)), data
-        )
-    },
-    "theta of last time": {"local_step": stale_seeds},
-    "tables of other topics": {
-        "_alpha_sums": lambda self, rng, alpha, counts: UNCOLLAPSED._alpha_sums(
-            rng, alpha, np.roll(counts, 1, axis=1)
-        )
-    },
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN_UNCOLLAPSED)
-def test_geweke_refuses_broken_uncollapsed_lda(kind):
-    rejects(check_geweke, mutant(UNCOLLAPSED, **BROKEN_UNCOLLAPSED[kind]), CORPUS)
-
-
-def test_geweke_refuses_uncollapsed_lda_that_forgets_a_block(monkeypatch):
-    forget_a_block(monkeypatch)
-    statistics = {
-        "topics": lambda state, data: state.topics,
-        "fit": lambda state, data: (data.to_csr() @ state.topics.T * state.topic_counts).sum(),
-    }
-    rejects(check_geweke, UNCOLLAPSED, CORPUS, statistics=statistics)

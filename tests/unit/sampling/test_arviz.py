@@ -12,7 +12,6 @@ import pgmult
 from pgmult import regression
 from pgmult.sampling import Origin, _arviz
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.models.lda import UncollapsedLDA
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +236,6 @@ def test_steps_of_hidden_markov_models_are_told_in_turn(arviz):
     "kind",
     [
         pgmult.topics.LDA,
-        UncollapsedLDA,
         pytest.param(pgmult.topics.DynamicTopics, marks=pytest.mark.slow),
     ],
 )

@@ -12,10 +12,9 @@ from pgmult.topics import (
     LogisticNormalTopics,
     StructuralTopics,
 )
-from pgmult.topics.models import UncollapsedLDA
 
 SOFTMAX, STRUCTURAL, DYNAMIC = LogisticNormalTopics, StructuralTopics, DynamicTopics
-EVERY = (CorrelatedTopics, SOFTMAX, STRUCTURAL, DYNAMIC, LDA, UncollapsedLDA)
+EVERY = (CorrelatedTopics, SOFTMAX, STRUCTURAL, DYNAMIC, LDA)
 THREE_STICKS = NormalInverseWishart.weak(np.zeros(3))
 REGRESSION = MatrixNormalInverseWishart.weak(np.zeros((4, 2)), np.eye(4))
 POSITIVE = (
@@ -28,7 +27,7 @@ CASES = [
     *[(kind, {"num_topics": 2.5}, "num_topics must be an integer") for kind in EVERY],
     *[
         (kind, {"block_rows": rows}, "block_rows must be")
-        for kind in (CorrelatedTopics, UncollapsedLDA, DYNAMIC)
+        for kind in (CorrelatedTopics, DYNAMIC)
         for rows in (0, 2.5, "many")
     ],
     (CorrelatedTopics, {"word_concentration": 0.0}, "word_concentration must be above 0"),
@@ -39,7 +38,6 @@ CASES = [
     *[
         (kind, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name")
         for kind in EVERY
-        if kind is not LDA
     ],
     (SOFTMAX, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
@@ -64,7 +62,6 @@ CASES = [
     (LDA, {"alpha_rate": 0.0}, "alpha_rate must be above 0"),
     (LDA, {"alpha": np.ones(4)}, r"alpha must be one number or 3 \(num_topics\), got shape"),
     (LDA, {"alpha": 0.0}, "alpha must be positive"),
-    (UncollapsedLDA, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
 ]
 
 

@@ -22,7 +22,6 @@ from pgmult.topics import (
     split_tokens,
     with_covariates,
 )
-from pgmult.topics.models.lda import UncollapsedLDA
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.updates.collapsed import count_topics
 from pgmult.topics.updates.content import ContentPrior
@@ -67,7 +66,6 @@ TIGHT = NormalInverseWishart(
 )
 MODELS = {
     "LDA": (LDA(2, word_concentration=ETA, alpha=ALPHA), dirichlet_theta),
-    "uncollapsed": (UncollapsedLDA(2, word_concentration=ETA, alpha=ALPHA), dirichlet_theta),
     "sticks": (CorrelatedTopics(2, ETA, gaussian=TIGHT), stick_theta),
 }
 

@@ -13,11 +13,9 @@ from pgmult.compiled.streams import open_stream
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.compiled import tokens
-from pgmult.topics.models.lda import UncollapsedLDA
 from pgmult.topics.starts.searches import Placement, leaf, thinned
-from pgmult.topics.updates import collapsed
+from pgmult.topics.updates import collapsed, concentrations
 from pgmult.topics.updates.allocation import WordTables, allocate_tokens
-from pgmult.topics.updates.concentrations import concentration_sums
 
 
 @jit
@@ -97,7 +95,7 @@ def test_table_counts_of_many_tokens_have_their_moments():
     n, alpha = 200_000, np.array([0.3, 1.0, 4.5])
     counts = np.full((400, 3), n)
     rng = np.random.default_rng(0)
-    found, _ = concentration_sums(rng, alpha, counts)
+    found = concentrations._tables(rng, counts, alpha)
     i = np.arange(n)
     p = alpha[:, None] / (alpha[:, None] + i)
     z = (found - 400 * p.sum(axis=1)) / np.sqrt(400 * (p * (1.0 - p)).sum(axis=1))
@@ -134,9 +132,7 @@ def test_counts_are_searched_in_larger_units(dense):
     np.testing.assert_array_equal(placed.topic_counts.sum(axis=1), corpus.totals)
 
 
-@pytest.mark.parametrize(
-    "model", [topics.CorrelatedTopics(3), topics.LogisticNormalTopics(3), UncollapsedLDA(3)]
-)
+@pytest.mark.parametrize("model", [topics.CorrelatedTopics(3), topics.LogisticNormalTopics(3)])
 def test_models_of_topics_find_them_in_large_counts(model, dense):
     words, corpus = dense
     rng = np.random.default_rng(0)

@@ -9,7 +9,6 @@ from scipy.special import gammaln
 
 from pgmult import sample
 from pgmult.topics import LDA, as_corpus
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates.collapsed import (
     collapsed_sweeps,
     count_topics,
@@ -204,14 +203,13 @@ def test_what_lda_keeps(corpus):
     assert (given["word_concentration"] == 0.3).all()
 
 
-def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
+def test_lda_keeps_the_concentrations_that_it_was_given(rng, corpus):
     alpha = np.array([0.2, 0.4, 0.9])
-    model = UncollapsedLDA(3, alpha=alpha, word_concentration=0.3, start_sweeps=0)
+    model = LDA(3, alpha=alpha, word_concentration=0.3)
     state = model.init(rng, corpus)
     for _ in range(2):
         np.testing.assert_array_equal(state.alpha, alpha)
         assert state.word_concentration == 0.3
-        np.testing.assert_array_equal(state.topic_counts.sum(axis=1), corpus.totals)
         np.testing.assert_allclose(model.theta(state, corpus).sum(axis=1), 1.0)
-        np.testing.assert_allclose(state.topics.sum(axis=1), 1.0)
+        np.testing.assert_allclose(model.topics(state, corpus).sum(axis=1), 1.0)
         state = model.step(rng, state, corpus)

@@ -25,7 +25,6 @@ from pgmult.topics import (
     with_covariates,
 )
 from pgmult.topics.compiled.starts import place_tokens
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import merge_gains, merge_topics, unsearched
 from pgmult.topics.starts.searches import leaf, part_to_search, search_leaves
@@ -303,7 +302,6 @@ def data_of(model):
         LogisticNormalTopics(3),
         StructuralTopics(3),
         pytest.param(DynamicTopics(3), marks=pytest.mark.slow, id="DynamicTopics"),
-        UncollapsedLDA(3),
     ],
     ids=lambda model: type(model).__name__,
 )
