@@ -11,6 +11,7 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    PROBABILITY,
     SEED,
     TABLE,
     Option,
@@ -394,6 +395,11 @@ def _forecast(run: StoredRun, options: argparse.Namespace, told: dict[str, Any])
     return found.next_change() if options.next_change else found
 
 
+def _states(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    found = run.ask("states", **told)
+    return found.steps() if options.steps else found
+
+
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
     later, other = (_later(run) for run in (first, second))
     names = str(first.path), str(second.path)
@@ -437,6 +443,17 @@ ROOM = Room(
                 SEED,
             ),
             ask=_forecast, tidy=True,
+        ),
+        Question(
+            "states", "what the hidden states of hmm are, with intervals, and when they are",
+            (
+                PROBABILITY,
+                aside(
+                    "--steps", action="store_true",
+                    help="the most probable path of states, and probabilities, at each step",
+                ),
+            ),
+            ask=_states,
         ),
         Question(
             "export", "probabilities at all steps as a tidy table", [_LEVELS], "predict",

@@ -374,8 +374,10 @@ def draw(answer: Any, path: Path | None, told: TextIO | None = None) -> None:
 
 def columns_of(answer: Any) -> Mapping[str, Any]:
     """The numbers of an answer, by column."""
-    if isinstance(answer, Mapping):
-        return answer
+    from pgmult.core.tabled import Table
+
+    if isinstance(answer, Mapping | Table):
+        return answer.columns if isinstance(answer, Table) else answer
     columns = answer.table().columns if hasattr(answer, "table") else answer.to_columns()
     return dict(columns)
 

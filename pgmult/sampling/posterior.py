@@ -80,6 +80,7 @@ class Posterior(Draws):
         export: Callable[..., Any]
         forecast: Callable[..., Any]
         impute: Callable[..., Any]
+        states: Callable[..., Any]
         topics: Callable[..., Any]
         keywords: Callable[..., Any]
         refit: Callable[..., Any]

@@ -12,6 +12,7 @@ SEQUENCES = Family(
         "predict": Verb("pgmult.sequences.forecasts:predict", models=_ALL),
         "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_ALL),
         "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
+        "states": Verb("pgmult.sequences.states:states", models=("MultinomialHMM",)),
         "effects": Verb("pgmult.sequences.effects:effects", models=_ALL, keeps=_TOLD),
         "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_TOLD),
         "compare": Verb("pgmult.sequences.scores.one_step:compare"),

@@ -33,10 +33,12 @@ from pgmult.sequences.figures import (
 )
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
 from pgmult.sequences.input_effects import input_sections
+from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
+from pgmult.sequences.states import states
 
 _MOST_PANELS, _MOST_ROWS = 3, 60
 _MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
@@ -135,6 +137,9 @@ def report(
     if data.design is not None:
         told, own = input_sections(posterior, probability, max_draws)
         verdict[:0], sections[:0] = told, own
+    if isinstance(posterior.model, MultinomialHMM):
+        hidden = states(posterior, probability=probability, max_draws=max_draws)
+        sections.insert(0, hidden.section())
     if comparison is not False:
         sections.append(comparison.section())
     if held_out is not None:

@@ -334,3 +334,34 @@ def slice_log(key, x, drop, width, shape, rate, times, added, slopes, bases):
             u, state = uniform(state)
             point = left + (right - left) * u
     return x
+
+
+@jit
+def likeliest_paths(worker, start, stop, chains, states):
+    """Fill `states` with the most probable path of each sequence (Viterbi 1967)."""
+    num_states = chains.initial.size
+    best, following = np.empty(num_states), np.empty(num_states)
+    for s in range(start, stop):
+        first, last = chains.offsets[s], chains.offsets[s + 1]
+        came_from = np.empty((last - first, num_states), np.int64)
+        for t in range(first, last):
+            for j in range(num_states):
+                if t == first:
+                    following[j] = _log(chains.initial[j])
+                    continue
+                following[j] = -math.inf
+                came_from[t - first, j] = 0
+                for i in range(num_states):
+                    score = best[i] + chains.log_transition[chains.which[t], i, j]
+                    if score > following[j]:
+                        following[j] = score
+                        came_from[t - first, j] = i
+            for j in range(num_states):
+                best[j] = following[j]
+                for entry in range(chains.indptr[t], chains.indptr[t + 1]):
+                    row = chains.symbols[entry]
+                    best[j] += chains.counts[entry] * chains.log_emission[row, j]
+        states[last - 1] = np.argmax(best)
+        for t in range(last - 1, first, -1):
+            states[t - 1] = came_from[t - first, states[t]]
+    return 0

@@ -316,6 +316,12 @@ class MultinomialHMM(Checked):
         )  # fmt: skip
         return smoothed
 
+    def laws_of_steps(
+        self, state: MultinomialHMMState, data: Sequences
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Transitions and emissions, and which of them each step has: see `chains_of`."""
+        return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
+
     def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""
         return self._filtered(state, data)[1]

@@ -268,6 +268,12 @@ class MixedHMM(MultinomialHMM):
         emission = found[1] if self.acts_on_emissions else state.emission
         return found[0], emission, seen.which
 
+    def laws_of_steps(
+        self, state: MultinomialHMMState, data: Sequences
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Transitions and emissions, and which of them each step has: see `chains_of`."""
+        return self.laws(state, data.design, data.order)
+
     def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
         """The sequences and parameters, as compiled functions take them."""
         transition, emission, which = self.laws(state, data.design, data.order)

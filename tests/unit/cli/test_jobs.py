@@ -150,6 +150,22 @@ class TestFields:
         assert "3 rows are left out, without a value of 'n' or 'name' or 'year'" in out
         assert pgmult.load(tmp_path / "run").data.counts.sum() == 8
 
+    @pytest.mark.slow
+    def test_states_of_a_hidden_markov_model(self, capsys, tmp_path):
+        table = tmp_path / "does.csv"
+        table.write_text("\n".join(["does", *("aabab" * 6 + "ccbcb" * 6)]))
+        fit = ["sequences", "fit", table, "--symbol", "does", "--model", "hmm", "--states", 2,
+               "--out", tmp_path / "run", *FEW]  # fmt: skip
+        assert run(capsys, *fit)[0] == 0
+        code, out, _ = run(capsys, "sequences", "states", tmp_path / "run")
+        assert code == 0
+        assert "Hidden states" in out
+        path = tmp_path / "path.csv"
+        steps = ["sequences", "states", tmp_path / "run", "--steps", "--out", path]
+        assert run(capsys, *steps)[0] == 0
+        assert path.read_text().splitlines()[0] == "sequence,step,state,p1,p2"
+        assert "Hidden states" in (tmp_path / "run" / "report.html").read_text()
+
     @pytest.mark.parametrize("timed", [True, False])
     def test_steps_of_unknown_symbols_stay_when_rows_are_left_out(self, capsys, tmp_path, timed):
         rows = [

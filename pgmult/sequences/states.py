@@ -1,0 +1,366 @@
+"""Hidden states with names: what each one emits, where it leads, how long it lasts, and when it is.
+
+The numbers of hidden states are arbitrary, and switch between chains and within them, so that an
+average over draws is of nothing. Here the states of every draw are matched to those of its chain,
+and the chains' to each other, by the steps at which they are: two states are compared by the total
+variation distance of their probabilities over all steps, and assigned one to one. They are then
+numbered from 1, the most frequent first. Where two chains' probabilities of a state have less than
+half in common (the sum of the smaller over that of the larger ones), it is no counterpart: a chain
+that lacks a state of the likeliest chain found other states, is told, and left out of all averages.
+
+>>> import numpy as np, pgmult
+>>> from pgmult.sequences import MultinomialHMM, as_sequences
+>>> data = as_sequences(["AABAAABA" * 3 + "CCBCCBCCC" * 3] * 2)
+>>> run = pgmult.sample(
+...     MultinomialHMM(2), data, draws=400, tune=100, chains=2, random_seed=0, progressbar=False
+... )
+>>> found = run.states()
+>>> found.emissions.mean.round(1).tolist()
+[[0.0, 0.2, 0.8], [0.7, 0.3, 0.0]]
+>>> found.path[[0, -1]].tolist()
+[1, 0]
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_probability
+from pgmult.core.reports import Report, Section
+from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
+from pgmult.core.tables import date_text
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import labels_of
+from pgmult.sequences.models.hmm import chains_of
+from pgmult.sequences.posteriors import sequences_of
+
+_HELD = 1 << 25  # probabilities of states
+_TINY = 1e-12  # added to probabilities over steps of a state that is nowhere
+_PASSES = 2  # over a chain's draws, to match them
+
+
+class Averages(NamedTuple):
+    """Posterior means with the ends of intervals; arrays of one shape, states first."""
+
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of(cls, draws: FloatArray, probability: float) -> "Averages":
+        """Of draws along the first axis."""
+        beside = 0.5 - 0.5 * probability
+        lower, upper = np.quantile(draws, [beside, 1.0 - beside], axis=0)
+        return cls(draws.mean(axis=0), lower, upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class States(Tabled):
+    """Hidden states, matched over draws and chains, the most frequent first.
+
+    Attributes
+    ----------
+    shares : Averages, ``(num_states,)``
+        Of all steps.
+    emissions : Averages, ``(num_states, num_symbols)``
+        Probabilities of symbols in each state; averages over the steps where inputs act on them.
+    transitions : Averages, ``(num_states, num_states)``
+        Row i: probabilities of the next state, given state i; averages as well.
+    durations : Averages, ``(num_states,)``
+        Expected steps until a state is left: 1 / (1 - p) for the mean of the probability p of
+        staying, and for the ends of its interval.
+    probs : array, ``(num_steps, num_states)``
+        Of each state at each step, given all observations.
+    path : int array, ``(num_steps,)``
+        The most probable path of states, from 0, under the posterior means of all probabilities
+        (Viterbi's).
+    sequences : Sequences
+        Whose steps these are.
+    matches : LabelMatches
+        Of the chains' states, as the reference chain numbers them.
+    agreement : array, ``(num_chains,)``
+        At which share of the data's steps each chain holds the same state as the reference to be
+        the most probable.
+    used : bool array, ``(num_chains,)``
+        Which chains have all states of the reference: averages are over these.
+    probability : float
+        Of the intervals.
+    """
+
+    shares: Averages
+    emissions: Averages
+    transitions: Averages
+    durations: Averages
+    probs: FloatArray
+    path: IntArray
+    sequences: Sequences
+    matches: LabelMatches
+    agreement: FloatArray
+    used: NDArray[np.bool_]
+    probability: float
+
+    @property
+    def names(self) -> list[str]:
+        """What the states are called: their numbers from 1."""
+        return [str(m + 1) for m in range(len(self.shares.mean))]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Whether chains agree, in words."""
+        found = self.matches.headline("states")
+        told = [f"{found[0].upper()}{found[1:]}."]
+        others = np.delete(self.agreement, self.matches.reference)
+        if len(others):
+            told[0] = (
+                f"{told[0][:-1]}, at {100 * others.min():.0f} % of the steps"
+                f" {'both' if len(others) == 1 else 'all'} hold the same one to be the most"
+                " probable."
+            )
+        if not self.used.all():
+            told.append(
+                f"{int((~self.used).sum())} of {len(self.used)} chains found other states and are"
+                " left out: fewer states, or more chains, tell which are there."
+            )
+        return told
+
+    def table(self) -> Table:
+        """A row for each number: ``state``, ``what``, ``of``, ``mean`` and its interval."""
+        symbols = [str(label) for label in labels_of(self.sequences)]
+        parts: list[tuple[str, Averages, list[str]]] = [
+            ("share", self.shares, [""]), ("duration", self.durations, [""]),
+            ("emission", self.emissions, symbols), ("transition", self.transitions, self.names),
+        ]  # fmt: skip
+        labels = [
+            (name, what, of) for name in self.names for what, _, others in parts for of in others
+        ]
+        numbers = [
+            np.concatenate(
+                [
+                    np.atleast_1d(told[end][m])
+                    for m in range(len(self.names))
+                    for _, told, _ in parts
+                ]
+            )
+            for end in range(3)
+        ]
+        state, what, of = (list(column) for column in zip(*labels, strict=True))
+        return Table(
+            "Hidden states, the most frequent first.",
+            [
+                Column("state", state, "state"), Column("what", what, "what"),
+                Column("of", of, "of"),
+                *with_interval("mean", numbers, "mean", self.probability, number(3)),
+            ],
+        )  # fmt: skip
+
+    def steps(self) -> Table:
+        """A row for each step: the state on the most probable path, and probabilities of all."""
+        data = self.sequences
+        sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+        step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+        columns = [
+            Column(
+                "sequence", sequence if data.names is None else data.names[sequence], "sequence"
+            ),
+            Column("step", step, "step"),
+        ]
+        if (when := data.times(sequence, step)) is not None:
+            columns.append(
+                Column("time", when, "time", date_text if when.dtype.kind == "M" else str)
+            )
+        columns.append(Column("state", self.path + 1, "state"))
+        for m, name in enumerate(self.names):
+            columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
+        return Table("The most probable path of states, and the probability of each.", columns)
+
+    def section(self) -> Section:
+        """What a report has of them."""
+        symbols, percent = labels_of(self.sequences), round(100 * self.probability)
+        rows = []
+        for m, name in enumerate(self.names):
+            emits = self.emissions.mean[m]
+            often = np.argsort(-emits, kind="stable")[:3]
+            leads = int(np.argsort(-np.where(np.arange(len(self.names)) == m, -1.0,
+                                         self.transitions.mean[m]), kind="stable")[0])  # fmt: skip
+            share, lasts = ([part[m] for part in of] for of in (self.shares, self.durations))
+            rows.append(
+                (
+                    name, f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]",
+                    f"{lasts[0]:.3g} [{lasts[1]:.3g}, {lasts[2]:.3g}]",
+                    ", ".join(f"{symbols[k]} {emits[k]:.2f}" for k in often),
+                    f"{self.names[leads]} ({self.transitions.mean[m, leads]:.2f})",
+                )
+            )  # fmt: skip
+        return Section(
+            "Hidden states",
+            "Matched over draws and chains, the most frequent first: the share of steps and the"
+            f" expected steps until it is left ({percent} % intervals), its likeliest symbols, and"
+            " the state that most often follows.",
+            sentences=self.sentences,
+            head=("state", "share", "lasts", "symbols", "then"), rows=rows,
+        )  # fmt: skip
+
+    def report(self) -> Report:
+        """All of it as a report."""
+        return Report("Hidden states", self.sentences, [replace(self.section(), sentences=())])
+
+    def __repr__(self) -> str:
+        return self.report().text()
+
+
+def _durations(staying: Averages) -> Averages:
+    """Expected steps until states are left."""
+    least = np.finfo(np.float64).eps
+    return Averages(*(1.0 / np.maximum(1.0 - part, least) for part in staying))
+
+
+class _Draw(NamedTuple):
+    """A draw of one chain, with the probabilities of its states at the data's steps."""
+
+    chain: int
+    values: dict[str, Any]
+    probs: FloatArray
+
+
+def states(
+    posterior: Posterior, data: Any = None, *, probability: float = 0.9, max_draws: int = 200
+) -> States:
+    """The hidden states of a run: what they are, and when they are.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.sequences.MultinomialHMM` or `pgmult.sequences.MixedHMM`.
+    data : Sequences, or what the model takes, optional
+        Whose steps are decoded; those of the run by default, which states are matched on anyway.
+    probability : float
+        Of intervals.
+    max_draws : int
+        Draws to use at most, as many of each chain.
+
+    Returns
+    -------
+    States
+
+    Raises
+    ------
+    ValueError
+        If a variable that the model predicts by was not kept, or the data have other symbols.
+    """
+    probability = as_probability(probability, "probability")
+    most = as_positive_int(max_draws, "max_draws")
+    model, own = posterior.model, sequences_of(posterior)
+    given = own if data is None else sequences_of(posterior, data)
+    fits = max(10, _HELD // (own.num_steps * model.num_states))
+    draws = list(_draws(posterior, own, min(most, fits)))
+    chains = sorted({draw.chain for draw in draws})
+    orders, means = [], []
+    for c in chains:
+        order, mean = _matched([draw.probs for draw in draws if draw.chain == c])
+        orders.append(order)
+        means.append(mean)
+    fit = np.asarray(posterior.sample_stats["log_likelihood"]).mean(axis=1)
+    reference = int(np.argmax(fit[: len(chains)]))
+    matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
+    alike = np.array([mean[:, order] for mean, order in zip(means, matches.order, strict=True)])
+    both = np.minimum(alike, alike[reference]).sum(axis=1)
+    either = np.maximum(alike, alike[reference]).sum(axis=1)
+    matches = replace(matches, distance=1.0 - both / np.maximum(either, _TINY), limit=MATCH_LIMIT)
+    used = np.asarray(matches.found.all(axis=1))
+    frequent = np.argsort(-alike[reference].mean(axis=0), kind="stable")
+    best = alike.argmax(axis=2)
+    taken: list[tuple[_Draw, IntArray]] = []
+    for c in np.flatnonzero(used).tolist():
+        of_chain = [draw for draw in draws if draw.chain == chains[c]]
+        places = [order[matches.order[c]][frequent] for order in orders[c]]
+        taken += zip(of_chain, places, strict=True)
+    shares = np.array([draw.probs[:, place].mean(axis=0) for draw, place in taken])
+    emission = np.array([draw.values["emission"][place] for draw, place in taken])
+    moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
+    stays = np.diagonal(moves, axis1=1, axis2=2)
+    probs, path = _decoded(model, taken, given, data is None)
+    return States(
+        Averages.of(shares, probability),
+        Averages.of(emission, probability),
+        Averages.of(moves, probability),
+        _durations(Averages.of(stays, probability)),
+        probs,
+        path,
+        given,
+        replace(matches, order=matches.order[:, frequent], distance=matches.distance[:, frequent]),
+        (best == best[reference]).mean(axis=1),
+        used,
+        probability,
+    )
+
+
+def _draws(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
+    """Draws of all chains, as many of each."""
+    model = posterior.model
+    names = model.predictive_variables
+    missing = [name for name in names if name not in posterior]
+    if missing:
+        raise ValueError(
+            f"the posterior lacks {', '.join(missing)}: sample with"
+            f" keep=[{', '.join(map(repr, names))}, ...]"
+        )
+    arrays = {name: np.asarray(posterior[name]) for name in names}
+    num_chains, num_draws = arrays["emission"].shape[:2]
+    size = min(num_draws, max(1, max_draws // num_chains))
+    chosen = np.linspace(0, num_draws - 1, size).astype(np.int64)
+    for c, i in product(range(num_chains), chosen.tolist()):
+        values = {name: array[c, i] for name, array in arrays.items()}
+        yield _Draw(c, values, model.state_probs(model.state_of(values), data))
+
+
+def _over_steps(probs: FloatArray) -> FloatArray:
+    """Of each state its law over steps: ``(..., num_steps, num_states)``, axes swapped."""
+    rows = np.swapaxes(probs, -1, -2) + _TINY
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
+
+
+def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
+    """The order of states in each draw that makes them alike, and their mean probabilities."""
+    mean = probs[-1]
+    orders: list[IntArray] = []
+    for _ in range(_PASSES):
+        pairs = (_over_steps(np.array([mean, each])) for each in probs)
+        orders = [match_rows(pair, limit=1.0).order[1] for pair in pairs]
+        aligned = [each[:, order] for each, order in zip(probs, orders, strict=True)]
+        mean = np.mean(aligned, axis=0)
+    return orders, mean
+
+
+def _decoded(
+    model: Any, taken: Sequence[tuple[_Draw, IntArray]], data: Sequences, known: bool
+) -> tuple[FloatArray, IntArray]:
+    """Probabilities of states at each step, and the most probable path."""
+    total = np.zeros((data.num_steps, model.num_states))
+    initial: Any = 0.0
+    transition: Any = 0.0
+    emission: Any = 0.0
+    which = np.zeros(data.num_steps, dtype=np.int64)
+    for draw, place in taken:
+        state = model.state_of(draw.values)
+        probs = draw.probs if known else model.state_probs(state, data)
+        total += probs[:, place] / len(taken)
+        moves, emits, which = model.laws_of_steps(state, data)
+        initial = initial + state.initial[place] / len(taken)
+        transition = transition + moves[:, place][:, :, place] / len(taken)
+        emission = emission + np.take(emits, place, axis=-2) / len(taken)
+    chains = chains_of(
+        data, np.asarray(initial), np.asarray(transition), np.asarray(emission), which
+    )
+    path = np.empty(data.num_steps, dtype=np.int64)
+    over_rows(compiled.likeliest_paths, data.num_sequences, chains, path, grain=1)
+    return total, path
