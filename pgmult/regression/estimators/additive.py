@@ -32,8 +32,8 @@ from pgmult.core.arguments import as_flag, brief
 from pgmult.core.labels import find_labels, labels_of
 from pgmult.core.sklearn import as_classes, as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_nonnegative
 from pgmult.regression.answers import Means
+from pgmult.regression.data import as_row_numbers
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.rows import rows_of
 from pgmult.sampling.driver import sample
@@ -115,7 +115,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, codes = as_classes(y)
         weight = None
         if sample_weight is not None:
-            weight = as_nonnegative(_check_sample_weight(sample_weight, codes), "sample_weight")
+            given = _check_sample_weight(sample_weight, codes)
+            weight = as_row_numbers(given, "sample_weight", len(codes), default=1.0, minimum=0.0)
             if not weight.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
         seen = np.unique(codes if weight is None else codes[weight > 0])
