@@ -18,7 +18,6 @@ TABLE = {"year": np.arange(70), "party": ["D", "R"] * 35, "who": [f"m{i % 7}" fo
 X = RNG.normal(size=(60, 3))
 Y2, Y3 = np.arange(60) % 2, np.arange(60) % 3
 GROUPS = np.arange(60) % 5
-MANY_GROUPS = np.arange(60) % 15
 EVENTS = RNG.poisson(2.0, size=60)
 TIMES = np.arange(24.0)
 SERIES = RNG.multinomial(30, [0.5, 0.3, 0.15, 0.05], size=24)
@@ -34,10 +33,6 @@ def structured(formula, **more):
 
 def timed(*vocabulary):
     return topics.as_timed_corpus(WORDS, np.arange(70) // 14, *vocabulary)
-
-
-def rows(y):
-    return regression.as_labelled_rows(X, y, groups=GROUPS)
 
 
 def series(**more):
@@ -101,23 +96,6 @@ MODELS = {
     ),
     "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
     "LDA fixed alpha": lambda: (topics.LDA(4, alpha=0.5), topics.as_corpus(WORDS)),
-    "LogisticRegression": lambda: (regression.LogisticRegression(), rows(Y2)),
-    "GroupedLogisticRegression": lambda: (
-        regression.GroupedLogisticRegression.like_wang_blei(3),
-        rows(Y2),
-    ),
-    "GroupedLogisticRegression many": lambda: (
-        regression.GroupedLogisticRegression.like_wang_blei(3),
-        regression.as_labelled_rows(X, Y2, groups=MANY_GROUPS),
-    ),
-    "StickBreakingRegression": lambda: (
-        regression.StickBreakingRegression(),
-        regression.as_counted_rows(X, Y3),
-    ),
-    "SoftmaxRegression": lambda: (
-        regression.SoftmaxRegression(),
-        regression.as_counted_rows(X, Y3),
-    ),
     "AdditiveRegression": lambda: (
         regression.AdditiveRegression(),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
@@ -144,18 +122,6 @@ MODELS = {
     "MixedLogit signs": lambda: (
         choice.MixedLogit(),
         trips("taken ~ x + z + (x || who)", signs={"x": -1}),
-    ),
-    "PoissonRegression": lambda: (
-        regression.PoissonRegression(),
-        regression.as_event_rows(X, EVENTS),
-    ),
-    "NegativeBinomialRegression": lambda: (
-        regression.NegativeBinomialRegression(),
-        regression.as_event_rows(X, EVENTS),
-    ),
-    "ScaledRegression": lambda: (
-        regression.ScaledRegression(regression.LogisticRegression(), regression.Horseshoe()),
-        rows(Y2),
     ),
     "MultinomialGP": lambda: (fields.MultinomialGP(Matern(1.5, 5.0)), series()),
     "MultinomialGP overdispersed": lambda: (

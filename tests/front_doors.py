@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -109,8 +110,9 @@ def trips_run():
     return pgmult.sample(choice.MixedLogit(), data, **FEW)
 
 
+@cache
 def labelled():
-    return regression.as_labelled_rows(X, BINARY, groups=np.arange(12) % 3)
+    return pgmult.read({"y": BINARY, "x": X[:, 0]}).rows("y ~ x")
 
 
 @cache
@@ -126,13 +128,9 @@ def voters_run():
 
 
 @cache
-def counted():
-    return regression.as_counted_rows(X, LABELS)
-
-
-@cache
 def four_rows():
-    return regression.as_labelled_rows(X[:4], BINARY[:4])
+    data = pgmult.read({"y": BINARY[:4], "x": X[:4, 0]}).rows("y ~ x")
+    return replace(data, entries=None)
 
 
 @cache
@@ -230,7 +228,7 @@ def counts_csv():
 @cache
 def stored():
     path = folder() / "stored"
-    pgmult.sample(regression.LogisticRegression(), labelled(), store=path, **FEW)
+    pgmult.sample(regression.AdditiveRegression(), labelled(), store=path, **FEW)
     return path
 
 
@@ -289,13 +287,14 @@ ESTIMATORS = {
         dict(formula="x + (x | who)", occasion="trip", **CHAINS),
         (trips(), trips()["taken"]),
     ),
-    "regression.LogisticClassifier": ({}, (X, BINARY)),
-    "regression.MultinomialClassifier": ({}, (X, LABELS)),
     "regression.AdditiveClassifier": (
         {"method": "approximate", "draws": 5, "tune": 0, "chains": 1},
         (X, BINARY),
     ),
-    "regression.CountRegressor": ({}, (X, LABELS)),
+    "regression.CountRegressor": (
+        {"method": "approximate", "draws": 5, "tune": 0, "chains": 1},
+        (X, LABELS),
+    ),
 }
 
 
@@ -407,7 +406,7 @@ def function_of(name):
 
 
 ARGUMENTS = {
-    "sample": lambda: dict(model=regression.LogisticRegression(), data=labelled(), **FEW),
+    "sample": lambda: dict(model=regression.AdditiveRegression(), data=labelled(), **FEW),
     "resume": lambda: dict(store=stored(), progressbar=False),
     "load": lambda: dict(path=stored()),
     "Posterior": lambda: dict(draws={"x": np.zeros((2, 3))}),
@@ -416,7 +415,7 @@ ARGUMENTS = {
     "Posterior.each": lambda: dict(name="mu", chain=1),
     "Posterior.summary": lambda: dict(var_names=["mu"]),
     "Posterior.save": lambda: dict(path=Path(tempfile.mkdtemp(dir=folder()))),
-    "Origin.of": lambda: dict(model=regression.LogisticRegression(), data=labelled()),
+    "Origin.of": lambda: dict(model=regression.AdditiveRegression(), data=labelled()),
     "StickBreaking": lambda: dict(order=[2, 0, 1]),
     "StickBreaking.probs": lambda: dict(psi=PSI),
     "StickBreaking.log_probs": lambda: dict(psi=PSI),
@@ -730,14 +729,6 @@ ARGUMENTS = {
     "choice.check": lambda: dict(run=trips_run()),
     "choice.report": lambda: dict(run=trips_run(), comparison=False),
     # regressions
-    "regression.as_labelled_rows": lambda: dict(covariates=X, successes=BINARY),
-    "regression.as_counted_rows": lambda: dict(covariates=X, outcomes=LABELS),
-    "regression.LogisticRegression": dict,
-    "regression.StickBreakingRegression": dict,
-    "regression.SoftmaxRegression": dict,
-    "regression.GroupedLogisticRegression": lambda: dict(
-        mean_prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), dof=4.0, scale=np.eye(2)
-    ),
     "regression.AdditiveRegression": lambda: dict(kicks=2),
     "regression.predict": lambda: dict(run=voters_run()),
     "regression.effects": lambda: dict(run=voters_run(), column="g", values=["u", "v"]),
@@ -750,34 +741,10 @@ ARGUMENTS = {
     "regression.loo": lambda: dict(run=voters_run()),
     "regression.report": lambda: dict(run=voters_run()),
     "regression.poststratify": lambda: dict(run=voters_run(), census=voters(), by="g", weight="n"),
-    "regression.fit_logistic_regression": lambda: dict(
-        model=regression.LogisticRegression(), data=regression.as_labelled_rows(X, BINARY)
-    ),
-    "regression.fit_grouped_logistic_regression": lambda: dict(
-        model=regression.GroupedLogisticRegression.like_wang_blei(2),
-        data=labelled(),
-        max_iterations=3,
-    ),
-    "regression.fit_softmax_regression": lambda: dict(data=counted()),
-    "regression.fit_stick_breaking_regression": lambda: dict(data=counted()),
-    "regression.LogisticClassifier": lambda: dict(max_iter=3),
-    "regression.MultinomialClassifier": lambda: dict(max_iter=3),
     "regression.AdditiveClassifier": lambda: dict(draws=5),
-    "regression.CountRegressor": dict,
-    "regression.LogisticClassifier.fit": lambda: dict(X=X, y=BINARY),
-    "regression.MultinomialClassifier.fit": lambda: dict(X=X, y=LABELS),
+    "regression.CountRegressor": lambda: dict(draws=5),
     "regression.AdditiveClassifier.fit": lambda: dict(X=X, y=BINARY),
     "regression.CountRegressor.fit": lambda: dict(X=X, y=LABELS),
-    "regression.from_formula": lambda: dict(formula="y ~ a", table={"a": X[:, 0], "y": BINARY}),
-    "regression.as_event_rows": lambda: dict(covariates=X, counts=LABELS),
-    "regression.fit_count_regression": lambda: dict(data=regression.as_event_rows(X, LABELS)),
-    "regression.PoissonRegression": dict,
-    "regression.NegativeBinomialRegression": dict,
-    "regression.HalfT": dict,
-    "regression.Horseshoe": dict,
-    "regression.ScaledRegression": lambda: dict(
-        model=regression.LogisticRegression(), scales=regression.HalfT()
-    ),
     # fits and tests that know no family
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
@@ -793,10 +760,10 @@ ARGUMENTS = {
         prior=pgmult.MvNormal(np.zeros(2), np.eye(2)),
     ),
     "testing.geweke": lambda: dict(
-        model=regression.LogisticRegression(), data=four_rows(), replicates=60, sweeps=2
+        model=regression.AdditiveRegression(), data=four_rows(), replicates=60, sweeps=2
     ),
     "testing.sbc": lambda: dict(
-        model=regression.LogisticRegression(),
+        model=regression.AdditiveRegression(),
         data=four_rows(),
         replicates=20,
         tune=2,
@@ -804,12 +771,12 @@ ARGUMENTS = {
         thin=1,
     ),
     "testing.likelihood": lambda: dict(
-        model=regression.LogisticRegression(), data=four_rows(), replicates=20
+        model=regression.AdditiveRegression(), data=four_rows(), replicates=20
     ),
-    "testing.check_geweke": lambda: dict(model=regression.LogisticRegression(), data=four_rows()),
-    "testing.check_sbc": lambda: dict(model=regression.LogisticRegression(), data=four_rows()),
+    "testing.check_geweke": lambda: dict(model=regression.AdditiveRegression(), data=four_rows()),
+    "testing.check_sbc": lambda: dict(model=regression.AdditiveRegression(), data=four_rows()),
     "testing.check_likelihood": lambda: dict(
-        model=regression.LogisticRegression(), data=four_rows()
+        model=regression.AdditiveRegression(), data=four_rows()
     ),
     "testing.check_link": lambda: dict(
         link=pgmult.StickBreaking(), num_categories=3, replicates=200
@@ -823,7 +790,7 @@ ARGUMENTS = {
     "testing.mutant": lambda: dict(original=pgmult.StickBreaking()),
     "testing.rejects": lambda: dict(check=never),
     "testing.check_model": lambda: dict(
-        model=regression.LogisticRegression(), data=four_rows(), replicates=60
+        model=regression.AdditiveRegression(), data=four_rows(), replicates=60
     ),
     # datasets
     "datasets.corpus_from_texts": lambda: dict(texts=["some text", "other words"]),

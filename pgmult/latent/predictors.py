@@ -27,12 +27,12 @@ from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Term, log_sd
-from pgmult.priors import LKJ, HalfT, LogNormal, Normal
+from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Shrunk, Term, log_sd
+from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
 _COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
-Law = Normal | HalfT | LKJ | LogNormal
+Law = Normal | HalfT | Horseshoe | LKJ | LogNormal
 Priors = Mapping[str, Law | tuple[Law, ...]]
 
 
@@ -127,8 +127,7 @@ class Latent:
 def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None = None) -> Latent:
     """The latent Gaussian of a design: its terms side by side."""
     laws = priors or {}
-    fixed = Fixed(design.matrix.shape[1], _coefficient_scales(design, laws))
-    pieces = [_Piece(fixed, design.matrix, design.names.tolist())]
+    pieces = [_coefficients(design, laws)]
     pieces += [_piece(term, laws_of(term, laws)) for term in design.terms]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
     if joint is not None:
@@ -167,7 +166,7 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
         units = None if piece.units is None else np.asarray(np.kron(piece.units, np.eye(num)))
         whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
         return [_Piece(wide, whole, names, fresh, sds, units)]
-    if joint.kind == "correlated" and prior.num_hyperparameters:
+    if joint.kind == "correlated" and prior.num_hyperparameters and not isinstance(prior, Shrunk):
         return [
             _Piece(
                 prior, stacked(piece.design, seen[:, [k]]), names[k::num],
@@ -182,6 +181,22 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
 
 
 # --------------------------------------------------------------------------- one term
+
+
+def _coefficients(design: Design, laws: Priors) -> _Piece:
+    """Those of the design's columns, whose scale may be learned."""
+    names, scales = design.names.tolist(), _coefficient_scales(design, laws)
+    law = laws.get("fixed")
+    if not isinstance(law, HalfT | Horseshoe):
+        return _Piece(Fixed(len(names), scales), design.matrix, names)
+    learned = np.array([i for i, name in enumerate(names) if name not in ("Intercept", *laws)])
+    is_local = isinstance(law, Horseshoe)
+    dof = law.dof if isinstance(law, HalfT) else 1.0
+    prior = Shrunk(
+        np.zeros(len(names)) + scales, learned.astype(np.int64), law.scale, dof, is_local
+    )
+    own = [f"fixed[{names[i]}]" for i in learned] if is_local else []
+    return _Piece(prior, design.matrix, names, sds=("fixed", *own))
 
 
 def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
@@ -280,8 +295,8 @@ def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
         every = laws if isinstance(laws, tuple) else (laws,)
         if not isinstance(key, str) or not all(isinstance(law, Law) for law in every):
             raise TypeError(
-                f"{name} must give each term a Normal, HalfT, LKJ or LogNormal of pgmult.priors, or"
-                f" a tuple of them, got {brief(laws)} for {brief(key)}"
+                f"{name} must give each term a law of pgmult.priors (Normal, HalfT, Horseshoe, LKJ,"
+                f" LogNormal), or a tuple of them, got {brief(laws)} for {brief(key)}"
             )
         for law in every:
             if isinstance(law, Normal) and law.mean != 0.0:
@@ -292,15 +307,23 @@ def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
     return dict(priors)
 
 
-def check_priors(design: Design, priors: Priors) -> None:
+def check_priors(design: Design, priors: Priors, learns_scales: bool = False) -> None:
     """Refuse priors of what a design does not have.
+
+    Parameters
+    ----------
+    design : Design
+    priors : mapping from term to law
+    learns_scales : bool
+        Whether the scale of "fixed" coefficients may be learned.
 
     Raises
     ------
     ValueError
         That says what there is.
     """
-    known = {"fixed": (Normal,), **dict.fromkeys(design.names.tolist(), (Normal,))}
+    own: dict[str, tuple[type, ...]] = dict.fromkeys(design.names.tolist(), (Normal,))
+    known = {"fixed": (Normal, HalfT, Horseshoe) if learns_scales else (Normal,), **own}
     allowed: dict[str, tuple[type, ...]] = {}
     for term in design.terms:
         more = (LogNormal,) if term.kind == "process" else (LKJ,) if term.kind == "slopes" else ()
@@ -332,7 +355,7 @@ def _coefficient_scales(design: Design, priors: Priors) -> Any:
     scales = np.full(len(design.names), _COEFFICIENT)
     said = False
     for key in ("fixed", *design.names.tolist()):
-        if key in priors:
+        if isinstance(priors.get(key), Normal | tuple):
             (law,) = laws if isinstance(laws := priors[key], tuple) else (laws,)
             which = design.names != "Intercept" if key == "fixed" else design.names == key
             scales[which] = law.sd * design.scale[which]  # type: ignore[union-attr]
@@ -347,6 +370,11 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
         (str(name), "coefficient", str(Normal(0.0, scale / unit)))
         for name, scale, unit in zip(design.names, scales, design.scale, strict=True)
     ]
+    common = priors.get("fixed")
+    if isinstance(common, HalfT | Horseshoe):
+        told = "coefficient" if isinstance(common, Horseshoe) else "sd"
+        found = [row for row in found if row[0] in ("Intercept", *priors)]
+        found.append(("fixed, a standard deviation of each column", told, str(common)))
     for term in design.terms:
         laws = laws_of(term, priors)
         sd = laws.get(HalfT, _SD)

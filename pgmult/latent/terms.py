@@ -4,6 +4,7 @@ The predictor of a row is a sum over terms, psi = sum_j A_j w_j, and the weights
 Gaussian given a few hyperparameters::
 
     Fixed     w ~ N(0, scale^2 I)                          coefficients; no hyperparameter
+    Shrunk    w_j ~ N(0, sd^2 l_j^2)                       coefficients, learned how large
     Levels    w_a ~ N(0, Sigma), one row a level           (1 | g), (1 + x | g)
     Scaled    w ~ N(0, sd^2 K^-1)                          smooths, random walks
     Areas     w ~ N(0, sd^2 (share K + (1 - share) I)^-1)  areas of a map
@@ -180,6 +181,82 @@ class Fixed(Checked):
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
         """More coefficients."""
         return np.asarray(self.scale * noise)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shrunk(Checked):
+    """Coefficients, some of which have a learned scale: w_j ~ N(0, sd^2 l_j^2), others N(0, c_j^2).
+
+    sd is half-t. The l_j are 1; or half-Cauchy, which is the horseshoe if sd is, too.
+
+    Attributes
+    ----------
+    scales : array, ``(size,)``
+        c_j; those of coefficients whose scale is learned are ignored.
+    learned : int array
+        Of which coefficients.
+    scale, dof : float
+        Of the half-t law of sd.
+    is_local : bool
+        Whether the l_j are learned.
+    """
+
+    scales: FloatArray
+    learned: IntArray
+    scale: Positive = 1.0
+    dof: Positive = _DOF
+    is_local: bool = False
+
+    num_blocks: ClassVar[int] = 0
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return len(self.scales)
+
+    @property
+    def num_sds(self) -> int:
+        """Sd, and the l_j where they are learned."""
+        return 1 + self.is_local * len(self.learned)
+
+    @property
+    def num_hyperparameters(self) -> int:
+        """Standard deviations alone."""
+        return self.num_sds
+
+    def start(self) -> FloatArray:
+        """Standard deviations of 0.5."""
+        return from_sd(np.full(self.num_sds, 0.5))
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """From their priors."""
+        common = _sample_half_t(rng, self.scale, self.dof, 1)
+        return np.append(common, _sample_half_t(rng, 1.0, 1.0, self.num_sds - 1))
+
+    def log_prior(self, x: FloatArray) -> float:
+        """The half-t laws."""
+        return _log_half_t(x[:1], self.scale, self.dof) + _log_half_t(x[1:], 1.0, 1.0)
+
+    def _log_sds(self, x: FloatArray) -> FloatArray:
+        out = np.log(self.scales)
+        out[self.learned] = log_sd(x[0]) + (log_sd(x[1:]) if self.is_local else 0.0)
+        return out
+
+    def precision(self, x: FloatArray) -> FloatArray:
+        """A diagonal."""
+        return np.exp(-2.0 * self._log_sds(x))
+
+    def log_det(self, x: FloatArray) -> float:
+        """Log determinant of the precision."""
+        return -2.0 * float(self._log_sds(x).sum())
+
+    def scaled_by(self, which: int) -> Any:
+        """All coefficients that are learned, or one of them."""
+        return self.learned if which == 0 else self.learned[which - 1 : which]
+
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """More of the same coefficients."""
+        return np.asarray(np.exp(self._log_sds(x)) * noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
-from pgmult.priors.laws import LKJ, HalfT, LogNormal, Normal
+from pgmult.priors.laws import LKJ, HalfT, Horseshoe, LogNormal, Normal
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.priors.scales import HalfTScales
 
@@ -11,6 +11,7 @@ __all__ = [
     "Dirichlet",
     "HalfT",
     "HalfTScales",
+    "Horseshoe",
     "LogNormal",
     "MatrixNormalInverseWishart",
     "MvNormal",

@@ -50,6 +50,21 @@ class HalfT(_Law):
 
 
 @dataclass(frozen=True, slots=True)
+class Horseshoe(_Law):
+    """A law of coefficients, of which most are nearly 0 and some are not.
+
+    They are N(0, s^2 l_j^2) with half-Cauchy s and l_j (Carvalho, Polson and Scott 2010).
+
+    Attributes
+    ----------
+    scale : float
+        Of the law of s.
+    """
+
+    scale: Positive = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class LKJ(_Law):
     """A law of correlation matrices (Lewandowski et al. 2009).
 

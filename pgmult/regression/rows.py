@@ -17,7 +17,6 @@ Rows are those of an `AdditiveRegression`: equal ones are added up to one cell.
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,67 +25,18 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, as_list, brief, under_name
 from pgmult.core.labels import Levels, find_labels
 from pgmult.core.orders import as_permutation
-from pgmult.core.tables import Cells, exact_columns, numbers_of
+from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts
+from pgmult.core.validate import as_counts, as_finite, place_of
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
-from pgmult.regression.data import as_row_numbers
 from pgmult.regression.models.additive import AdditiveRows
 
 _MORE = 1.001  # sum of fractional weights by their number, from which on it is told
+_LARGEST = 1e12
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
 _FAMILIES = ("categories", "poisson", "negative_binomial")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What a formula asks of a table.
-
-    Attributes
-    ----------
-    formula : Formula
-    design : Design
-        Columns as they are, neither centred nor scaled.
-    y : array ``(num_rows,)`` or dict from class to array ``(num_rows,)``
-        Labels or counts; or counts of each class.
-    trials : array, ``(num_rows,)``, or None
-    """
-
-    formula: Formula
-    design: Design
-    y: Any
-    trials: NDArray[Any] | None
-
-
-def ask(formula: str, table: Any) -> Asked:
-    """Read a formula of a table.
-
-    Raises
-    ------
-    ValueError
-        If the formula cannot be read or has no outcome, a column is not there or has missing
-        values.
-    """
-    if not isinstance(formula, str):
-        raise TypeError(f"formula must be a string, got {brief(formula)}")
-    columns = exact_columns(table, "table")
-    num_rows = len(next(iter(columns.values())).values)
-    parsed = parse(formula)
-    if parsed.outcome is None:
-        raise ValueError(f"formula must be 'y ~ columns', got {formula!r}")
-    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
-    design = make_design(columns, num_rows, parsed, standardize=False, check=False)
-    if design.terms:
-        told = ", ".join(term.title for term in design.terms)
-        parsed.refuse(
-            f"{told} is a term whose variance is learned, which this regression does not have (take"
-            " AdditiveRegression() on table.rows(formula); a curve is bs(x, df=5), too)"
-        )
-    if not set(design.names.tolist()) - {"Intercept"}:
-        parsed.refuse("it must have a column beside the intercept")
-    return Asked(parsed, design, y, trials)
 
 
 def _outcome(
@@ -110,14 +60,6 @@ def _outcome(
     if len(found) < 2:
         formula.refuse(f"c(...) takes two columns of counts or more, got {left}")
     return found, None
-
-
-def offset_at(design: Design, columns: Mapping[str, Cells], name: str | None) -> FloatArray | None:
-    """What the predictor of each row has beside its columns: ``offset(x)`` and a column."""
-    parts = [] if design.offset is None else [design.offset]
-    if name is not None:
-        parts.append(numbers_of(table_column(columns, name, "offset"), name))
-    return np.asarray(sum(parts)) if parts else None
 
 
 def rows_of(
@@ -203,6 +145,28 @@ def rows_of(
     return AdditiveRows(
         sums, design.take(first), places, np.asarray(categories), shares=shares, entries=entries
     )
+
+
+def as_row_numbers(
+    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -1e12
+) -> FloatArray:
+    """A number for each row, up to 1e12, `default` where none are given."""
+    if value is None:
+        return np.full(num_rows, default)
+    numbers = as_finite(value, name)
+    if numbers.shape != (num_rows,):
+        raise ValueError(f"{name} must have shape ({num_rows},), got {numbers.shape}")
+    low = numbers < minimum
+    if low.any():
+        raise ValueError(
+            f"{name} must be at least {minimum:g}, got {numbers[low][0]:g}{place_of(low)}"
+        )
+    high = numbers > _LARGEST
+    if high.any():
+        raise ValueError(
+            f"{name} must be at most {_LARGEST:g}, got {numbers[high][0]:g}{place_of(high)}"
+        )
+    return numbers
 
 
 def _times_of(cells: NDArray[Any]) -> NDArray[Any]:

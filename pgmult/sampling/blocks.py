@@ -260,7 +260,7 @@ def as_block_model(model: Any) -> Any:
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
             " (CorrelatedTopics, StructuralTopics, DynamicTopics, AdditiveRegression,"
-            " GroupedLogisticRegression, MultinomialLDS and MixedLogit do)"
+            " MultinomialLDS and MixedLogit do)"
         )
     if not model.in_blocks:
         raise ValueError(

@@ -163,7 +163,7 @@ def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     except np.linalg.LinAlgError:
         raise ValueError(
             "prior must be narrower: what the data leave open has a precision near 0 beside the"
-            " rest's (smaller variances; weight_var and intercept_var of a classifier)"
+            " rest's (smaller variances)"
         ) from None
     inverse_root = np.linalg.inv(root)
     log_det = 2.0 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)

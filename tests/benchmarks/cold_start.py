@@ -76,13 +76,6 @@ def _field(structure: str) -> tuple[Any, Any]:
     return MultinomialGP(Matern(1.5), structure=structure), data
 
 
-def _regression() -> tuple[Any, Any]:
-    from pgmult.regression import LogisticRegression, as_labelled_rows
-
-    rng = np.random.default_rng(0)
-    return LogisticRegression(), as_labelled_rows(rng.normal(size=(20, 2)), np.arange(20) % 2)
-
-
 def _choice() -> tuple[Any, Any]:
     import pgmult
     from pgmult.choice import MixedLogit
@@ -114,7 +107,6 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "hmm": _hmm,
     "dense": lambda: _field("dense"),
     "state_space": lambda: _field("state_space"),
-    "logistic": _regression,
     "additive": _additive,
     "choice": _choice,
 }

@@ -6,8 +6,7 @@
 
 `regressions`: as a model moves its weights, and NUTS. For each posterior the
 effective sample sizes of the weights' means a CPU second, smallest and median, of one chain after
-warm-up; the search for the Gaussian is counted, the compilation of anything is not. Then how far
-the samplers' means and standard deviations are from each other, in Monte-Carlo standard errors.
+warm-up; the search for the Gaussian is counted, the compilation of anything is not.
 
 `tiny`: milliseconds of a processor a sweep of next to no data, for every model.
 
@@ -24,14 +23,11 @@ import numpy as np
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from pgmult import MvNormal, fields, regression, sequences, topics
+import pgmult
+from pgmult import fields, sequences, topics
 from pgmult.fields.covariances import Matern
-from pgmult.regression import (
-    LogisticRegression,
-    SoftmaxRegression,
-    as_counted_rows,
-    as_labelled_rows,
-)
+from pgmult.priors import Normal
+from pgmult.regression import AdditiveRegression
 from pgmult.sampling.diagnostics import ess_mean
 from tests.benchmarks import beside, sequences_mixing
 
@@ -55,11 +51,16 @@ POSTERIORS = {  # rows and labels, variance of the prior
     "balanced": (rare(0.0), 100.0),
     "rare": (rare(-5.1), 100.0),
     "rarer": (rare(-8.0), 100.0),
-    "none": (rare(-30.0), 100.0),
     "cancer": (lambda: standardised(load_breast_cancer), 100.0),
     "iris": (lambda: standardised(load_iris), 1.0),
     "wine": (lambda: standardised(load_wine), 1.0),
 }
+
+
+def rows_of_matrix(x, y):
+    columns = {f"x{j}": column for j, column in enumerate(x.T)}
+    table = {"y": np.array([f"class {k}" for k in y]), **columns}
+    return pgmult.read(table).rows(f"y ~ {' + '.join(columns)}")
 
 
 def ours(model, make_data, sweeps):
@@ -102,36 +103,21 @@ def report(name, draws, seconds):
     )
 
 
-def agreement(one, other):
-    """Largest differences of means and of log sds, in Monte-Carlo standard errors."""
-    sizes = [np.ravel(ess_mean(draws[None])) for draws in (one, other)]
-    squares = [np.ravel(ess_mean(((d - d.mean(0)) ** 2)[None])) for d in (one, other)]
-    sds = [draws.std(axis=0) for draws in (one, other)]
-    error = np.sqrt(sds[0] ** 2 / sizes[0] + sds[1] ** 2 / sizes[1])
-    means = np.abs(one.mean(axis=0) - other.mean(axis=0)) / error
-    tails = [np.mean(((d - d.mean(0)) / d.std(0)) ** 4, axis=0) - 1.0 for d in (one, other)]
-    error = 0.5 * np.sqrt(tails[0] / squares[0] + tails[1] / squares[1])
-    spreads = np.abs(np.log(sds[0] / sds[1])) / error
-    print(f"  pgmult and NUTS: means within {means.max():.1f} errors, sds {spreads.max():.1f}")
-
-
 def regressions(options):
     for name in options.only or POSTERIORS:
         load, var = POSTERIORS[name]
         x, y = load()
         size, classes = x.shape[1], len(np.unique(y))
         print(f"{name}: {len(x)} rows, {size} columns, counts {np.bincount(y).tolist()}")
-        prior = MvNormal(np.zeros(size), var * np.eye(size))
-        if classes > 2:
-            model, make_data = SoftmaxRegression(prior), as_counted_rows
-        else:
-            model, make_data = LogisticRegression(prior), as_labelled_rows
-        draws, seconds = ours(model, partial(make_data, x, y), options.sweeps)
+        effects = "softmax" if classes > 2 else "sticks"
+        prior = Normal(0.0, var**0.5)
+        model = AdditiveRegression(effects, {"Intercept": prior, "fixed": prior})
+        make_data = partial(rows_of_matrix, x[:, 1:], y)
+        draws, seconds = ours(model, make_data, options.sweeps)
         report("pgmult", draws, seconds)
         if find_spec("numpyro") is not None:
             others, seconds = nuts(x, y, var, options.draws)
             report("NUTS", others, seconds)
-            agreement(draws, others)
 
 
 def tiny_models():
@@ -155,16 +141,9 @@ def tiny_models():
             f"MultinomialGP, {structure}", fields.MultinomialGP(Matern(1.5), structure=structure),
             field,
         )  # fmt: skip
-    labels = np.arange(20) % 2
-    rows = as_labelled_rows(x, labels)
-    yield "LogisticRegression", LogisticRegression(), rows
-    grouped = as_labelled_rows(x, labels, np.arange(20) % 4)
-    around = MvNormal(np.zeros(2), np.eye(2))
-    groups = regression.GroupedLogisticRegression(around, 4.0, np.eye(2))
-    yield "GroupedLogisticRegression", groups, grouped
-    counted = as_counted_rows(x, np.arange(20) % 3)
-    yield "StickBreakingRegression", regression.StickBreakingRegression(), counted
-    yield "SoftmaxRegression", SoftmaxRegression(), counted
+    for labels in (2, 3):
+        data = rows_of_matrix(x, np.arange(20) % labels)
+        yield f"AdditiveRegression, {labels} categories", AdditiveRegression(), data
 
 
 def tiny(options):

@@ -1,13 +1,11 @@
 """Models in blocks have the same draws on threads, processes and Dask, and wherever they go on."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from block_models import InThisProcess, same
 
 import pgmult
-from pgmult.regression import GroupedLogisticRegression, as_labelled_rows
+from pgmult.regression import AdditiveRegression
 from pgmult.sequences import MultinomialLDS, as_sequences, forecast
 from pgmult.topics import (
     CorrelatedTopics,
@@ -86,9 +84,8 @@ def problem(name):
         return MultinomialLDS(2, block_rows=4), as_sequences(
             [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
         )
-    groups = np.sort(rng.integers(0, 30, 90))
-    data = as_labelled_rows(rng.normal(size=(90, 2)), rng.integers(0, 2, 90), groups=groups)
-    return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
+    columns |= {"y": rng.choice(["a", "b", "c"], 90)}
+    return AdditiveRegression(block_rows=16), pgmult.read(columns).rows("y ~ x + (1 | who)")
 
 
 @pytest.mark.parametrize("name", ["correlated", "structural", "dynamic"])
@@ -110,7 +107,7 @@ def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
     assert [task.kind for task, _ in workers.done].count("start") == 3
 
 
-@pytest.mark.parametrize("name", ["structural", "dynamic", "grouped", "sequences"])
+@pytest.mark.parametrize("name", ["structural", "dynamic", "additive", "sequences"])
 def test_other_models(tmp_path, name):
     model, data = problem(name)
     found = pgmult.sample(

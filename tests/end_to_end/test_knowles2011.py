@@ -42,7 +42,6 @@ def test_errors_of_the_bounds(scripts, capsys, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")  # bounds
 def test_iris(scripts, capsys, shared_data, monkeypatch):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("uci").parent))
     printed = run(scripts, capsys, "iris")
@@ -53,7 +52,6 @@ def test_iris(scripts, capsys, shared_data, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")  # bounds
 def test_accuracy(scripts, capsys, shared_data, monkeypatch):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("uci").parent))
     printed = run(scripts, capsys, "accuracy")

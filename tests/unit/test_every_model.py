@@ -46,9 +46,8 @@ def in_small_blocks(name):
     return dataclasses.replace(model, block_rows=max(1, rows // 10)), data
 
 
-FEW_ROWS = ("MultinomialLDS", "GroupedLogisticRegression")  # see the tests of these models
-IN_BLOCKS = ["GroupedLogisticRegression many"]
-IN_BLOCKS += [name for name in MODELS if not name.startswith(FEW_ROWS) and is_in_blocks(name)]
+FEW_ROWS = "MultinomialLDS"  # see the tests of that model
+IN_BLOCKS = [name for name in MODELS if not name.startswith(FEW_ROWS) and is_in_blocks(name)]
 
 WITH_THETA = [name for name in MODELS if "Topics" in name]
 

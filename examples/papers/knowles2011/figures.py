@@ -23,8 +23,10 @@ from scipy.linalg import block_diag
 from scipy.special import log_expit, softmax
 
 import pgmult
+from examples.papers.regressions.data import as_counted_rows, as_labelled_rows
+from examples.papers.regressions.logistic import LogisticRegression
+from examples.papers.regressions.multinomial import SoftmaxRegression
 from pgmult.priors import MvNormal
-from pgmult.regression import LogisticRegression, as_labelled_rows
 from pgmult.variational.bounds import LOG_SUM_EXP, SOFTPLUS
 from pgmult.variational.designs import Rows, SoftmaxRows
 from pgmult.variational.fits import fit_sites
@@ -183,8 +185,8 @@ def exact_mean(x: np.ndarray, labels: np.ndarray, num_classes: int, draws: int) 
     if num_classes == 2:
         model, rows = LogisticRegression(), as_labelled_rows(x, labels)
     else:
-        model = pgmult.regression.SoftmaxRegression()
-        rows = pgmult.regression.as_counted_rows(x, np.eye(num_classes, dtype=int)[labels])
+        model = SoftmaxRegression()
+        rows = as_counted_rows(x, np.eye(num_classes, dtype=int)[labels])
     posterior = pgmult.sample(
         model, rows, draws=draws, tune=draws // 4, chains=1, random_seed=0, progressbar=False
     )

@@ -29,12 +29,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from examples.papers.regressions.data import CountedRows, as_counted_rows, require_counted_rows
+from examples.papers.regressions.linear import weights_prior
 from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
-from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.ascent import Mixing
 from pgmult.variational.fits import SiteFit
 
@@ -159,7 +159,7 @@ def fit_probit_regression(
 class MultinomialProbit:
     """What the tables ask of a classifier, with N(0, 1) for all weights and intercepts.
 
-    After `fit` its attributes are those of `pgmult.regression.MultinomialClassifier`.
+    After `fit` its attributes are those of `MultinomialRegression`.
     """
 
     joint_cov_ = None  # classes are independent under q

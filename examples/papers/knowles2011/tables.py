@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 import pgmult
+from examples.papers.knowles2011.classifier import MultinomialRegression
 from examples.papers.knowles2011.long_chains import (
     hamiltonian,
     posterior,
@@ -30,19 +31,21 @@ from examples.papers.knowles2011.long_chains import (
     softmax_rows,
 )
 from examples.papers.knowles2011.probit import MultinomialProbit
+from examples.papers.regressions.data import as_counted_rows
+from examples.papers.regressions.multinomial import StickBreakingRegression
+from examples.papers.regressions.multinomial_fits import fit_stick_breaking_regression, stick_probs
 from pgmult.links import StickBreaking
-from pgmult.regression.fits.multinomial import fit_stick_breaking_regression, stick_probs
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
 from pgmult.variational.bounds import LOG_SUM_EXP
 
-# of `pgmult.regression.MultinomialClassifier`, and the probit; with "/full" one Gaussian of all
+# of `MultinomialRegression`, and the probit; with "/full" one Gaussian of all
 # classes, else one for each
 METHODS = (
     "quadratic", "log", "tilted", "bohning", "adaptive", "quadrature", "tilted/full",
     "taylor/full", "laplace/full", "probit", "mean_field", "sticks", "gibbs",
 )  # fmt: skip
 STAND_INS = [name for name in LOG_SUM_EXP if name != "quadrature"]
-Regression = pgmult.regression.MultinomialClassifier | MultinomialProbit
+Regression = MultinomialRegression | MultinomialProbit
 SIZES = (3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100)
 
 
@@ -119,10 +122,7 @@ def regression(method: str, covariance: str) -> Regression:
     """The paper's model, by one of its methods or ours."""
     if method == "probit":
         return MultinomialProbit()
-    return pgmult.regression.MultinomialClassifier(
-        method, covariance=covariance, intercept_var=1.0, draws=500, tune=100, chains=1,
-        random_state=0, scale_inputs=False,
-    )  # fmt: skip
+    return MultinomialRegression(method, covariance)
 
 
 def table1(name: str, options: argparse.Namespace) -> None:
@@ -201,9 +201,9 @@ def probit_accuracy(name, x, y, new_x, num_draws: int) -> None:
 def stick_accuracy(name, x, y, new_x, num_draws: int) -> None:
     """Every site of the logistic regressions of sticks, beside Gibbs sampling."""
     design, new_design = with_intercept(x), with_intercept(new_x)
-    data = pgmult.regression.as_counted_rows(design, np.unique(y, return_inverse=True)[1])
+    data = as_counted_rows(design, np.unique(y, return_inverse=True)[1])
     weights = pgmult.sample(
-        pgmult.regression.StickBreakingRegression(), data, draws=num_draws, tune=num_draws // 5,
+        StickBreakingRegression(), data, draws=num_draws, tune=num_draws // 5,
         chains=4, random_seed=0, progressbar=False,
     )["weights"]  # fmt: skip
     link = StickBreaking(data.order)

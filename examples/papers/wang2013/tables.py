@@ -17,6 +17,12 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.regressions.data import as_labelled_rows
+from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
+from examples.papers.regressions.logistic_fits import (
+    fit_grouped_logistic_regression,
+    fit_logistic_regression,
+)
 from pgmult.variational.sites import LOGISTIC_METHODS
 
 # (accuracy in percent, mean log predictive probability) as printed
@@ -47,12 +53,12 @@ def multilabel(name, methods=LOGISTIC_METHODS, num_labels=None):
         np.column_stack([file[key], np.ones(len(file[key]))]) for key in ("X_train", "X_test")
     )
     labels = range(file["Y_train"].shape[1])[:num_labels]
-    model = pgmult.regression.LogisticRegression()
+    model = LogisticRegression()
     results = {}
     for method in methods:
         fits = [
-            pgmult.regression.fit_logistic_regression(
-                model, pgmult.regression.as_labelled_rows(x, file["Y_train"][:, j]), method=method
+            fit_logistic_regression(
+                model, as_labelled_rows(x, file["Y_train"][:, j]), method=method
             )
             for j in labels
         ]
@@ -83,21 +89,21 @@ def school():
 
 def ways_to_pool(x, labels, schools, method):
     """Posterior means of the weights of every school, by name of the way to pool them."""
-    apart = pgmult.regression.as_labelled_rows(x, labels, schools, group_names=range(NUM_SCHOOLS))
-    together = pgmult.regression.as_labelled_rows(x, labels)
-    fixed = pgmult.regression.LogisticRegression()
+    apart = as_labelled_rows(x, labels, schools, group_names=range(NUM_SCHOOLS))
+    together = as_labelled_rows(x, labels)
+    fixed = LogisticRegression()
     size = x.shape[1]
 
     def grouped(mean_var, with_covariances):
-        model = pgmult.regression.GroupedLogisticRegression.like_wang_blei(size, mean_var=mean_var)
-        fit = pgmult.regression.fit_grouped_logistic_regression(
+        model = GroupedLogisticRegression.like_wang_blei(size, mean_var=mean_var)
+        fit = fit_grouped_logistic_regression(
             model, apart, method=method, with_covariances=with_covariances
         )
         return fit.weights.mean
 
-    pooled = pgmult.regression.fit_logistic_regression(fixed, together, method=method)
+    pooled = fit_logistic_regression(fixed, together, method=method)
     return {
-        "separate": pgmult.regression.fit_logistic_regression(fixed, apart, method=method).mean,
+        "separate": fit_logistic_regression(fixed, apart, method=method).mean,
         "pooled": np.tile(pooled.mean, (NUM_SCHOOLS, 1)),
         "hierarchical, Sigma as printed": grouped(100.0, False),
         "hierarchical": grouped(100.0, True),
@@ -128,11 +134,11 @@ def accuracy(options):
     for name in ("yeast", "scene"):
         file = load(name)
         x = np.column_stack([file["X_train"], np.ones(len(file["X_train"]))])
-        cases[f"{name}, label 1"] = pgmult.regression.as_labelled_rows(x, file["Y_train"][:, 0])
+        cases[f"{name}, label 1"] = as_labelled_rows(x, file["Y_train"][:, 0])
     x, labels, schools, training = school()
     few = training[0] & (schools == schools[np.argmax(training[0])])
-    cases["one school"] = pgmult.regression.as_labelled_rows(x[few], labels[few])
-    model = pgmult.regression.LogisticRegression()
+    cases["one school"] = as_labelled_rows(x[few], labels[few])
+    model = LogisticRegression()
     for name, data in cases.items():
         begin = time.perf_counter()
         posterior = pgmult.sample(
@@ -147,7 +153,7 @@ def accuracy(options):
             times = []
             for _ in range(5):
                 begin = time.perf_counter()
-                fit = pgmult.regression.fit_logistic_regression(model, data, method=method)
+                fit = fit_logistic_regression(model, data, method=method)
                 times.append(time.perf_counter() - begin)
             gap, ratio = (fit.mean[0] - mean) / sd, np.sqrt(np.diag(fit.cov[0])) / sd
             divergence = np.log(ratio) + 0.5 * (1.0 + gap**2) / ratio**2 - 0.5

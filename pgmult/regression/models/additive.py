@@ -273,7 +273,9 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
         of the table's columns: `Normal` of coefficients, `HalfT` of standard deviations, `LKJ` of
         correlations, `LogNormal` of the length scale of a process or, as "size", of that of
-        negative binomial counts; several of them as a tuple.
+        negative binomial counts; several of them as a tuple. "fixed" may be `HalfT`, with one
+        learned standard deviation of all effects of a column's standard deviation, or `Horseshoe`,
+        with one for each.
     kicks : int
         Gradient kicks on each Hamiltonian path of the weights; more where the approximation is far
         from the posterior, one or two where it is near.
@@ -658,9 +660,8 @@ class _Block(NamedTuple):
 def _everywhere(data: AdditiveRows, model: AdditiveRegression) -> Latent:
     """Terms and design of all rows."""
     is_sized = data.family == "negative_binomial"
-    check_priors(
-        data.design, {k: v for k, v in model.priors.items() if not is_sized or k != "size"}
-    )
+    priors = {k: v for k, v in model.priors.items() if not is_sized or k != "size"}
+    check_priors(data.design, priors, learns_scales=True)
     return latent_of(data.design, model.priors, _joint(data, model.effects))
 
 

@@ -8,7 +8,7 @@ import pytest
 from pgmult.latent import moves
 from pgmult.latent.approximation import rough
 from pgmult.latent.moves import Point
-from pgmult.priors import HalfT, LogNormal, Normal
+from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
 from pgmult.regression.models import additive as module
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.models.dense import Around
@@ -46,6 +46,10 @@ CASES = {
         {},
     ),
     "correlated": ("c(a, b, c) ~ (1 | g) + rw(t)", {}, {"effects": "correlated"}, {}),
+    "learned scales": (
+        "c(a, x1, c) ~ x + z + (1 | g)", {"fixed": HalfT(5, 0.5)}, {"effects": "categories"}, {}
+    ),
+    "horseshoe": ("c(a, b) ~ x + z", {"fixed": Horseshoe(0.5)}, {}, {}),
     "poisson": ("a ~ x + (1 | g)", FEW, {}, {"family": "poisson"}),
     "negative binomial": (
         "a ~ x + (1 | g)", FEW | {"size": LogNormal(2, 0.5)}, {}, {"family": "negative_binomial"}

@@ -7,7 +7,7 @@ from examples.papers.knowles2011.probit import (
     fit_probit_regression,
     probit_probs,
 )
-from pgmult.regression.data import as_counted_rows
+from examples.papers.regressions.data import as_counted_rows
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 2))

@@ -9,7 +9,9 @@ from scipy.special import gammaln
 from scipy.stats import multinomial
 
 import pgmult
-from pgmult import regression
+from examples.papers.regressions.data import as_counted_rows, as_labelled_rows
+from examples.papers.regressions.logistic import LogisticRegression
+from examples.papers.regressions.multinomial import SoftmaxRegression, StickBreakingRegression
 from pgmult.sampling import Origin, _arviz
 from pgmult.sampling.posterior import Posterior
 
@@ -135,14 +137,12 @@ def regressions():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(15, 2))
     trials = rng.integers(1, 6, size=15)
-    labelled = regression.as_labelled_rows(
-        x, rng.binomial(trials, 0.4), np.arange(15) % 3, trials=trials
-    )
-    counted = regression.as_counted_rows(x, rng.multinomial(4, [0.5, 0.3, 0.2], size=15))
+    labelled = as_labelled_rows(x, rng.binomial(trials, 0.4), np.arange(15) % 3, trials=trials)
+    counted = as_counted_rows(x, rng.multinomial(4, [0.5, 0.3, 0.2], size=15))
     return {
-        "logistic": (regression.LogisticRegression(), labelled),
-        "softmax": (regression.SoftmaxRegression(), counted),
-        "sticks": (regression.StickBreakingRegression(), counted),
+        "logistic": (LogisticRegression(), labelled),
+        "softmax": (SoftmaxRegression(), counted),
+        "sticks": (StickBreakingRegression(), counted),
     }
 
 

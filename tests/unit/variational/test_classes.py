@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from pgmult.priors import MvNormal
-from pgmult.regression.data import as_counted_rows
-from pgmult.regression.fits.multinomial import (
+from examples.papers.regressions.data import as_counted_rows
+from examples.papers.regressions.multinomial_fits import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
     softmax_probs,
     stick_probs,
 )
+from pgmult.priors import MvNormal
 from pgmult.variational.bounds import LOG_SUM_EXP
 from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows
 from pgmult.variational.fits import fit_sites

@@ -10,20 +10,18 @@ from gaussian_targets import PoissonLogNormal
 from examples.papers.hensman2012.collapsed import natural_cg
 from examples.papers.hensman2012.problems import GaussianMixtureProblem
 from examples.papers.knowles2011.probit import fit_probit_regression
-from examples.papers.wang2013.language_model import fit_language_model
-from pgmult.priors import MvNormal
-from pgmult.regression.data import as_counted_rows, as_labelled_rows
-from pgmult.regression.estimators.logistic import LogisticClassifier
-from pgmult.regression.estimators.multinomial import MultinomialClassifier
-from pgmult.regression.fits.logistic import (
+from examples.papers.regressions.data import as_counted_rows, as_labelled_rows
+from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
+from examples.papers.regressions.logistic_fits import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
 )
-from pgmult.regression.fits.multinomial import (
+from examples.papers.regressions.multinomial_fits import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
 )
-from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
+from examples.papers.wang2013.language_model import fit_language_model
+from pgmult.priors import MvNormal
 from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
@@ -217,15 +215,6 @@ MISSPELT = {
     ),
     "fit_ctm": (
         lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"), "laplace, delta"
-    ),
-    "LogisticClassifier": (
-        lambda: LogisticClassifier("newton").fit(X, Y),
-        "laplace, delta, jaakkola_jordan, quadrature, sampling",
-    ),
-    "MultinomialClassifier": (
-        lambda: MultinomialClassifier("newton").fit(X, Y),
-        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, sampling,"
-        " sticks, mean_field, sticks_sampling",
     ),
 }  # fmt: skip
 

@@ -7,9 +7,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from examples.papers.regressions.data import as_labelled_rows
+from examples.papers.regressions.logistic import LogisticRegression
+from examples.papers.regressions.logistic_fits import fit_logistic_regression
 from pgmult import MvNormal, sample
 from pgmult.links.logistic import logistic_expectations
-from pgmult.regression import LogisticRegression, as_labelled_rows, fit_logistic_regression
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, correction_of_fit, fit_sites
 from pgmult.variational.sites import LOGISTIC_METHODS, logistic_site

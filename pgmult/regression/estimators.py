@@ -1,0 +1,381 @@
+"""Estimators in scikit-learn's manner, all of them faces of `AdditiveRegression`.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = {"age": rng.integers(18, 80, size=200), "region": rng.choice(list("abcdefgh"), size=200)}
+>>> y = np.where(X["age"] / 20.0 + rng.logistic(size=200) > 2.5, "left", "right")
+>>> model = AdditiveClassifier("s(age) + (1 | region)", method="approximate", random_state=0)
+>>> model.fit(X, y).predict_proba(X).shape
+(200, 2)
+>>> model.posterior_.comparisons("age").axes
+('comparison', 'category')
+>>> calls = rng.poisson(np.exp(0.5 + 0.02 * X["age"]))
+>>> CountRegressor("age", method="approximate", random_state=0).fit(X, calls).coef_.round(2)
+array([[0.01]])
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from pgmult.core.arguments import as_choice, as_flag, brief
+from pgmult.core.labels import find_labels, labels_of
+from pgmult.core.sklearn import as_classes, as_seed
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_counts, as_nonnegative
+from pgmult.regression.answers import Means
+from pgmult.regression.models.additive import AdditiveRegression, AdditiveRows
+from pgmult.regression.rows import rows_of
+from pgmult.sampling.driver import sample
+
+_MOST_CORRELATED = 4  # effects of a group whose correlations are learned
+_OUTCOME = "outcome"
+_EFFECTS = ("sticks", "categories", "correlated", "softmax")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Additive(BaseEstimator):  # type: ignore[misc]
+    """What the estimators share: columns, a formula, and draws."""
+
+    formula: str | None = field(default=None, kw_only=False)
+    groups: str | int | None = None
+    priors: Mapping[str, Any] | None = None
+    method: Literal["sampling", "approximate"] = "sampling"
+    draws: int = 500
+    tune: int = 100
+    chains: int = 2
+    random_state: Any = None
+    verbose: bool = False
+
+    def _rows(
+        self, table: dict[str, Any], outcome: dict[str, Any], weight: Any, **more: Any
+    ) -> AdditiveRows:
+        """Rows of the columns of X, and of y, whose names do not matter."""
+        check_consistent_length(*table.values(), *outcome.values())
+        taken = _OUTCOME
+        while any(name.startswith(taken) for name in table):
+            taken += "_"
+        own = {f"{taken}{name}": values for name, values in outcome.items()}
+        weights = None
+        if weight is not None:
+            first = next(iter(own.values()))
+            weight = as_nonnegative(_check_sample_weight(weight, first), "sample_weight")
+            if not weight.any():
+                raise ValueError("sample_weight must have at least one non-zero number, got zeros")
+            weights, own = f"{taken}weight", own | {f"{taken}weight": weight}
+        left = list(own)[: len(outcome)]
+        left_side = left[0] if len(left) == 1 else f"c({', '.join(left)})"
+        formula = f"{left_side} ~ {self._right_side(list(table))}"
+        return rows_of(formula, {**table, **own}, weights=weights, **more)
+
+    def _sample(self, data: AdditiveRows, effects: str = "sticks") -> None:
+        model = AdditiveRegression(
+            effects=effects,  # type: ignore[arg-type]
+            priors={} if self.priors is None else self.priors,
+            method=self.method,
+        )
+        self.posterior_ = sample(
+            model, data, draws=self.draws, tune=self.tune, chains=self.chains,
+            random_seed=as_seed(self.random_state), progressbar=as_flag(self.verbose, "verbose"),
+        )  # fmt: skip
+
+    def _means(self, X: Any) -> FloatArray:
+        """Averaged over the posterior, ``(n_samples, num_categories)``."""
+        check_is_fitted(self)
+        table = self._columns(X, reset=False)
+        draws = self.draws * self.chains
+        return Means.of(self.posterior_, table, None, None, True, draws, 0, "X").mean()
+
+    def _weights(self) -> FloatArray:
+        """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""
+        check_is_fitted(self)
+        design, mean = self.posterior_.data.design, np.mean(self.posterior_["weights"], axis=(0, 1))
+        own = mean.reshape(len(mean), -1)[:, : len(design.names) * self._num_copies].T
+        own = own.reshape(len(design.names), -1)
+        if design.names[0] != "Intercept":
+            return np.asarray(own / design.scale[:, None])
+        return np.asarray(design.unscale(own))
+
+    @property
+    def _num_copies(self) -> int:
+        """Weights of one column side by side."""
+        return 1
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Posterior means of the fixed effects but the intercept, a row an output."""
+        return np.asarray(self._weights()[self.posterior_.data.design.names != "Intercept"].T)
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Posterior mean of each output's intercept, where all columns are 0."""
+        found = self._weights()[self.posterior_.data.design.names == "Intercept"]
+        return np.asarray(found[0]) if len(found) else np.zeros(found.shape[1])
+
+    def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
+        """X as columns by name; arrays are checked as scikit-learn does."""
+        if isinstance(X, Mapping) and not sparse.issparse(X):
+            table: dict[str, Any] = {str(name): np.asarray(values) for name, values in X.items()}
+            if reset:
+                self.n_features_in_ = len(table)
+                self.feature_names_in_ = np.array(list(table), dtype=object)
+        elif hasattr(X, "columns"):
+            names = [str(name) for name in X.columns]
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            table = {name: np.asarray(X[own]) for name, own in zip(names, X.columns, strict=True)}
+        else:
+            array = validate_data(self, X, dtype=np.float64, reset=reset)
+            table = {f"x{j}": column for j, column in enumerate(array.T)}
+        if not table:
+            raise ValueError("X must have a column, got none")
+        return table
+
+    def _right_side(self, names: list[str]) -> str:
+        """The formula, or that of all columns."""
+        if self.formula is not None:
+            if not isinstance(self.formula, str) or self.groups is not None:
+                raise ValueError(
+                    "formula must be what stands right of ~, and groups be left out then, got"
+                    f" {brief(self.formula)} and {brief(self.groups)}"
+                )
+            return self.formula.partition("~")[2] or self.formula
+        if self.groups is None:
+            return " + ".join(map(_quoted, names))
+        known = isinstance(self.groups, str) and self.groups in names
+        if not known and not (type(self.groups) is int and abs(self.groups) < len(names)):
+            raise ValueError(
+                f"groups must be a column of X, {', '.join(names)}, got {brief(self.groups)}"
+            )
+        group = self.groups if isinstance(self.groups, str) else names[self.groups]
+        rest = [_quoted(name) for name in names if name != group]
+        bar = "|" if len(rest) < _MOST_CORRELATED else "||"
+        both = " + ".join(["1", *rest])
+        return f"{both} + ({both} {bar} {_quoted(group)})"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"`{name}`"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
+    """A classifier by `AdditiveRegression`: fixed effects, pooled groups, curves and areas.
+
+    Parameters
+    ----------
+    formula : str, optional
+        The right-hand side, in terms of the columns of a data frame (those of an array are ``x0``,
+        ``x1``, ...). If left out, all columns are linear terms, and with `groups` their effects
+        also differ by group.
+    groups : str or int, optional
+        Without a formula: name or number of the column that holds each row's group.
+    effects : str
+        Of several classes, "softmax", "sticks", "categories" or "correlated": see
+        `AdditiveRegression`. Of two classes "softmax" is "sticks", a logistic regression.
+    priors : mapping, optional
+        See `AdditiveRegression`.
+    method : {"sampling", "approximate"}
+        Sample the posterior, or draw from its approximation without a chain.
+    draws, tune, chains : int
+    random_state : int, numpy.random.RandomState or None
+    verbose : bool
+        Whether sampling shows its progress.
+
+    Attributes
+    ----------
+    classes_ : array, ``(n_classes,)``
+    posterior_ : Posterior
+        With all its methods: ``comparisons``, ``contrasts``, ``groups``, ``loo``, ``report``...
+    coef_ : array, ``(n_outputs, n_coefficients)``
+        Posterior means of fixed effects, in the units of X: of the log odds of the second of two
+        classes; of each class's score in a softmax.
+    intercept_ : array, ``(n_outputs,)``
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Notes
+    -----
+    Standard deviations of groups have half-t priors, so groups that do not differ are pooled.
+    Labels of groups that were not in the fit are predicted with effects drawn from the law of their
+    grouping.
+    """
+
+    effects: Literal["sticks", "categories", "correlated", "softmax"] = "softmax"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdditiveClassifier":
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, or array, ``(n_samples, n_features)``
+        y : array, ``(n_samples,)``, or array or data frame, ``(n_samples, n_classes)``
+            Classes, or counts of them; the columns of a data frame name them.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many respondents a row stands for; fractions are its share of the likelihood.
+
+        Raises
+        ------
+        ValueError
+            If there is one class only, or the formula cannot be read.
+        """
+        table = self._columns(X, reset=True)
+        if y is None:
+            raise ValueError("AdditiveClassifier requires y to be passed, but the target y is None")
+        columns = getattr(y, "columns", None)
+        y = np.asarray(y)
+        assert_all_finite(y, input_name="y")
+        are_counts = y.ndim == 2 and y.shape[1] > 1
+        if are_counts:
+            counts = as_counts(y, "y")
+            self.classes_ = np.arange(counts.shape[1]) if columns is None else np.asarray(columns)
+            outcome: dict[str, Any] = {str(k): column for k, column in enumerate(counts.T)}
+        else:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(*table.values(), y)
+            check_classification_targets(y)
+            self.classes_, codes = as_classes(y)
+            if sample_weight is not None:
+                sample_weight = _check_sample_weight(sample_weight, codes)
+            seen = np.unique(codes if sample_weight is None else codes[sample_weight > 0])
+            if len(seen) == 1:
+                only = self.classes_[seen[0]]
+                raise ValueError(f"y must have two classes, got one class: {only!r}")
+            outcome = {"": labels_of(self.classes_, "y")[codes]}
+        data = self._rows(table, outcome, sample_weight)
+        names = labels_of(self.classes_, "y")
+        if are_counts:
+            data = replace(data, categories=names)
+        self._places = find_labels(data.categories, names, "classes")
+        is_logistic = (
+            len(data.categories) == 2 and as_choice(self.effects, "effects", _EFFECTS) == "softmax"
+        )
+        self._sample(data, "sticks" if is_logistic else self.effects)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, averaged over the posterior, ``(n_samples, n_classes)``.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        return self._means(X)[:, self._places]
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    @property
+    def _num_copies(self) -> int:
+        return len(self.classes_) if self.posterior_.model.effects == "softmax" else 1
+
+    def _weights(self) -> FloatArray:
+        """Of the classes in their order, or of the log odds of the second of two."""
+        check_is_fitted(self)
+        found, order = super()._weights(), self.posterior_.data.order
+        if self._num_copies > 1:
+            return found[:, np.argsort(order)[self._places]]
+        if len(self.classes_) > 2 or self.posterior_.model.effects != "sticks":
+            raise AttributeError(
+                "coef_ of several classes needs effects='softmax': what a stick's coefficient means"
+                " depends on the sticks before it (posterior_.contrasts() has log odds)"
+            )
+        return found if order[0] == self._places[1] else -found
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
+    """Counts of events by `AdditiveRegression`: log rates are sums of terms.
+
+    Parameters
+    ----------
+    formula, groups, priors, method, draws, tune, chains, random_state, verbose
+        As in `AdditiveClassifier`; ``offset(log_hours)`` in a formula is an exposure.
+    distribution : {"poisson", "negative_binomial"}
+        The latter for counts that vary more than their means say.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+    coef_ : array, ``(1, n_coefficients)``
+        Posterior means of fixed effects on the log rate, in the units of X.
+    intercept_ : array, ``(1,)``
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+    """
+
+    distribution: Literal["poisson", "negative_binomial"] = "poisson"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "CountRegressor":
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : data frame, mapping of columns, or array, ``(n_samples, n_features)``
+        y : array, ``(n_samples,)``
+            Counts, not negative. A rate, weighted by its exposure, has the Poisson posterior of
+            its count.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many rows a row stands for; fractions are its share of the likelihood.
+        """
+        table = self._columns(X, reset=True)
+        if y is None:
+            raise ValueError("CountRegressor requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        type_of_target(y, input_name="y", raise_unknown=True)
+        if len(y) < 2:
+            raise ValueError(f"y must have two rows or more, got n_samples = {len(y)}")
+        values, codes = np.unique(as_nonnegative(y, "y"), return_inverse=True)
+        family = as_choice(self.distribution, "distribution", ("poisson", "negative_binomial"))
+        data = self._rows(table, {"": codes}, sample_weight, family=family)
+        whole: Any = values if (values % 1.0).any() else values.astype(np.int64)
+        self._sample(replace(data, counts=whole[data.counts]))
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Mean counts, averaged over the posterior, ``(n_samples,)``.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        """
+        return self._means(X)[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the Poisson deviance that the means explain, 1 at best (scikit-learn's D2).
+
+        Parameters
+        ----------
+        X : as in `fit`
+        y : array, ``(n_samples,)``
+        sample_weight : array, ``(n_samples,)``, optional
+        """
+        mean, y = self.predict(X), as_nonnegative(y, "y")
+        weight = _check_sample_weight(sample_weight, y)
+        flat = np.full(len(y), weight @ y / weight.sum())
+        found, most = (float(weight @ (xlogy(y, y) - xlogy(y, at) - y + at)) for at in (mean, flat))
+        return 1.0 - found / most if most > 0.0 else float("nan")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True  # of counts that are no counts
+        return tags

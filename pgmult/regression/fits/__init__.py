@@ -1,1 +1,0 @@
-"""Fits of regressions without sampling."""
