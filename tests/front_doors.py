@@ -645,9 +645,9 @@ ARGUMENTS = {
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
     "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2, num_particles=5),
-    "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words(), warm_up=1),
+    "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words(), num_particles=5),
     "sequences.impute": lambda: dict(
-        posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]]), warm_up=1
+        posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]]), num_particles=5
     ),
     "sequences.one_step_ahead": lambda: dict(
         posterior=sequence_draws(), test=words(), num_particles=5
