@@ -38,7 +38,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_nonnegative
 from pgmult.regression.answers import Means
 from pgmult.regression.models.additive import AdditiveRegression, AdditiveRows
-from pgmult.regression.rows import rows_of
+from pgmult.regression.rows import as_row_numbers, rows_of
 from pgmult.sampling.driver import sample
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
@@ -72,7 +72,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         weights = None
         if weight is not None:
             first = next(iter(own.values()))
-            weight = as_nonnegative(_check_sample_weight(weight, first), "sample_weight")
+            given = _check_sample_weight(weight, first)
+            weight = as_row_numbers(given, "sample_weight", len(given), default=1.0, minimum=0.0)
             if not weight.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
             weights, own = f"{taken}weight", own | {f"{taken}weight": weight}
