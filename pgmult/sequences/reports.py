@@ -15,7 +15,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, 
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Gain, mean_by_token
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
@@ -43,6 +43,7 @@ from pgmult.sequences.states import states
 _MOST_PANELS, _MOST_ROWS = 3, 60
 _MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
 _HISTORY = 100  # steps in a figure
+_PANEL, _MOST_SYMBOLS, _STEPS_TOLD = 10, 12, 12  # sequences of a population; what tables of it tell
 
 
 def report(
@@ -128,8 +129,9 @@ def report(
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [_movement(past), *_swings(posterior), _next(ahead), _lasting(change)]
     sections = [
+        *_population(data),
         _seen(data),
-        _coming(ahead, percent, known, data.design is not None and held_out is None),
+        _coming(ahead, percent, known, data.design is not None and held_out is None, change),
         _lasting_section(change),
         *_figures(past, ahead),
         _symbols(past),
@@ -239,6 +241,53 @@ def _seen(data: Sequences) -> Section:
     )  # fmt: skip
 
 
+def _population(data: Sequences) -> list[Section]:
+    """Of many sequences what follows what in all of them, and how shares go."""
+    if data.num_sequences < _PANEL:
+        return []
+    shares = np.bincount(data.symbols, data.counts, data.num_symbols)
+    main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
+    names, seen = labels_of(data), seen_symbols(data, main)
+    step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    pairs = np.flatnonzero((step[1:] > 0) & (seen[1:] >= 0) & (seen[:-1] >= 0))
+    counts = np.zeros((len(main), len(main)), dtype=np.int64)
+    np.add.at(counts, (seen[pairs], seen[pairs + 1]), 1)
+    which = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+    follows = [
+        (names[k], f"{counts[i].sum():,}", *(f"{x:.2f}" for x in counts[i] / counts[i].sum()))
+        for i, k in enumerate(main) if counts[i].any()
+    ]  # fmt: skip
+    last = int(data.lengths.max())
+    at = np.unique(np.linspace(0, last - 1, min(last, _STEPS_TOLD)).astype(np.int64))
+    along = []
+    for t in at:
+        here = np.bincount(seen[(step == t) & (seen >= 0)], minlength=len(main))
+        if here.any():
+            along.append((str(t), f"{here.sum():,}", *(f"{x:.2f}" for x in here / here.sum())))
+    heads = [names[k] for k in main]
+    return [
+        Section(
+            "What follows what",
+            f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
+            f" came a step after each (rows){which}.",
+            head=("after", "times", *heads), rows=follows, shown=_MOST_SYMBOLS,
+        ),
+        Section(
+            "Shares step by step",
+            f"Shares of the symbols{which} over the sequences that were seen so many steps after"
+            " their first.",
+            head=("step", "seen", *heads), rows=along, shown=_STEPS_TOLD,
+        ),
+    ]  # fmt: skip
+
+
+def _standing_out(found: NextChange) -> IntArray:
+    """Sequences in the order in which they are told: of many, the likeliest to change first."""
+    if found.sequences.num_sequences < _PANEL:
+        return np.arange(found.sequences.num_sequences)
+    return np.argsort(-found.lasts[:, 0], kind="stable")
+
+
 def _lasting(found: NextChange) -> str:
     """How long the present symbols last."""
     data, names = found.sequences, labels_of(found.sequences)
@@ -269,8 +318,9 @@ def _lasting(found: NextChange) -> str:
 
 def _lasting_section(found: NextChange) -> Section:
     table = found.table()
+    rows = [table.rows[s] for s in _standing_out(found)[:_MOST_ROWS].tolist()]
     return Section(
-        "The next change of symbol", table.caption, head=table.head, rows=table.rows[:_MOST_ROWS],
+        "The next change of symbol", table.caption, head=table.head, rows=rows,
         figures=[found.figure(0)] if found.sequences.num_sequences == 1 else [], shown=12,
     )  # fmt: skip
 
@@ -346,14 +396,15 @@ def _symbols(past: StepProbs) -> Section:
 
 
 def _coming(
-    ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None, holds: bool
-) -> Section:
+    ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None, holds: bool,
+    change: NextChange,
+) -> Section:  # fmt: skip
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
     at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
     count = min(3, data.num_symbols)
-    for s in range(min(data.num_sequences, _MOST_ROWS // len(at))):
+    for s in _standing_out(change)[: _MOST_ROWS // len(at)].tolist():
         for h in at:
             mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
             first = np.argsort(-mean, kind="stable")[:count]

@@ -16,6 +16,7 @@ whose symbol is unknown: it keeps its place.
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -49,6 +50,7 @@ from pgmult.sequences.data.times import (
 )
 
 _MOST_STEPS = 10**8
+_WHOLE = re.compile(r"-?\d{1,30}")
 
 
 def sequences_of(
@@ -73,7 +75,7 @@ def sequences_of(
         The column of the symbols. A row without one is a missing step, unless others share it.
     sequence : str, optional
         The column that says to which sequence a row belongs; by default all rows are of one.
-        Sequences stand in alphabetical order.
+        Sequences stand in the order of their numbers, or of the alphabet where they are none.
     time : str, optional
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
         without a row are missing. Left out, every row is a step and rows stand in their order.
@@ -116,6 +118,9 @@ def sequences_of(
     def numbered(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
         names, number = np.unique(in_one_form(labels, f"column {name!r}"), return_inverse=True)
         warn_of_look_alikes(names, f"column {name!r}")
+        if all(_WHOLE.fullmatch(label) for label in names.tolist()):
+            order = np.array(sorted(range(len(names)), key=lambda i: int(names[i])))
+            return names[order], np.argsort(order)[number]
         return names, number
 
     cells_of_symbol = column(symbol, "symbol")

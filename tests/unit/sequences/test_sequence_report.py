@@ -5,6 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.sequences import (
+    MarkovChain,
     MultinomialLDS,
     as_sequences,
     check,
@@ -118,3 +119,23 @@ def test_notebooks_show_tables(sampled):
     assert "<td>x</td>" in predict(posterior)._repr_html_()
     assert "ess_bulk" in posterior.summary("last_probs")._repr_html_()
     assert "variable" in posterior._repr_html_()
+
+
+def test_a_page_of_a_panel_begins_with_the_population():
+    data = as_sequences(["ABAB", "BABA", "AABB"] * 5, names=[f"p{i}" for i in range(15)])
+    run = pgmult.sample(
+        MarkovChain(1), data, draws=20, tune=20, chains=1, random_seed=1, progressbar=False
+    )
+    found = run.report(comparison=False)
+    titles = [section.title for section in found.sections]
+    assert titles[:2] == ["What follows what", "Shares step by step"]
+    rows = {row[0]: row for row in found.sections[0].rows}
+    assert rows["A"][1:] == ("25", "0.20", "0.80")
+    assert found.sections[1].rows[0][:2] == ("0", "15")
+    (coming,) = (section for section in found.sections if section.title == "What comes next")
+    changes = [
+        float(row[2])
+        for row in next(s for s in found.sections if s.title == "The next change of symbol").rows
+    ]
+    assert changes == sorted(changes, reverse=True)
+    assert len(coming.rows) > 0

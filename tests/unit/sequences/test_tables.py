@@ -375,3 +375,11 @@ def test_symbols_and_names_that_differ_by_unicode_form_alone_are_one():
     known = as_sequences([[two[1], "tea"]], alphabet=[two[0], "tea"])
     assert known.symbols.tolist() == [0, 1]
     assert as_sequences([two[1], "abc"]).lengths.tolist() == [4, 3]
+
+
+def test_numbers_of_sequences_stand_in_their_order():
+    table = {"who": [10, 1, 2, 10], "s": ["u", "v", "u", "v"]}
+    data = sequences_of(table, symbol="s", sequence="who")
+    assert data.names.tolist() == ["1", "2", "10"]
+    assert data.lengths.tolist() == [1, 1, 2]
+    assert data.alphabet[data.symbols].tolist() == ["v", "u", "u", "v"]
