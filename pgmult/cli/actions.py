@@ -8,7 +8,7 @@ resume, to show and to write the page, to compare two runs, to print an answer o
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -24,14 +24,13 @@ from pgmult.cli.shared import (
     PROBABILITY,
     SEED,
     Option,
+    Recipe,
     add_running,
     add_writing,
     complain,
     free_name,
     give,
     option,
-    read_alike,
-    reading,
     silence_what_is_told_anyway,
     tell,
     told_by,
@@ -80,7 +79,6 @@ class Question:
 
     def answer(self, run: StoredRun, options: Options) -> Any:
         """What the run says."""
-        read_alike(options, run.notes)
         told = told_by(self.options, options)
         if self.ask is not None:
             return self.ask(run, options, told)
@@ -137,6 +135,8 @@ class Room:
         Actions that are not about a run.
     add_show, add_compare : callable
         Add further options to these actions.
+    recipe : Recipe
+        Options of ``fit`` by which other files are read, too.
     takes_cluster : bool
         Whether ``fit`` and ``resume`` can have a cluster do the work.
     """
@@ -156,6 +156,7 @@ class Room:
     more: Sequence[tuple[str, str, Callable[[Parser], Any], Callable[[Options], int]]] = ()
     add_show: Callable[[Parser], Any] = lambda parser: None
     add_compare: Callable[[Parser], Any] = lambda parser: None
+    recipe: Recipe = field(default_factory=Recipe)
     takes_cluster: bool = False
 
 
@@ -247,7 +248,7 @@ def _fit(room: Room, options: Options) -> int:
     if options.until is not None and options.draws == room.draws:  # as many as the goal takes
         options.draws *= _MOST_TIMES
     job = room.job(options)
-    job = replace(job, notes={**job.notes, **reading(options)})
+    job = replace(job, notes={**job.notes, **room.recipe.write(options)})
     if not options.json and job.said:
         print(job.said, flush=True)
     return _finish(room, options, sampled(options, room.family, job), options.out)
@@ -304,12 +305,15 @@ def _compare(room: Room, options: Options) -> int:
         give(found, options)
         return 0
     second = StoredRun.open(options.second, room.family)
+    room.recipe.follow(options, first.notes)
     give(room.compare(first, second, options), options)
     return 0
 
 
 def _ask(question: Question, room: Room, options: Options) -> int:
-    answer = question.answer(StoredRun.open(options.run, room.family), options)
+    run = StoredRun.open(options.run, room.family)
+    room.recipe.follow(options, run.notes)
+    answer = question.answer(run, options)
     if answer is not None:
         give(answer, options, tidy=question.tidy)
     return 0

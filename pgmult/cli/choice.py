@@ -1,24 +1,31 @@
 """``pgmult choice``: who chooses what among alternatives, tastes, and shares of new ones."""
 
 import argparse
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
-from pgmult.cli.runs import Job
+from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    GAPS,
     PROBABILITY,
     SEED,
     TABLE,
     add_incomplete,
     add_table,
+    complain,
     option,
     read_table,
     table_option,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pgmult.datasets.tables import Table
 
 _SHOWN = 5  # occasions that are left out, named
@@ -67,19 +74,15 @@ def _pattern(text: str) -> tuple[str, str]:
     return name, columns
 
 
-def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
-    """A row for each alternative of a wide table, and which of its rows were left out."""
-    import numpy as np
-
-    from pgmult.choice.tables import lengthen, wide_columns
-    from pgmult.core.tables import truth_of
-    from pgmult.datasets.tables import read
+def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
+    """The columns of alternatives in a table with a row for each occasion, for a run's notes."""
+    from pgmult.choice.tables import wide_columns
     from pgmult.formulas.language import Name, parse
 
     parsed = parse(options.formula)
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column that names the alternative taken")
-    outcome, said, patterns = parsed.outcome.name, "", dict(options.wide)
+    outcome, patterns = parsed.outcome.name, dict(options.wide)
     choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
     if choice is None:
         patterns = {outcome: patterns.pop(outcome)} | patterns
@@ -88,48 +91,74 @@ def _long(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
     if options.available:
         of = {"--available": options.available}
         there = wide_columns(table, choice, of, some=True, without=options.none)["--available"]
+    beside = {choice, options.weight, *there.values(), *set(parsed.columns) - set(attributes)}
+    others = sorted(name for name in beside if name is not None and name in table.cells)
+    return {"choice": choice, "attributes": attributes, "available": there, "others": others}
+
+
+def _long(
+    table: "Table", wide: Mapping[str, Any], options: argparse.Namespace
+) -> "tuple[Table, str]":
+    """A row for each alternative of a wide table, and which of its rows were left out."""
+    import numpy as np
+
+    from pgmult.choice.tables import lengthen
+    from pgmult.core.tables import truth_of
+    from pgmult.datasets.tables import read
+
+    attributes, there, said = wide["attributes"], wide["available"], ""
     if options.drop_incomplete:
-        beside = {
-            choice,
-            options.weight,
-            *there.values(),
-            *set(parsed.columns) - set(attributes),
-        }
-        gaps = table.missing(*(name for name in beside if name in table.cells))
+        gaps = table.missing(*(name for name in wide["others"] if name in table.cells))
         for label, column in (pair for of in attributes.values() for pair in of.items()):
             lacks = table.missing(*([] if column is None else [column]))
             place = there.get(label)
             truth = None if place is None else truth_of(table.cells[place].values)
             gaps |= lacks if truth is None else lacks & truth
+        kept = np.flatnonzero(~gaps)
         rows = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
         said = _left_out(table, "row", rows, len(gaps)) if rows else ""
-        table = table[~gaps]
-    long = lengthen(table, choice, attributes, there)
-    options.alternative, options.occasion = "alternative", ["occasion"]
+    else:
+        kept = np.arange(len(table))
+    choice = wide["choice"] if wide["choice"] in table.cells else None
+    long = lengthen(table[kept], choice, attributes, there)
+    long["occasion"] = kept[long["occasion"]]
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said
 
 
-def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
-    """A table without occasions in which a row lacks a value, and which these were."""
+def _gaps(
+    table: "Table", formula: str, columns: Mapping[str, Any], outcome: bool = True
+) -> "tuple[NDArray[np.bool_], str]":
+    """Rows of occasions in which one lacks a value, and which these occasions are.
+
+    Parameters
+    ----------
+    table : Table
+    formula : str
+    columns : mapping
+        Names of those of ``occasion``, and of ``alternative`` and ``weight`` or None.
+    outcome : bool
+        Whether it must be there.
+    """
     import numpy as np
 
     from pgmult.choice.data import in_full
     from pgmult.core.labels import Levels
     from pgmult.formulas.language import Call, names_in, parse
 
-    parsed = parse(in_full(options.formula, options.alternative))
+    parsed = parse(in_full(formula, columns["alternative"]))
     groups = [
         name for term in parsed.terms for one in term
         if isinstance(one, Call) and one.function in ("|", "||")
         for name in names_in(one.arguments[1])
     ]  # fmt: skip
-    used = [*parsed.columns, options.alternative, options.weight, str(parsed.outcome).strip("`")]
-    keys = [name for name in dict.fromkeys([*groups, *options.occasion]) if name in table.cells]
+    used = [*parsed.columns, columns["alternative"], columns["weight"]]
+    used += [str(parsed.outcome).strip("`")] if outcome else []
+    keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
     gaps = table.missing(*(name for name in used if name in table.cells))
     if not gaps.any():
-        return table, ""
+        return gaps, ""
     if table.missing(*keys).any():
         raise ValueError(
             f"{table.source}: {' or '.join(keys)} has no value in some rows, so it is not known"
@@ -138,19 +167,19 @@ def _whole(options: argparse.Namespace, table: "Table") -> "tuple[Table, str]":
     known, codes = Levels.of({name: table.columns[name] for name in keys})
     broken = np.unique(codes[gaps])
     said = _left_out(table, ":".join(keys), known.names[broken].tolist(), len(known))
-    return table[~np.isin(codes, broken)], said
+    return np.isin(codes, broken), said
 
 
-def _exploded(options: argparse.Namespace, table: "Table") -> "Table":
+def _exploded(formula: str, occasion: Any, table: "Table") -> "Table":
     """The choices that the rankings of a table consist of."""
     from pgmult.choice.tables import explode
     from pgmult.datasets.tables import read
     from pgmult.formulas.language import Name, parse
 
-    parsed = parse(options.formula)
+    parsed = parse(formula)
     if not isinstance(parsed.outcome, Name):
         parsed.refuse("its left-hand side is the column of ranks")
-    return read(explode(table, parsed.outcome.name, options.occasion))
+    return read(explode(table, parsed.outcome.name, occasion))
 
 
 def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
@@ -165,33 +194,59 @@ def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
 
-    table, left_out = read_table(options.table, options), ""
+    table, left_out, more = read_table(options.table, options), "", {}
+    columns = {name: getattr(options, name) for name in ("occasion", "alternative", "weight")}
     if options.wide:
-        table, left_out = _long(options, table)
+        more = {"wide": _wide(options, table)}
+        table, left_out = _long(table, more["wide"], options)
+        columns |= {"occasion": ["occasion"], "alternative": "alternative"}
     elif not options.occasion:
         raise ValueError(
             "--occasion must name the columns that tell occasions apart, or --wide the columns of"
             " attributes where a row is an occasion"
         )
     elif options.drop_incomplete:
-        table, left_out = _whole(options, table)
+        gaps, left_out = _gaps(table, options.formula, columns)
+        table = table[~gaps]
     if options.ranks:
-        table = _exploded(options, table)
+        table = _exploded(options.formula, columns["occasion"], table)
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
-        options.formula, occasion=options.occasion, alternative=options.alternative,
+        options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
         base=options.base, weights=options.weight, signs=signs,
     )  # fmt: skip
     model = MixedLogit()
     notes = {
         "title": options.title or f"Choices in {options.table.name}",
         "source": str(options.table),
-        "model": options.formula,
-    }
+        "model": options.formula, "columns": columns, **more,
+    }  # fmt: skip
     said = f"{options.table}: {data!r}"
     return Job(
         model, data, model.default_keep, notes, said="\n".join(filter(None, (said, left_out)))
     )
+
+
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    """Of a long table or of one as wide as that of the run, by the rows that it has."""
+    import numpy as np
+
+    table, wide, labels, said = told.pop("new"), run.notes.get("wide"), {}, ""
+    if wide is not None and not {"alternative", *wide["attributes"]} <= table.cells.keys():
+        table, said = _long(table, wide, options)
+        labels = {name: table.columns[name] for name in ("occasion", "alternative")}
+    elif options.drop_incomplete and "columns" in run.notes:
+        columns = run.notes["columns"]
+        if options.occasion is not None:
+            columns = {**columns, "occasion": options.occasion}
+        gaps, said = _gaps(table, run.notes["model"], columns, outcome=False)
+        table, labels = table[~gaps], {"row": np.flatnonzero(~gaps)}
+    found = run.ask("predict", table, **told)
+    if said:
+        complain(said)
+    if labels and "row" in found.axes:
+        return replace(found, labels={**found.labels, "row": labels})
+    return found
 
 
 _BY = option("--by", required=True, metavar="COLUMN", help="what alternatives are called")
@@ -204,7 +259,7 @@ _PREDICT = (
     option(
         "--new-levels", to="new_people", action="store_true", help="people may be new, or nobody"
     ),
-    PROBABILITY, SEED, TABLE,
+    PROBABILITY, SEED, TABLE, GAPS,
 )  # fmt: skip
 
 ROOM = Room(
@@ -229,10 +284,12 @@ ROOM = Room(
                 PROBABILITY,
             ),
         ),
-        Question("predict", "probabilities in the rows of a table", _PREDICT, tidy=True),
+        Question(
+            "predict", "probabilities in the rows of a table", _PREDICT, ask=_predict, tidy=True
+        ),
         Question(
             "simulate", "shares of alternatives in the occasions of a table", (*_PREDICT, _BY),
-            "predict", tidy=True,
+            ask=_predict, tidy=True,
         ),
         effects_question(
             "shares of alternatives if a column had certain values in the rows of --at",

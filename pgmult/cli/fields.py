@@ -10,6 +10,7 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    GAPS,
     PROBABILITY,
     SEED,
     TABLE,
@@ -17,6 +18,7 @@ from pgmult.cli.shared import (
     add_table,
     complete,
     option,
+    predict_complete,
     read_table,
     share,
     table_option,
@@ -117,6 +119,11 @@ def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     tiles = _tiles() if run.notes.get("states") else None
     return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
+
+
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    told["places"], new = run.notes.get("places"), told.pop("new")
+    return predict_complete(run, new, [*(run.data.columns or ())], options, told)
 
 
 def _rivals(run: StoredRun) -> Any:
@@ -316,12 +323,9 @@ ROOM = Room(
             (
                 table_option("new", "of inputs: the columns of fit"),
                 option("--max-draws", **whole(1, 200)),
-                PROBABILITY, SEED, TABLE,
+                PROBABILITY, SEED, TABLE, GAPS,
             ),
-            ask=lambda run, options, told: run.ask(
-                "predict", places=run.notes.get("places"), **told
-            ),
-            tidy=True,
+            ask=_predict, tidy=True,
         ),
         effects_question("mean shares at each value of an input", "one of the inputs"),
         Question(

@@ -10,17 +10,21 @@ from pgmult.cli.shared import (
     AT,
     BY,
     DIFFERENCE,
+    GAPS,
     PROBABILITY,
     SEED,
     TABLE,
     add_incomplete,
     add_table,
+    complain,
     complete_for,
     option,
+    predict_complete,
     read_table,
     table_option,
     value_of,
 )
+from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
 
 
@@ -114,6 +118,29 @@ def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) 
     return found.difference(options.column, *options.difference)
 
 
+def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    new = told.pop("new")
+    if new is None:
+        return run.ask("predict", **told)
+    columns = parse(str(run.data.design.formula)).columns
+    return predict_complete(run, new, columns, options, told)
+
+
+def _without_gaps(run: StoredRun, options: argparse.Namespace, told: Any) -> dict[str, Any]:
+    """What options tell of held-out rows, those with a gap left out if so asked."""
+    if told["held_out"] is None:
+        return dict(told)
+    formula = str(run.data.design.formula)
+    table, said = complete_for([formula], told["held_out"], options)
+    if said:
+        complain(said)
+    return {**told, "held_out": table}
+
+
+def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+    return run.ask("check", **_without_gaps(run, options, told))
+
+
 _HELD_OUT = table_option(
     "--held-out", "rows that neither run was shown; without it respondents are told from each other"
 )
@@ -122,10 +149,12 @@ _HELD_OUT = table_option(
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     _HELD_OUT.add(parser)
     add_table(parser)
+    add_incomplete(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    return first.ask("compare", second.posterior, **_HELD_OUT.told(options))
+    told = _without_gaps(first, options, _HELD_OUT.told(options))
+    return first.ask("compare", second.posterior, **told)
 
 
 ROOM = Room(
@@ -145,9 +174,9 @@ ROOM = Room(
                     "new", "with the columns of the formula; default: the cells of the data",
                     nargs="?",
                 ),
-                _NEW_LEVELS, *_AVERAGES,
+                _NEW_LEVELS, *_AVERAGES, GAPS,
             ),
-            tidy=True,
+            ask=_predict, tidy=True,
         ),
         Question(
             "poststratify", "shares of the categories in a population",
@@ -200,8 +229,9 @@ ROOM = Room(
             (
                 table_option("--held-out", "rows that the model was not shown"),
                 option("--by", metavar="COLUMN", help="shares in each of its parts"),
-                SEED, TABLE,
+                SEED, TABLE, GAPS,
             ),
+            ask=_check,
         ),
         Question("loo", "how well each respondent is told from all others"),
         Question(

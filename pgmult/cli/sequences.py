@@ -12,9 +12,11 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     PROBABILITY,
+    READING,
     SEED,
     TABLE,
     Option,
+    Recipe,
     add_incomplete,
     add_table,
     aside,
@@ -22,10 +24,9 @@ from pgmult.cli.shared import (
     complete,
     option,
     read_table,
-    recall,
-    remembered,
     share,
     table_option,
+    unfollow,
     whole,
     width,
 )
@@ -34,7 +35,7 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
-_COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count", "units")
+_COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -130,8 +131,8 @@ def _job(options: argparse.Namespace) -> Job:
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
-        "model": words, **remembered(options, _COLUMNS),
-    }  # fmt: skip
+        "model": words,
+    }
     said = f"{notes['source']}: {data_in_words(data)}"
     states = tuple(name for name in ("states", "noise") if name in model.dims)
     return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
@@ -214,7 +215,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
     from pgmult.datasets.fasta import read_fasta
     from pgmult.sequences.data.sequences import as_sequences
 
-    suffix = Path(options.data.name.lower().removesuffix(".gz")).suffix
+    suffix = _suffix(options.data)
     given = {
         "symbol": options.symbol, "sequence": options.sequence, "time": options.time,
         "every": options.every, "count": options.count, "week_start": options.week_start,
@@ -304,12 +305,17 @@ def _without_gaps(
     return replace(table, cells=cells), "; ".join(filter(None, (left_out, said)))
 
 
+def _suffix(path: Path) -> str:
+    """How its name ends, whether it is compressed or not."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 def _read_text(options: argparse.Namespace) -> Any:
     from pgmult.datasets.files import lines_of, read_file
     from pgmult.datasets.text import normal_form, split_words
     from pgmult.sequences.data.sequences import as_sequences
 
-    text = read_file(options.data, options.encoding)
+    text = read_file(options.data, options.encoding or "utf-8")
     pieces = (
         {options.data.name: " ".join(text.split())}
         if options.each == "file"
@@ -344,7 +350,8 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    recall(options, run.notes, _COLUMNS)
+    is_table = _suffix(options.data) in _TABLES
+    unfollow(options, ["units"] if is_table else [*_COLUMNS, "delimiter"])
     new, _ = _read(options, run.data.design)
     known = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(known)):
@@ -421,6 +428,7 @@ ROOM = Room(
     "  pgmult sequences effects run temperature",
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=400, add_fit=_add_fit, job=_job, compare=_compare,
+    recipe=Recipe(_COLUMNS, (*READING, "units", "each")),
     report=lambda run, options: run.report(held_out=_later(run)),
     questions=(
         Question(

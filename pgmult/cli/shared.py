@@ -6,15 +6,14 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
-_READING = (
-    "na_values", "time_zone", "documents", "each", "stop_words", "ngrams", "keep_addresses"
-)  # fmt: skip
+READING = ("delimiter", "encoding", "na_values", "time_zone", "drop_incomplete")
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
 
 
@@ -181,7 +180,7 @@ def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, An
 def add_table(parser: Any) -> None:
     """How to read a table."""
     parser.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
-    parser.add_argument("--encoding", default="utf-8", metavar="NAME")
+    parser.add_argument("--encoding", metavar="NAME", help="default: utf-8")
     parser.add_argument(
         "--na-values", nargs="+", metavar="TEXT",
         help="what a cell without a value reads (default: nothing, or NA)",
@@ -195,9 +194,16 @@ def read_table(path: Any, options: argparse.Namespace) -> Any:
     """A table, read as options say."""
     from pgmult.datasets.tables import read
 
-    names = ("delimiter", "encoding", "na_values", "time_zone")
-    told = {name: getattr(options, name) for name in names}
+    told = {name: getattr(options, name) for name in READING if name != "drop_incomplete"}
     return read(path, **{name: value for name, value in told.items() if value is not None})
+
+
+def add_incomplete(parser: Any) -> None:
+    """What becomes of rows with a gap."""
+    parser.add_argument(
+        "--drop-incomplete", action="store_true", default=None,
+        help="leave out rows without a value of a column that is used",
+    )  # fmt: skip
 
 
 SEED = option("--seed", to="random_seed", **whole(0, 0))
@@ -212,7 +218,7 @@ AT = option(
 DIFFERENCE = aside(
     "--difference", nargs=2, type=value_of, metavar="VALUE", help="the first less the second"
 )
-TABLE = Option(add_table)
+TABLE, GAPS = Option(add_table), Option(add_incomplete)
 
 
 def table_option(name: str, help_text: str, *, to: str | None = None, **how: Any) -> Option:
@@ -236,14 +242,6 @@ def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> Non
     parser.add_argument("--json", action="store_true", help="print JSON, for machines")
     if figure:
         parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
-
-
-def add_incomplete(parser: Any) -> None:
-    """What becomes of rows with a gap."""
-    parser.add_argument(
-        "--drop-incomplete", action="store_true",
-        help="leave out rows without a value of a column that is used",
-    )  # fmt: skip
 
 
 def complete(
@@ -277,7 +275,7 @@ def complete(
     import numpy as np
 
     there = {what: name for what, name in used.items() if name is not None and name in table.cells}
-    if getattr(options, "drop_incomplete", False):
+    if options.drop_incomplete:
         holed = [name for name in dict.fromkeys(there.values()) if table.missing(name).any()]
         gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
         if gaps.all():
@@ -302,7 +300,7 @@ def complete_for(
     """The table without rows that lack what formulas, or other columns, need, if asked for."""
     from pgmult.formulas.language import names_in, parse
 
-    if not getattr(options, "drop_incomplete", False):
+    if not options.drop_incomplete:
         return table, ""
     used = list(columns)
     for one in map(parse, filter(None, formulas)):
@@ -310,31 +308,63 @@ def complete_for(
     return complete(table, {str(name): name for name in used}, options, "")
 
 
-def remembered(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Which columns of its file a run was made of, for its notes."""
-    told = {name: getattr(options, name) for name in names}
-    return {"columns": {name: value for name, value in told.items() if value is not None}}
+def predict_complete(
+    run: Any, table: Any, columns: Sequence[str], options: argparse.Namespace, told: dict[str, Any]
+) -> Any:
+    """Probabilities in the rows of a table that have a value of these columns.
+
+    Rows keep their numbers in the table; which are left out is said on the error stream.
+    """
+    import numpy as np
+
+    kept, said = complete_for([], table, options, *columns)
+    found = run.ask("predict", kept, **told)
+    if said:
+        complain(said)
+        if "row" in found.axes:
+            rows = np.flatnonzero(~table.missing(*(name for name in columns if name in table)))
+            return replace(found, labels={**found.labels, "row": rows})
+    return found
 
 
-def recall(options: argparse.Namespace, notes: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Take another file's columns as those of the run's file, where options do not tell them."""
-    known = notes.get("columns", {})
-    if all(getattr(options, name) is None for name in names):
-        for name in names:
-            setattr(options, name, known.get(name))
+class Recipe(NamedTuple):
+    """Options of ``fit`` that say how its file becomes data, and so hold for other files, too.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Those that name columns: for another file all of them are told, or none.
+    others : tuple of str
+    """
+
+    columns: tuple[str, ...] = ()
+    others: tuple[str, ...] = READING
+
+    def write(self, options: argparse.Namespace) -> dict[str, Any]:
+        """For the notes of a run: what these options were told."""
+        told = {name: getattr(options, name) for name in (*self.columns, *self.others)}
+        return {"recipe": {name: value for name, value in told.items() if value is not None}}
+
+    def follow(self, options: argparse.Namespace, notes: Mapping[str, Any]) -> None:
+        """Read another file as that of a run was, in all that options do not tell.
+
+        ``options.followed`` are the names of those that are as in the run.
+        """
+        known = notes.get("recipe", {})
+        asked = vars(options)
+        named = any(asked.get(name) is not None for name in self.columns)
+        options.followed = [
+            name for name in known
+            if name in asked and asked[name] is None and not (named and name in self.columns)
+        ]  # fmt: skip
+        for name in options.followed:
+            setattr(options, name, known[name])
 
 
-def reading(options: argparse.Namespace) -> dict[str, Any]:
-    """How a run's file was read, for its notes: files that it is asked about are read alike."""
-    told = {name: getattr(options, name, None) for name in _READING}
-    return {"reading": {name: value for name, value in told.items() if value is not None}}
-
-
-def read_alike(options: argparse.Namespace, notes: Mapping[str, Any]) -> None:
-    """Read another file as that of a run was, in all that options do not tell."""
-    for name, value in notes.get("reading", {}).items():
-        if getattr(options, name, value) is None:
-            setattr(options, name, value)
+def unfollow(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Leave out what a run's recipe says and a file of another kind cannot use."""
+    for name in set(names).intersection(options.followed):
+        setattr(options, name, None)
 
 
 # --------------------------------------------------------------------------- answers

@@ -15,9 +15,12 @@ from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     AT,
     BY,
+    GAPS,
     PROBABILITY,
+    READING,
     SEED,
     Option,
+    Recipe,
     add_incomplete,
     add_running,
     add_table,
@@ -29,16 +32,17 @@ from pgmult.cli.shared import (
     give,
     option,
     read_table,
-    recall,
-    remembered,
     silence_what_is_told_anyway,
+    unfollow,
     value_of,
     whole,
 )
 from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
-_COLUMNS = ("column",)
+_COLUMNS = ("column", "names")
+_TEXTS = ("stop_words", "ngrams", "keep_addresses")
+_COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
 _MOST_BYTES = 80_000_000  # of these, unless told otherwise
 _FEWEST = 5  # draws of a chain
@@ -156,6 +160,8 @@ def _job(options: argparse.Namespace) -> Job:
         from pgmult.datasets.text import as_stop_words
 
         options.stop_words = sorted(as_stop_words(options.stop_words))
+    if options.vocabulary is not None:
+        options.vocabulary = str(Path(options.vocabulary).absolute())
     corpus, said = _read_documents(options)
     if not options.json:
         _print_corpus(corpus, said)
@@ -169,7 +175,6 @@ def _job(options: argparse.Namespace) -> Job:
             print(_unkept(corpus, model.num_topics, options))
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
-    notes |= remembered(options, _COLUMNS)
     keep = (*model.default_keep, *(["theta"] if keep_theta else []))
     return Job(model, corpus, _draws_kept(keep, model, corpus, options), notes)
 
@@ -235,17 +240,22 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     )
 
 
-def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
-    """The corpus that options describe, and what to say of it."""
+def _read_documents(
+    options: argparse.Namespace, needed: Sequence[str] = ()
+) -> tuple[Any, list[str]]:
+    """The corpus that options describe, and what to say of it.
+
+    Columns of formulas that the corpus needs without being told its covariates are `needed`.
+    """
     from pgmult.datasets.readers import read_corpus, recognise
 
     source = recognise(options.corpus)
     choices = _choices(options)
-    formulas = [getattr(options, name, None) for name in ("prevalence", "content")]
+    formulas = [getattr(options, name, None) for name in _COVARIATES]
     said = []
     if source.kind == "table":
         table = read_table(options.corpus, options)
-        table, left_out = complete_for(formulas, table, options)
+        table, left_out = complete_for([*formulas, *needed], table, options)
         said += [left_out] if left_out else []
         corpus = table.corpus(options.column, names=options.names, **choices)
     else:
@@ -254,7 +264,7 @@ def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
         corpus = read_corpus(
             options.corpus, vocabulary=options.vocabulary, column=options.column,
             documents=options.documents or "lines", delimiter=options.delimiter,
-            encoding=options.encoding, **choices,
+            encoding=options.encoding or "utf-8", **choices,
         )  # fmt: skip
     if any(formulas):
         if source.kind != "table":
@@ -401,12 +411,19 @@ def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
 
 def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]:
     """Other documents, read as those of a run were, and what they are."""
-    recall(options, run.notes, _COLUMNS)
+    from pgmult.datasets.readers import COUNTED, recognise
+
+    kind = recognise(options.corpus).kind
+    if kind != "table":
+        unfollow(options, [*_COLUMNS, *_COVARIATES, *READING[2:], "delimiter"])
+    unfollow(options, _TEXTS if kind in COUNTED else ["vocabulary"])
     table = getattr(run.data, "table", None)
-    if options.ngrams is None and table is not None and table.losses is not None:
-        options.ngrams = table.losses.ngrams
-    corpus, said = _read_documents(options)
-    return corpus, said[0]
+    if kind not in COUNTED and options.ngrams is None:  # a corpus that was packed knows its own
+        losses = None if table is None else table.losses
+        options.ngrams = None if losses is None else losses.ngrams
+    told = run.notes.get("recipe", {})
+    corpus, said = _read_documents(options, [told[name] for name in _COVARIATES if name in told])
+    return corpus, "\n".join(said)
 
 
 def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
@@ -464,7 +481,7 @@ def _pack(options: argparse.Namespace) -> int:
     corpus = pack_files(
         options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
         names=options.names, documents=options.documents or "lines",
-        delimiter=options.delimiter, encoding=options.encoding,
+        delimiter=options.delimiter, encoding=options.encoding or "utf-8",
         progressbar=not options.quiet, **_choices(options),
     )  # fmt: skip
     print(f"{options.out}: {corpus}")
@@ -514,6 +531,7 @@ ROOM = Room(
     "the topics of a corpus",
     draws=1000, tune=1000, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
+    recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", *_COVARIATES)),
     questions=(
         Question(
             "effects", "what covariates do to shares of topics", _EFFECTS, ask=_effects, draws=True
@@ -551,7 +569,7 @@ ROOM = Room(
                 aside("corpus", metavar="CORPUS", help="as of fit, with the same columns"),
                 option("--new-levels", action="store_true", help="groups may be new ones"),
                 PROBABILITY, SEED,
-                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
+                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))), GAPS,
             ),
             ask=_predict, tidy=True,
         ),

@@ -481,7 +481,7 @@ SHARED = {
 OWN = {
     "topics": {"content", "quotes", "pack", "refit", "search"},
     "fields": set(),
-    "sequences": {"forecast"},
+    "sequences": {"forecast", "states"},
     "regression": {
         "poststratify", "comparisons", "contrasts", "groups", "variance-shares", "loo",
     },
