@@ -37,6 +37,7 @@ from pgmult.cli.shared import (
     whole,
 )
 from pgmult.core.family import Family
+from pgmult.sampling.settled import LEAST_DRAWS, SETTLED
 
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
@@ -119,7 +120,7 @@ class Room:
     help, examples, source : str
         What it is for, how it is used, and what ``fit`` samples from.
     draws, tune : int
-        Of each chain, unless told otherwise.
+        Of each chain, unless told otherwise: a run ends sooner, once it is settled.
     add_fit : callable
         Adds to a parser the options that describe data and a model.
     job : callable
@@ -205,8 +206,16 @@ def add_room(commands: Any, room: Room) -> None:
 def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
+    few = min(LEAST_DRAWS, room.draws)
+    fit.add_argument(
+        "--draws",
+        **whole(
+            1,
+            told=f"kept of each chain (default: {few} to {room.draws}, until what the report tells"
+            " first is settled)",
+        ),
+    )
     for name, value, least, told in (
-        ("draws", room.draws, 1, "kept of each chain"),
         ("tune", room.tune, 0, "updates of all unknowns before the first draw"),
         ("chains", 4, 1, "from starts of their own, to be compared"),
         ("thin", 1, 1, "updates for each draw that is kept"),
@@ -219,8 +228,9 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
         add_running(parser)
         parser.add_argument(
             "--until", metavar="GOAL",
-            help="end sooner: once the draws are worth so many independent ones (400ess), or after"
-            " a time (90s, 5min, 2h); --draws is then the most of a chain",
+            help="end sooner: once the draws are worth so many independent ones (400ess), after a"
+            " time (90s, 5min, 2h), or once the report is settled (settled, the default without"
+            " --draws); --draws is then the most of a chain",
         )  # fmt: skip
         _add_json(parser)
         if room.takes_cluster:
@@ -245,10 +255,15 @@ def _add_json(parser: Parser) -> None:
 
 
 def _fit(room: Room, options: Options) -> int:
-    if options.until is not None and options.draws == room.draws:  # as many as the goal takes
-        options.draws *= _MOST_TIMES
+    if options.draws is None:
+        options.draws = room.draws
+        if options.until is None:
+            options.until = SETTLED
+        elif options.until != SETTLED:  # as many as the goal takes
+            options.draws *= _MOST_TIMES
     job = room.job(options)
-    job = replace(job, notes={**job.notes, **room.recipe.write(options)})
+    until = {} if options.until is None else {"until": options.until}
+    job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})
     if not options.json and job.said:
         print(job.said, flush=True)
     return _finish(room, options, sampled(options, room.family, job), options.out)

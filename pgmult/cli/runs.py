@@ -238,15 +238,19 @@ def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun 
 def resumed(options: argparse.Namespace, family: Family) -> StoredRun | None:
     """Go on with a run; None after Ctrl-C before a draw was kept."""
     from pgmult.sampling.driver import resume
+    from pgmult.sampling.store import Run
 
     if not options.run.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
     notes = _notes(options.run, family)
     silence_what_is_told_anyway()
+    until = options.until
+    if until is None and options.draws is None and "until" not in Run(options.run).meta["attrs"]:
+        until = notes.get("until")  # the goal that it was begun with, and has not reached
     try:
         posterior = resume(
             options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
-            until=options.until, cluster=getattr(options, "cluster", None),
+            until=until, cluster=getattr(options, "cluster", None),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None

@@ -427,7 +427,7 @@ ROOM = Room(
     '    --model hmm --states 2,3 --inputs "~ temperature + (1 | animal)" --out run\n'
     "  pgmult sequences effects run temperature",
     "the dynamics behind a tidy table, a FASTA file or a text",
-    draws=400, tune=400, add_fit=_add_fit, job=_job, compare=_compare,
+    draws=400, tune=200, add_fit=_add_fit, job=_job, compare=_compare,
     recipe=Recipe(_COLUMNS, (*READING, "units", "each")),
     report=lambda run, options: run.report(held_out=_later(run)),
     questions=(

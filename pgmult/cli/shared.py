@@ -43,6 +43,7 @@ def silence_what_is_told_anyway() -> None:
 
     warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
     warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
+    warnings.filterwarnings("ignore", "until='settled' was not reached")  # as the report says
 
 
 # --------------------------------------------------------------------------- options

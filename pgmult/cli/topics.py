@@ -529,7 +529,7 @@ ROOM = Room(
     "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
-    draws=1000, tune=1000, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    draws=500, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
     recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", *_COVARIATES)),
     questions=(

@@ -280,15 +280,15 @@ def run_in_words(run: Any) -> str:
     """How a posterior was sampled: chains, draws, tuning, seconds, seed."""
     attrs = run.attrs
     words = f"{run.num_chains} x {run.num_draws} draws"
-    if "until" in attrs:
-        words += f" (until {attrs['until']})"
-    elif run.num_draws < attrs.get("draws", 0):
+    if "ended" not in attrs and run.num_draws < attrs.get("draws", 0):
         words += f" (of {attrs['draws']} planned)"
     if "tune" in attrs:
         words += f" after {attrs['tune']} sweeps of tuning"
     if "seconds" in attrs:
         words += f", {max(attrs['seconds']):.0f} s"
-    return words + (f", seed {attrs['random_seed']}" if "random_seed" in attrs else "")
+    if "random_seed" in attrs:
+        words += f", seed {attrs['random_seed']}"
+    return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")
 
 
 def page(

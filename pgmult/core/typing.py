@@ -120,6 +120,12 @@ class Traits:
         between parts (topics in groups of documents): two are the same if they are in every part.
     single_precision : frozenset of str
         Variables so large that draws keep seven digits of them, in half the bytes.
+    told : tuple of str
+        Variables that reports tell first, by which a run's worth is judged where they are kept; the
+        first kept variable that chains can agree on if the model does not say.
+    many_modes : bool
+        Whether each chain stays in a mode of its own, which it hardly moves through (topics): such
+        a run is settled once log likelihoods are level, rather than by effective draws.
     draws_anew : bool
         Whether draws are independent, so that diagnostics of chains are not needed.
     """
@@ -131,6 +137,8 @@ class Traits:
     label_rows: Mapping[str, str] = field(default_factory=dict)
     label_parts: Mapping[str, str] = field(default_factory=dict)
     single_precision: frozenset[str] = frozenset()
+    told: tuple[str, ...] = ()
+    many_modes: bool = False
     draws_anew: bool = False
 
 

@@ -124,7 +124,7 @@ class Progress:
             parts.append(f"compiling, once ({made} functions so far; kept for next time)")
         elif speed > 0.0:
             parts.append(f"{speed:.3g} sweeps/s" if speed < 1000 else f"{speed:,.0f} sweeps/s")
-            most = "at most " if self._goal is not None and math.isfinite(self._goal.worth) else ""
+            most = "at most " if self._goal is not None and self._goal.is_of_draws else ""
             parts.append(f"{most}{_clock(left)} left")
         if told := self._worth_in_words(worth, now):
             parts.append(told)

@@ -29,7 +29,7 @@ from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.draws import Origin
-from pgmult.sampling.goals import Goal, Trace, main_variable
+from pgmult.sampling.goals import Goal, Trace, watched
 from pgmult.sampling.posterior import Posterior, load
 from pgmult.sampling.store import ChainWriter, Counters, Settings, rectangle
 
@@ -175,9 +175,11 @@ class _Chains:
         self._size = 0  # bytes of the draws to keep, once a chain has begun
         self._abandoned = False
         self._goal: Goal | None = None
+        self._reached = False
         self._stop_at = run.settings.sweeps
         self._seconds = math.inf  # that a chain may take
-        self._trace = self._new_trace()
+        self._traces = self._new_traces()
+        self._score = Trace(LOG_LIKELIHOOD, run.settings.chains, labelled=False)
         self._errors: list[BaseException] = []
         self.interrupted = False
 
@@ -189,11 +191,11 @@ class _Chains:
         running = min(slots, len(self.chains))
         done = sum(chain.sweep for chain in self.chains)
         total = self.settings.sweeps * len(self.chains)
-        self._goal = goal
+        self._goal = None if goal is None else goal.of(traits_of(self.model), len(self.chains))
         seconds = math.inf if goal is None else goal.seconds
         self._seconds = seconds / math.ceil(len(self.chains) / running)
         self._progress = Progress(
-            total, done, self._in_words(store), enabled=self._progressbar, goal=goal
+            total, done, self._in_words(store), enabled=self._progressbar, goal=self._goal
         )
         draws = self.settings.draws
         try:
@@ -204,7 +206,10 @@ class _Chains:
                 for look in [draws] if goal is None else goal.looks(draws):
                     self._stop_at = self.settings.tune + look * self.settings.thin
                     self._go(recorders, store, running)
-                    if self.interrupted or self._errors or self._is_reached(look):
+                    if self.interrupted or self._errors:
+                        break
+                    self._reached = self._is_reached(look)
+                    if self._reached:
                         break
         finally:
             self._progress.close()
@@ -236,52 +241,74 @@ class _Chains:
                 self._abandoned = True
                 raise
 
-    def _new_trace(self) -> Trace | None:
-        """A trace of the main variable, or None if it is not kept."""
+    def _new_traces(self) -> list[Trace]:
+        """Traces of what reports tell first, of what is kept."""
         names = [n for n in self.settings.keep if n not in self.settings.every]
         kept = {name: tuple(self.model.dims[name]) for name in names}
-        name = main_variable(self.model, kept)
-        if name is None:
-            return None
-        labelled = not traits_of(self.model).label_dims.isdisjoint(kept[name])
-        return Trace(name, self.settings.chains, labelled)
+        arbitrary, chains = traits_of(self.model).label_dims, self.settings.chains
+        return [
+            Trace(name, chains, labelled=not arbitrary.isdisjoint(kept[name]))
+            for name in watched(self.model, kept)
+        ]
 
     def _is_reached(self, draws: int) -> bool:
-        """Whether so many draws of each chain are worth what was asked for."""
-        if self._goal is None or self._trace is None or not math.isfinite(self._goal.worth):
+        """Whether so many draws of each chain are what was asked for."""
+        if self._goal is None or not self._goal.is_of_draws:
             return False
-        return self._trace.worth(draws) >= self._goal.worth
+        if traits_of(self.model).many_modes and self._goal.settles:
+            return self._score.is_level(draws)
+        if not self._worth(draws) >= self._goal.worth:
+            return False
+        return not self._goal.settles or self._score.agrees(draws)
 
-    def remember(self, chain: int, draws: Iterable[NDArray[Any]]) -> None:
-        """Draws of the main variable that a chain made before."""
-        assert self._trace is not None
+    def remember(self, name: str, chain: int, draws: Iterable[NDArray[Any]]) -> None:
+        """Draws of something watched that a chain made before."""
+        trace = next(trace for trace in self._watched if trace.name == name)
         for draw in draws:
-            self._trace.add(chain, draw)
+            trace.add(chain, draw)
 
     @property
-    def main_variable(self) -> str | None:
+    def _watched(self) -> list[Trace]:
+        return [*self._traces, self._score]
+
+    @property
+    def watched(self) -> list[str]:
         """What is watched."""
-        return None if self._trace is None else self._trace.name
+        return [trace.name for trace in self._watched]
 
     def settled(self, kept: Sequence[int]) -> dict[str, Any]:
         """What ``meta.json`` and attributes are to say of a run whose goal decided its length."""
         if self._goal is None or self.interrupted:
             return {}
         _, draws = rectangle(list(kept))
-        if math.isfinite(self._goal.worth) and draws == self.settings.draws:
-            found = math.nan if self._trace is None else self._trace.worth()
-            if not found >= self._goal.worth:
-                warnings.warn(
-                    f"until={self._goal.text!r} was not reached: {draws} draws a chain, the most"
-                    f" that draws= allows, are worth {found:.0f} independent ones",
-                    stacklevel=4,
-                )
+        if self._goal.is_of_draws and not self._reached:
+            worth = self._worth()
+            said = "" if math.isnan(worth) else f", are worth {worth:.0f} independent ones"
+            warnings.warn(
+                f"until={self._goal.text!r} was not reached: {draws} draws a chain, the most"
+                f" that draws= allows{said}",
+                stacklevel=4,
+            )
         most = max(kept)  # where time decides chains differ, and a store counts them all
+        told = {"until": self._goal.text, "ended": self._ended(draws)}
         self.settings = replace(self.settings, draws=most)
-        facts = {**self.run.facts, "until": self._goal.text}
-        self.run = replace(self.run, settings=self.settings, facts=facts)
-        attrs = {"draws": most, "until": self._goal.text}
-        return {"settings": asdict(self.settings), "attrs": attrs}
+        self.run = replace(self.run, settings=self.settings, facts={**self.run.facts, **told})
+        return {"settings": asdict(self.settings), "attrs": {"draws": most, **told}}
+
+    def _ended(self, draws: int) -> str:
+        """Why a run ended that its goal was to end, in words."""
+        assert self._goal is not None
+        if not self._goal.is_of_draws:
+            return f"by the time, {self._goal.text}"
+        if not self._reached:
+            return f"at the most draws that it was allowed, short of its goal ({self._goal.text})"
+        at_most = f" ({self.settings.draws:,} draws a chain at most)"
+        if traits_of(self.model).many_modes and self._goal.settles:
+            return f"as soon as the log likelihood of each chain was level{at_most}"
+        return (
+            f"as soon as what is told first was worth {self._goal.worth:,.0f} independent"
+            f" draws{at_most}"
+        )
 
     def _in_words(self, store: str | None) -> str:
         settings = self.settings
@@ -306,9 +333,9 @@ class _Chains:
         doing = "stopping" if self.interrupted else "tuning" if tuning else "sampling"
         self._progress.show(done, values, doing, self._size, self._worth)
 
-    def _worth(self) -> float:
-        """Independent draws that those so far are worth."""
-        return math.nan if self._trace is None else self._trace.worth()
+    def _worth(self, draws: int | None = None) -> float:
+        """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
+        return min((trace.worth(draws) for trace in self._traces), default=math.nan)
 
     def _work(self, queue: Any, store: str | None) -> None:
         """One thread: chain after chain, until none is left."""
@@ -399,8 +426,8 @@ class _Chains:
             values = self._variables(*rows.values(due))
             chain.log_likelihood = float(values[LOG_LIKELIHOOD])
             recorder.append(values)
-            if self._trace is not None:
-                self._trace.add(chain.number, values[self._trace.name])
+            for trace in self._watched:
+                trace.add(chain.number, values[trace.name])
         elif self._progress.watches and time.monotonic() > chain.shown + rows.show_seconds:
             chain.log_likelihood, _ = rows.values(())
             chain.shown = time.monotonic()

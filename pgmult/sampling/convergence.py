@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from pgmult.core.typing import traits_of
 from pgmult.sampling import diagnostics
+from pgmult.sampling.diagnostics import R_HAT_LIMIT
 from pgmult.sampling.draws import Draws
 from pgmult.sampling.labels import LabelMatches, match_rows
 
-R_HAT_LIMIT = 1.01
 ESS_PER_CHAIN_LIMIT = 100
 _CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
 _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
@@ -210,7 +210,7 @@ def _verdict(
     who, others = ("The chains agree", "") if chains > 1 else ("The chain has settled", "")
     if slow:
         others = f"; draw more to learn the {' and '.join(slow)} as well"
-    if r_hat <= R_HAT_LIMIT and ess >= ESS_PER_CHAIN_LIMIT * chains:
+    if diagnostics.is_near(r_hat, ess) and ess >= ESS_PER_CHAIN_LIMIT * chains:
         return f"{who} on the {main} (R-hat at most {r_hat:.3f}){others}."
     if r_hat <= _NEARLY:
         return (

@@ -122,11 +122,13 @@ def sample(
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
     until : str, optional
-        When to stop before `draws` are made. "400ess": once the main quantity (the first kept
-        variable that chains can agree on) has an effective sample size of 400 over all chains, the
-        smallest of 64 entries; this depends on draws alone. "90s", "5min", "2h": after that time,
-        with one draw per chain at least. ``attrs["draws"]`` says how many the longest chain has;
-        `resume` goes on to more.
+        When to stop before `draws` are made. "400ess": once what reports tell first (or the first
+        kept variable that chains can agree on) has an effective sample size of 400 over all chains,
+        the smallest of 200 entries. "settled": after 200 draws a chain, once that is 100 a chain
+        and chains agree in their log likelihoods; of topics, once these are level (see
+        `pgmult.sampling.goals`). Both depend on draws alone. "90s", "5min", "2h": after that time,
+        with one draw per chain at least. ``attrs["draws"]`` says how many the longest chain has,
+        ``attrs["ended"]`` why it ended; `resume` goes on to more.
     store : path, optional
         A new or empty directory to write draws and checkpoints to as they are made: what is there
         survives a crash, `pgmult.load` reads it at any time and `pgmult.resume` goes on with it.
@@ -286,8 +288,9 @@ def resume(
             if checkpoint is not None:
                 with reading(writer.path / f"chain-{chain.number}" / "checkpoint.npz"):
                     chain.restore(checkpoint, counters[chain.number])
-        attrs = {name: told for name, told in meta["attrs"].items() if name != "until"}
-        attrs["draws"] = settings.draws
+        attrs = meta["attrs"] | {"draws": settings.draws}
+        if settings.draws != meta["settings"]["draws"]:  # what ended it does so no more
+            attrs = {name: told for name, told in attrs.items() if name not in ("until", "ended")}
         if attrs != meta["attrs"]:
             writer.update(settings=asdict(settings), attrs=attrs)
         if goal is not None:
@@ -309,16 +312,14 @@ def _settle(writer: RunWriter, made: _Chains) -> None:
 
 def _remember(writer: RunWriter, made: _Chains) -> None:
     """Show what is watched the draws that were made before."""
-    name = made.main_variable
-    if name is None:
-        return
     run = Run(writer.path)
     for chain in range(made.settings.chains):
         counters = run.counters(chain)
         if counters.kept:
-            dims = {name: run.meta["dims"][name]}
-            held = StoredDraws(run, dims, {chain: counters.kept}, counters.kept, counters.kinds)
-            made.remember(chain, held.each(name, 0))
+            kept = {chain: counters.kept}
+            held = StoredDraws(run, made.watched, kept, counters.kept, counters.kinds)
+            for name in made.watched:
+                made.remember(name, chain, held.each(name, 0))
 
 
 _MODEL_PARTS = ("dims", "init", "step", "log_likelihood")

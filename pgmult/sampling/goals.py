@@ -1,8 +1,14 @@
 """When a run may stop before its last draw: once it is worth so many, or after so much time.
 
-How much draws are worth is looked at after 50 draws of each chain, and again whenever a quarter
-more have been made, from the draws alone: so a run with the same seed stops at the same draw, in
-one piece or resumed. Time is measured, and the number of draws that were kept is written down.
+How much draws are worth is looked at after 50 draws of each chain (200 for "settled"), and again
+whenever a quarter more have been made, from the draws alone: so a run with the same seed stops at
+the same draw, in one piece or resumed. Time is measured, and the number of draws that were kept is
+written down.
+
+A run is settled once what a report tells first is worth a hundred independent draws a chain and the
+chains' log likelihoods agree. Chains that stay in modes of their own, as those of topics do, never
+are worth so much: they are settled once the log likelihood of each is level, that is, its mean
+moves by less than 1/4000 of itself from the first half of the draws to the second.
 
 >>> as_goal("400ess")
 Goal(text='400ess', worth=400.0, seconds=inf)
@@ -19,11 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, traits_of
+from pgmult.core.typing import FloatArray, Traits, traits_of
 from pgmult.sampling import diagnostics
+from pgmult.sampling.settled import LEAST_DRAWS, SETTLED
 
 _FIRST_LOOK, _GROWTH = 50, 1.25
-_ENTRIES = 64  # of the variable that is watched
+_ENTRIES = 200  # of a variable that is watched
+_WORTH = 100.0  # independent draws a chain, of what is settled
+_LEVEL = 1.0 / 4000.0  # of a log likelihood, by which it moves between the halves of a level chain
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -35,26 +44,40 @@ class Goal(NamedTuple):
     text : str
         As it was given.
     worth : float
-        Independent draws that the main quantity is to be worth; infinite if time decides.
+        Independent draws that what is watched is to be worth; infinite if something else decides.
     seconds : float
-        Infinite if it does not.
+        Infinite if time does not decide.
+    settles : bool
+        Whether log likelihoods have a say, too.
     """
 
     text: str
     worth: float
     seconds: float
+    settles: bool = False
+
+    @property
+    def is_of_draws(self) -> bool:
+        """Whether draws decide, and not time."""
+        return math.isinf(self.seconds)
+
+    def of(self, traits: Traits, chains: int) -> "Goal":
+        """The goal of so many chains of a model."""
+        if not self.settles:
+            return self
+        return self._replace(worth=math.inf if traits.many_modes else _WORTH * chains)
 
     def looks(self, draws: int) -> Iterator[int]:
         """After how many draws of each chain it is asked whether the goal is reached."""
-        look = float(_FIRST_LOOK)
-        while math.isfinite(self.worth) and round(look) < draws:
+        look = float(LEAST_DRAWS if self.settles else _FIRST_LOOK)
+        while self.is_of_draws and round(look) < draws:
             yield round(look)
             look *= _GROWTH
         yield draws
 
 
 def as_goal(until: Any) -> Goal | None:
-    """What ``until=`` says: "400ess", "90s", "5min" or "2h"; None of nothing.
+    """What ``until=`` says: "settled", "400ess", "90s", "5min" or "2h"; None of nothing.
 
     Raises
     ------
@@ -64,11 +87,13 @@ def as_goal(until: Any) -> Goal | None:
     if until is None:
         return None
     text = until if isinstance(until, str) else ""
+    if text.strip() == SETTLED:
+        return Goal(SETTLED, _WORTH, math.inf, settles=True)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ess|s|min|h)\s*", text)
     if found is None or float(found[1]) <= 0.0:
         raise ValueError(
             "until must be a number of effective draws or a time, such as '400ess', '90s', '5min'"
-            f" or '2h', got {brief(until)}"
+            f" or '2h', or 'settled', got {brief(until)}"
         )
     number, unit = float(found[1]), found[2]
     if unit == "ess":
@@ -76,21 +101,24 @@ def as_goal(until: Any) -> Goal | None:
     return Goal(until.strip(), math.inf, number * _UNITS[unit])
 
 
-def main_variable(model: Any, kept: Mapping[str, tuple[str, ...]]) -> str | None:
-    """The first of the kept variables that chains can be expected to agree on.
+def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """What a run's worth is judged by: what reports tell first, of what is kept.
+
+    The model's ``told``, or else the first variable that chains can be expected to agree on.
 
     Parameters
     ----------
     model : Model
     kept : mapping from a variable to the names of its axes
     """
-    basis = traits_of(model).basis_dims
-    judged = [name for name, axes in kept.items() if basis.isdisjoint(axes)]
-    return next(iter(judged or kept), None)
+    traits = traits_of(model)
+    told = [name for name in traits.told if name in kept]
+    judged = [name for name, axes in kept.items() if traits.basis_dims.isdisjoint(axes)]
+    return told or list(judged or kept)[:1]
 
 
 class Trace:
-    """Some entries of the main variable, draw by draw, of all chains.
+    """Some entries of a variable, draw by draw, of all chains.
 
     Parameters
     ----------
@@ -119,12 +147,31 @@ class Trace:
         """Draws that all chains have."""
         return min(map(len, self._draws))
 
+    def _first(self, draws: int | None) -> FloatArray:
+        """All chains' first draws, ``(chain, draw, entries)``."""
+        size = self.length if draws is None else draws
+        return np.array([chain[:size] for chain in self._draws])
+
+    def agrees(self, draws: int) -> bool:
+        """Whether R-hat of all chains' first draws is no larger than chance makes it."""
+        values = self._first(draws)
+        with np.errstate(all="ignore"):
+            r_hat, worth = diagnostics.r_hat(values), diagnostics.ess_bulk(values)
+        return bool(np.all(diagnostics.is_near(r_hat, worth) | np.isnan(r_hat)))
+
+    def is_level(self, draws: int) -> bool:
+        """Whether each chain's mean hardly moves between the halves of its first draws."""
+        if draws < diagnostics.MIN_DRAWS:
+            return False
+        early, late = np.array_split(self._first(draws), 2, axis=1)
+        before, after = early.mean(axis=1), late.mean(axis=1)
+        return bool(np.all(np.abs(after - before) <= _LEVEL * np.abs(after)))
+
     def worth(self, draws: int | None = None) -> float:
         """Effective draws of the entry that has fewest, of all chains' first draws; nan of few."""
-        size = self.length if draws is None else draws
-        if size < diagnostics.MIN_DRAWS:
+        values = self._first(draws)
+        if values.shape[1] < diagnostics.MIN_DRAWS:
             return math.nan
-        values = np.array([chain[:size] for chain in self._draws])
         groups = [values[i : i + 1] for i in range(len(values))] if self._labelled else [values]
         with np.errstate(all="ignore"):
             found = sum(diagnostics.ess_bulk(group) for group in groups)

@@ -133,6 +133,7 @@ class StateSpace(Checked, ABC):
         "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
         "input_weights", "emission_weights",
     )  # fmt: skip
+    told: ClassVar[tuple[str, ...]] = ("last_probs",)
     default_keep: ClassVar[tuple[str, ...]] = (
         *predictive_variables, "last_states", "last_probs", "eigenvalue_moduli", "amplitudes",
         "lagged_amplitudes",

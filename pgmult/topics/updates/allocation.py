@@ -204,6 +204,7 @@ class AllocatedTopics(SweepsInBlocks):
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
+    many_modes: ClassVar[bool] = True
     row_dim: ClassVar[str] = "document"
     family: ClassVar[Family] = TOPICS
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})

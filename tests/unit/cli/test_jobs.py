@@ -569,3 +569,24 @@ def test_interrupted_runs_say_how_to_go_on(capsys, names, tmp_path, monkeypatch)
     code, text, _ = run(capsys, "fields", "resume", out, "--quiet")
     assert code == 0
     assert "1 x 6 draws" in text
+
+
+def test_a_job_ends_once_it_is_settled_unless_it_is_told_when(capsys, tmp_path):
+    table = tmp_path / "survey.csv"
+    rng = np.random.default_rng(0)
+    rows = [f"{'yes' if rng.random() < 0.4 else 'no'},{rng.integers(20, 80)}" for _ in range(60)]
+    table.write_text("\n".join(["vote,age", *rows]) + "\n")
+    fit = ["regression", "fit", table, "vote ~ age", "--tune", 5, "--chains", 2, "--quiet"]
+    code, out, errors = run(capsys, *fit, "--out", tmp_path / "run")
+    assert (code, errors) == (0, "")
+    attrs = pgmult.load(tmp_path / "run").attrs
+    assert attrs["until"] == "settled"
+    assert 200 <= attrs["draws"] <= 300
+    assert "ended as soon as what is told first was worth 200" in " ".join(out.split())
+    code, out, errors = run(capsys, "regression", "resume", tmp_path / "run", "--quiet")
+    assert (code, errors) == (0, "")
+    again = pgmult.load(tmp_path / "run").attrs
+    assert again | {"seconds": attrs["seconds"]} == attrs
+    code, out, errors = run(capsys, *fit, "--out", tmp_path / "few", "--draws", 6)
+    assert (code, errors) == (0, "")
+    assert "until" not in pgmult.load(tmp_path / "few").attrs

@@ -30,6 +30,7 @@ def drawn(draws=400, **options):
         (" 90 s ", Goal("90 s", math.inf, 90.0)),
         ("0.5min", Goal("0.5min", math.inf, 30.0)),
         ("2h", Goal("2h", math.inf, 7200.0)),
+        (" settled", Goal("settled", 100.0, math.inf, settles=True)),
     ],
 )
 def test_goals_are_read(text, goal):
@@ -47,6 +48,8 @@ def test_looks_grow_by_a_quarter_up_to_all_draws():
     assert list(as_goal("9ess").looks(120)) == [50, 62, 78, 98, 120]
     assert list(as_goal("9ess").looks(20)) == [20]
     assert list(as_goal("9s").looks(120)) == [120]
+    assert list(as_goal("settled").looks(400)) == [200, 250, 312, 391, 400]
+    assert list(as_goal("settled").looks(120)) == [120]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
@@ -64,6 +67,45 @@ def test_more_is_asked_more_is_drawn_and_what_is_not_reached_is_said():
     assert few.num_draws < many.num_draws < 400
     with pytest.warns(UserWarning, match=r"until='9000ess' was not reached: 60 draws a chain"):
         assert drawn(60, until="9000ess").num_draws == 60
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_a_settled_run_is_worth_a_hundred_draws_a_chain_and_says_why_it_ended(cores, tmp_path):
+    some = drawn(1000, until="settled", cores=cores)
+    assert some.num_draws in (200, 250, 312, 391, 488)
+    assert some.attrs["ended"] == (
+        "as soon as what is told first was worth 300 independent draws (1,000 draws a chain at"
+        " most)"
+    )
+    drawn(120, store=tmp_path / "run")  # cut short, and gone on with
+    stored = pgmult.resume(
+        tmp_path / "run", draws=1000, until="settled", progressbar=False, **GIVEN
+    )
+    assert same(stored, some)
+    with pytest.warns(UserWarning, match="until='settled' was not reached: 20 draws a chain"):
+        few = drawn(20, until="settled")
+    assert few.attrs["ended"] == (
+        "at the most draws that it was allowed, short of its goal (settled)"
+    )
+
+
+def test_chains_that_keep_to_their_modes_are_settled_once_their_likelihood_is_level():
+    rng = np.random.default_rng(0)
+    level, rising = (Trace("log_likelihood", 2, labelled=False) for _ in range(2))
+    for draw in range(200):
+        for chain in range(2):
+            value = -1e5 - 3e3 * chain + 20.0 * rng.standard_normal()
+            level.add(chain, np.array(value))
+            rising.add(chain, np.array(value + (10.0 * draw if chain else 0.0)))
+    assert level.is_level(200)
+    assert not level.agrees(200), "they are of different modes"
+    assert not rising.is_level(200), "one chain is enough"
+    assert not level.is_level(3)
+    agreed = Trace("log_likelihood", 2, labelled=False)
+    for _ in range(200):
+        for chain in range(2):
+            agreed.add(chain, rng.standard_normal())
+    assert agreed.agrees(200)
 
 
 def test_a_stored_run_stops_there_too_and_goes_on(tmp_path):
