@@ -41,7 +41,7 @@ def gamma_below_one(shape, state):
                 return x, log_x, state
 
 
-@jit
+@jit(within=True)
 def _propose_row(state, concentration, u, logs):
     """Gamma variates of shape >= 1 as they are, first proposals of GS for the others.
 
@@ -60,7 +60,7 @@ def _propose_row(state, concentration, u, logs):
     return state
 
 
-@jit
+@jit(within=True)
 def _decide_row(state, concentration, u, logs, out):
     """Accept or refuse the proposals of a row; the sum of what is in `out` then."""
     total = 0.0

@@ -62,7 +62,7 @@ def _gumbel_coefficients(count):
 _GUMBEL = _gumbel_coefficients(_ORDERS)
 
 
-@jit
+@jit(within=True)
 def _correlate(weights, beyond, count, values, first, last, size, out):
     """Add sum_q ``weights[q] values[:, j + q]`` to ``out[:, j]`` for j < size, three rows at once.
 
@@ -110,7 +110,7 @@ def _fill(log_e, powers, start, stop, values):
         v2[i] = (1.0 - e) * v1[i]
 
 
-@jit
+@jit(within=True)
 def _by_hermite(t, s, size, powers, values, out):
     """F, F' and F'' at t, t + step, ... for a small standard deviation s."""
     out[:, :size] = 0.0
@@ -123,7 +123,7 @@ def _by_hermite(t, s, size, powers, values, out):
                 total[j] += weight * value[j]
 
 
-@jit
+@jit(within=True)
 def _by_trapezoids(t, s, step, size, powers, taps, values, out):
     """F, F' and F'' at t, t + step, ...; nodes x of one remainder modulo the step at a time."""
     # normal weights ask for 0.8 s, and exp(-e), which has frequencies of its own, for less
@@ -154,7 +154,7 @@ def _by_trapezoids(t, s, step, size, powers, taps, values, out):
             sums[j] *= scale
 
 
-@jit
+@jit(within=True)
 def _by_moments(nodes, mean, s, start, size, out):
     """F, F' and F'' from node `start` on by the first three moments of e."""
     spread = math.exp(s * s)
@@ -170,7 +170,7 @@ def _by_moments(nodes, mean, s, start, size, out):
         second[j] = e - 4.0 * e2 + 9.0 * e3
 
 
-@jit
+@jit(within=True)
 def _by_gram_charlier(nodes, mean, s, size, values, out):
     """F, F' and F'' at any nodes, for a large standard deviation s."""
     below, first, second = out[0], out[1], out[2]
@@ -202,7 +202,7 @@ def _by_gram_charlier(nodes, mean, s, size, values, out):
         below[j] += 0.5 * math.erfc(-z[j] * math.sqrt(0.5))
 
 
-@jit
+@jit(within=True)
 def _distribution(nodes, mean, s, step, size, powers, taps, values, out):
     """F, F' and F'' of one class, at nodes that are `step` apart where F is not yet one."""
     if s >= _WIDE:

@@ -42,7 +42,7 @@ def _multiply_high(a, b):
     return a_high * b_high + (middle >> _U32) + (other >> _U32)
 
 
-@jit
+@jit(within=True)
 def philox(key0, key1, row):
     """Philox4x64-10 of the counter (row, 0, 0, 0) under a 128-bit key: four uint64."""
     c0, c1, c2, c3 = row, np.uint64(0), np.uint64(0), np.uint64(0)
@@ -134,7 +134,7 @@ def exponential(state):
             return shift + x, state
 
 
-@jit
+@jit(within=True)
 def _normal_tail(state):
     """A standard normal beyond `_NORMAL_TAIL` (Marsaglia 1964)."""
     while True:
@@ -192,7 +192,7 @@ def gamma(shape, state):
     return math.exp(x), state
 
 
-@jit
+@jit(within=True)
 def log_gamma(shape, state):
     """The logarithm of a gamma variate, exact for shapes so small that the variate underflows."""
     if shape >= 1.0:

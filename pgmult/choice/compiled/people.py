@@ -272,7 +272,7 @@ def _given_site(sites, first, last, law, room):
     return JR, inverse, m, pull
 
 
-@jit
+@jit(within=True)
 def _invert_root(A):
     """Replace lower triangles, of matrices side by side, by those of L^-1 where A = L L'."""
     d, size = A.shape[1:]
@@ -336,7 +336,7 @@ def place_rows(worker, start, stop, sites, law, white, tastes):
         _place(law, inverse, m, white[:, first:last], own, tastes[:, first:last])
 
 
-@jit
+@jit(within=True)
 def _likelihoods(choices, first, beta, b, work, value, slopes):
     """Log likelihoods of people from the first on, and slopes in tastes and in b."""
     buffers, at, coef, slope = work
@@ -501,7 +501,7 @@ def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, 
                 _add_product(slope[k], -1.0, JR[k, j], y[j])
 
 
-@jit
+@jit(within=True)
 def _slope_of_factor(inverse, z, q, P, S):
     """Write the slope in L L' by that in L to the lower triangle of S (Murray 2016).
 

@@ -106,7 +106,7 @@ def _finish_tile(a, i, j, t0, t1, t2, t3):
     a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3] = t0, t1, t2, t3 / a[j + 3, j + 3]
 
 
-@jit
+@jit(within=True)
 def _pivoted_root(cov):
     """(root, rank, row): cov = root root' with `rank` columns; row -1, or where it is indefinite.
 
@@ -136,7 +136,7 @@ def _pivoted_root(cov):
     return root, n, -1
 
 
-@jit
+@jit(within=True)
 def _make_lower(root, rank):
     """Rotate the rows of `root` by Householder reflections until it is lower triangular."""
     n = len(root)

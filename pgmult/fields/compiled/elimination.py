@@ -30,7 +30,7 @@ def row_stride(size):
     return stride + WIDTH if stride % 64 == 0 else stride
 
 
-@jit
+@jit(within=True)
 def _subtract_tile(a, stride, above, i, j, depth):
     """Four rows, sixteen columns, minus their products over the first `depth` rows."""
     second = j + WIDTH

@@ -34,7 +34,7 @@ def _sum_row(deviation, mean, m, without, shift, total):
     shift[m] = largest
 
 
-@jit
+@jit(within=True)
 def log_softplus(x):
     """log(1 + exp(x))."""
     if x > 0.0:
@@ -121,7 +121,7 @@ def rotate_functions(key, counts, totals, mean, restarts, deviation, across):
     return 0
 
 
-@jit
+@jit(within=True)
 def _add_products(factor, row, j, x, out):
     """Four rows of `out`, from `row`, gain four columns of `factor`, from j, times rows of x."""
     x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]

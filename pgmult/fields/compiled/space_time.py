@@ -102,7 +102,7 @@ class _Work(NamedTuple):
     x: _Floats
 
 
-@jit
+@jit(within=True)
 def _predict(old, old_stride, old_pivots, new, stride, pivots, A, Q, K, starts, row):
     """Covariance and right-hand sides of time t from those of t - 1, into rows ``pivots...``.
 
@@ -135,7 +135,7 @@ def _predict(old, old_stride, old_pivots, new, stride, pivots, A, Q, K, starts, 
                     store(new, place + c, load(row, c))
 
 
-@jit
+@jit(within=True)
 def _observe(a, stride, pivots, active, w, starts, num_places, width):
     """The rows of the observed places above the covariance in rows ``pivots...``."""
     for i in range(pivots):
@@ -194,7 +194,7 @@ def draw_columns(worker, start, stop, key, chain, draws):
                     field[t, c] = x[starts[i], c] if i == 0 else field[t, c] + x[starts[i], c]
 
 
-@jit
+@jit(within=True)
 def _set_sides(J, h, directions, work):
     """The right-hand sides of a column: each h / w, and w times directions.
 
@@ -222,7 +222,7 @@ def _set_sides(J, h, directions, work):
     return times, constant
 
 
-@jit
+@jit(within=True)
 def _filter(J, times, chain, num_tilts, work, ahead):
     """The forward pass over `times`: factors for `_weights`, squared innovations.
 
@@ -317,7 +317,7 @@ def _weights(side, J, times, A, starts, work):
                 here[first * num_places + s] += weight
 
 
-@jit
+@jit(within=True)
 def _write_mean(side, J, times, chain, work, field):
     """Write the field's mean, by its weights, to ``(num_times, num_places of any kind)``."""
     A, Q, cross, starts = chain.A, chain.Q, chain.cross, chain.starts
@@ -342,7 +342,7 @@ def _write_mean(side, J, times, chain, work, field):
                 field[t, c] = x[starts[i], c] if i == 0 else field[t, c] + x[starts[i], c]
 
 
-@jit
+@jit(within=True)
 def _workspace(J, chain, num_tilts, num_directions, start, stop):
     """Arrays for some columns: as large as the one with most observations needs."""
     _, num_times, num_observed = J.shape

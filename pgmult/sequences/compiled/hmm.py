@@ -73,7 +73,7 @@ def _predict(previous, transition, log_transition, in_logs, predicted):
         predicted[j] = top + _log(total)
 
 
-@jit
+@jit(within=True)
 def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs, out):
     """Condition on a row of counts; its log probability. An impossible one changes nothing."""
     num_states = predicted.size

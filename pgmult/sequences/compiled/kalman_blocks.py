@@ -158,7 +158,7 @@ def _four_rows(front, i):
     )
 
 
-@jit
+@jit(within=True)
 def _eliminate(front, diagonal, growth):
     """Factor the state's columns and update the other rows.
 
@@ -196,7 +196,7 @@ def _eliminate(front, diagonal, growth):
     return growth
 
 
-@jit
+@jit(within=True)
 def _open_front(front, lanes, cut, coupling):
     """Begin with nothing but the coupling of first states to the joints before."""
     flat, n, _, stride = front
@@ -208,7 +208,7 @@ def _open_front(front, lanes, cut, coupling):
                     flat[(2 * n + i) * stride + j * WIDTH + lane] = -coupling[j, i]
 
 
-@jit
+@jit(within=True)
 def _own_blocks(step, lanes, cut, chain, own):
     """Write one step's own blocks and linear terms to lanes of packed rows.
 
@@ -231,7 +231,7 @@ def _own_blocks(step, lanes, cut, chain, own):
             place += WIDTH
 
 
-@jit
+@jit(within=True)
 def _add_own(front, own, diagonal):
     """Add a step's own blocks and linear terms to the front, and note the diagonals."""
     flat, n, rows, stride = front
@@ -246,7 +246,7 @@ def _add_own(front, own, diagonal):
         store(flat, rhs + i, add(load(flat, rhs + i), load(own, place + i)))
 
 
-@jit
+@jit(within=True)
 def _keep_joint(lane, stretch, front, diagonal, joined, left):
     """Take what is left of a stretch, its joint and the joint before, from a lane of the front."""
     flat, n, rows, stride = front
@@ -269,7 +269,7 @@ def _keep_joint(lane, stretch, front, diagonal, joined, left):
                 behind[j, i] = behind[i, j]
 
 
-@jit
+@jit(within=True)
 def _add_successor(front, coupling):
     """Rows of the next state: coupled to the present one, nothing else yet."""
     flat, n, rows, stride = front
@@ -283,7 +283,7 @@ def _add_successor(front, coupling):
             store(flat, r * stride + (n + i) * WIDTH, splat(0.0))
 
 
-@jit
+@jit(within=True)
 def _advance(front, factors, place):
     """Keep the factor of the state that was eliminated; what remains is the next front."""
     flat, n, rows, stride = front
@@ -343,7 +343,7 @@ def factor_size(n, joined):
     return (n * (n + 1) // 2 + n * (n if joined else 0) + n) * WIDTH
 
 
-@jit
+@jit(within=True)
 def _factor_joint(c, before, after, left):
     """Factor the block of joint c, given the joint before, and solve for its linear term.
 
@@ -404,7 +404,7 @@ def sample_joints(worker, start, stop, key, cut, left, out):
     return 0
 
 
-@jit
+@jit(within=True)
 def _draw_inner(factors, place, coupling, z, ahead, x, n, joined):
     """One inner state in every lane, given successor, joint before, and noise in `x`."""
     triangle = place

@@ -17,7 +17,7 @@ _BLOCK = 32  # rows of a softmax whose maximum is taken together
 WORK_ROWS = _BLOCK + 3  # of scratch
 
 
-@jit
+@jit(within=True)
 def _stick_log_likelihoods(positions, counts, loadings, offset, z, work, out):
     """Log likelihood of one step's counts for every particle, only the sticks they reach."""
     num_sticks, size = offset.shape[0], z.shape[1]
@@ -47,7 +47,7 @@ def _stick_log_likelihoods(positions, counts, loadings, offset, z, work, out):
         first = position + 1
 
 
-@jit
+@jit(within=True)
 def _softmax_log_likelihoods(positions, counts, loadings, offset, z, work, out):
     """Log likelihood of one step's counts for every particle; sums of exponentials by blocks."""
     num_rows, size = offset.shape[0], z.shape[1]
@@ -101,7 +101,7 @@ def _weighted_dot(weight, a, b):
     return total
 
 
-@jit
+@jit(within=True)
 def _slope_at_sticks(positions, counts, psi, weight):
     """Log likelihood; `psi` becomes its slope and `weight` minus its second derivative."""
     num_sticks = psi.shape[0]
@@ -124,7 +124,7 @@ def _slope_at_sticks(positions, counts, psi, weight):
     return value
 
 
-@jit
+@jit(within=True)
 def _slope_at_softmax(positions, counts, psi, weight):
     """Log likelihood; `psi` becomes its slope and `weight` the expected counts."""
     value, largest, total = 0.0, -math.inf, 0.0

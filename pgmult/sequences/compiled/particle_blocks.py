@@ -105,7 +105,7 @@ class Swarm(NamedTuple):
     running: Floats
 
 
-@jit
+@jit(within=True)
 def _surround(block, model, steps, states, q, gaussian):
     """Fill in the prior of a block of sequence q, and the message of the state that follows it."""
     begin, length, depth = block.begin, block.length, block.start.shape[0]
@@ -139,7 +139,7 @@ def _surround(block, model, steps, states, q, gaussian):
             M[i, j] = total
 
 
-@jit
+@jit(within=True)
 def _pull_back(transition, precision, drive, S, X, b, inner, outer, pull, back, M, m):
     """The message (M, m) to a step from the one after it, whose law given it is (S, X, b)."""
     depth = m.shape[0]
@@ -164,7 +164,7 @@ def _pull_back(transition, precision, drive, S, X, b, inner, outer, pull, back, 
     transposed_product(transition, inner, M)
 
 
-@jit
+@jit(within=True)
 def _send_back(block, transition, gaussian):
     """Messages from the block's end, and the law of each step. False if something is singular."""
     J, h, M, m, X, b, S, G, log_dets = gaussian
@@ -187,7 +187,7 @@ def _send_back(block, transition, gaussian):
     return True
 
 
-@jit
+@jit(within=True)
 def _mean_path(block, transition, gaussian, path):
     """Means of the block's Gaussian, forwards."""
     depth = path.shape[1]
@@ -202,7 +202,7 @@ def _mean_path(block, transition, gaussian, path):
             path[t, i] = y[i] + dot(gaussian.S[t, i], pull)
 
 
-@jit
+@jit(within=True)
 def _log_prior(block, transition, gaussian, path):
     """Of a path, what follows the block included, up to a constant."""
     depth = path.shape[1]
@@ -224,7 +224,7 @@ def _log_prior(block, transition, gaussian, path):
     return total
 
 
-@jit
+@jit(within=True)
 def _expand_path(block, model, steps, path, J, h):
     """Log likelihood of the block's counts along a path, and its expansion there."""
     softmax, columns, levels = model.softmax, model.columns, block.levels
@@ -241,7 +241,7 @@ def _expand_path(block, model, steps, path, J, h):
     return value
 
 
-@jit
+@jit(within=True)
 def _find_mode(block, model, steps, gaussian):
     """Expand the likelihoods around the mode of the block, from where the prior alone puts it.
 
@@ -273,7 +273,7 @@ def _find_mode(block, model, steps, gaussian):
     return True
 
 
-@jit
+@jit(within=True)
 def _draw_ancestors(state, inverse_root, present, ancestors, swarm):
     """Ancestors in proportion to weights; the present path's, also to where it goes from them.
 
@@ -303,7 +303,7 @@ def _draw_ancestors(state, inverse_root, present, ancestors, swarm):
     return state, True
 
 
-@jit
+@jit(within=True)
 def _weigh(share, log_z, ancestors, likelihood, future, ahead, log_weights):
     """Multiply weights by likelihoods over the proposal's densities, all in logarithms."""
     for i in range(log_weights.shape[0]):
@@ -315,7 +315,7 @@ def _weigh(share, log_z, ancestors, likelihood, future, ahead, log_weights):
         log_weights[i] += likelihood[i] + future[i] - before - largest - density
 
 
-@jit
+@jit(within=True)
 def _fly(state, block, model, steps, states, gaussian, share, swarm):
     """Particles through the block, the present path the last of them.
 
@@ -363,7 +363,7 @@ def _fly(state, block, model, steps, states, gaussian, share, swarm):
     return state, 0
 
 
-@jit
+@jit(within=True)
 def _trace_back(block, u, swarm, states):
     """Draw a particle of the last step, and write it and its ancestors; how many states are new."""
     running_sums(swarm.weights, swarm.running)
@@ -377,7 +377,7 @@ def _trace_back(block, u, swarm, states):
     return changed
 
 
-@jit
+@jit(within=True)
 def _gaussian(longest, depth):
     vectors, matrices = (longest, depth), (longest, depth, depth)
     return Gaussian(
@@ -387,7 +387,7 @@ def _gaussian(longest, depth):
     )  # fmt: skip
 
 
-@jit
+@jit(within=True)
 def _swarm(longest, depth, size):
     return Swarm(
         np.empty((longest, depth, size)), np.empty((longest, size), np.int64),

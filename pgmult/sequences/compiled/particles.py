@@ -96,7 +96,7 @@ def entries_of(steps, t):
     return steps.positions[seen], steps.counts[seen]
 
 
-@jit
+@jit(within=True)
 def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
     """Expand the step's log likelihood to h'x - x'Jx / 2 around the mode under N(mean, cov).
 
@@ -190,7 +190,7 @@ def log_potentials(J, h, z, work, out):
             out[i] += za[i] * (h[a] - 0.5 * pulled[i])
 
 
-@jit
+@jit(within=True)
 def tilt_particles(J, h, cov, log_det, predicted, work, pulls, tilted, out):
     """Means of N(predicted_i, .) times the potential, and the log of the integrals, out[i]."""
     size = predicted.shape[1]
@@ -313,7 +313,7 @@ def move(inputs, weights, base, out):
         out[a] = base[a] + dot(weights[a], inputs)
 
 
-@jit
+@jit(within=True)
 def _divide(share, log_z, J, h, z, work, log_weights):
     """Divide weights by the proposal's density in units of f, all in logarithms."""
     ahead = work[1]
@@ -354,7 +354,7 @@ class _Scratch(NamedTuple):
     level: Floats
 
 
-@jit
+@jit(within=True)
 def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, scratch):
     """Move predicted particles to a step whose entries are seen, and weigh them.
 
@@ -412,7 +412,7 @@ def _log_transition(x, moved, i, root, work):
     return total
 
 
-@jit
+@jit(within=True)
 def trace_back(state, root, kept, ends, paths):
     """Fill `paths` ``(num_paths, length, D)`` with draws of the states given all observations.
 
@@ -423,7 +423,7 @@ def trace_back(state, root, kept, ends, paths):
     length, work = kept.z.shape[0], np.empty(kept.z.shape[1])
     for m in range(ends.shape[0]):
         i = ends[m]
-        paths[m, length - 1] = kept.z[length - 1, :, i]
+        copy(kept.z[length - 1, :, i], paths[m, length - 1])
         for t in range(length - 2, -1, -1):
             i = kept.parents[t + 1, i]
             x, moved = paths[m, t + 1], kept.moved[t]
@@ -435,7 +435,7 @@ def trace_back(state, root, kept, ends, paths):
                 u, state = uniform(state)
                 if math.log(u) < other - now:
                     i, now = j, other
-            paths[m, t] = kept.z[t, :, i]
+            copy(kept.z[t, :, i], paths[m, t])
     return state
 
 
@@ -486,7 +486,8 @@ def filter_rows(
                 move(steps.inputs[t], model.input_weights, zeros, drive)
                 predict(model.transition, drive, z, predicted)
                 if length > 0:
-                    kept.moved[t - 1 - first] = predicted
+                    for a in range(depth):
+                        copy(predicted[a], kept.moved[t - 1 - first, a])
             seen, times = entries_of(steps, t)
             if seen.shape[0] == 0:
                 for i in range(size):
@@ -508,9 +509,11 @@ def filter_rows(
                 state_draw[s, t, a] = z[a, chosen]
                 state_mean[s, t, a] = dot(weights, z[a])
             if length > 0:
-                kept.z[t - first] = z
-                kept.running[t - first] = log_weights
-                kept.parents[t - first] = scratch.ancestors
+                copy(log_weights, kept.running[t - first])
+                for a in range(depth):
+                    copy(z[a], kept.z[t - first, a])
+                for i in range(size):
+                    kept.parents[t - first, i] = scratch.ancestors[i]
         for out in (last.shape[2], num_paths):
             if out > 0:
                 u, state = uniform(state)

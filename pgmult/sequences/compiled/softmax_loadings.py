@@ -51,7 +51,7 @@ class _Problem(NamedTuple):
     linear: _Floats
 
 
-@jit
+@jit(within=True)
 def _sum_of_softplus(psi, totals, single, product, linear):
     """Sum over t of totals[t] log(1 + exp(psi[t])); `single` says that all totals are 1."""
     size = psi.shape[0]
@@ -89,7 +89,7 @@ def _log_posterior(row, problem):
     return value
 
 
-@jit
+@jit(within=True)
 def _slope_and_curvature(row, problem, slope, curvature):
     """First derivatives of the log posterior, and minus the second ones; from psi - zeta."""
     pull, precision, regressors, _, totals, _, psi, weight, _, _ = problem
@@ -114,7 +114,7 @@ def _weighted(weight, a, b):
     return total
 
 
-@jit
+@jit(within=True)
 def _find_mode(centre, start, problem, root):
     """Newton from `start`: fills `centre` and the Cholesky factor of the curvature there."""
     x, best, step = start.copy(), start.copy(), np.empty(start.size)
@@ -156,7 +156,7 @@ def _base_log_density(row, centre, root):
     return -0.5 * total / (_WIDEN * _WIDEN)
 
 
-@jit
+@jit(within=True)
 def _slice_row(row, problem, centre, root, state):
     """One slice update of a row in place; how many points were tried, 0 if it is not finite."""
     size = row.shape[0]

@@ -242,7 +242,7 @@ def accumulate_potentials(worker, start, stop, active, omega, pull, design, rows
                 h[step, i] = linear
 
 
-@jit
+@jit(within=True)
 def _load_products(order, first_group, groups, design, products, lanes):
     """``products[groups, columns]`` of lanes: z_i z_j, j <= i, of eight steps each."""
     n = design.shape[1]

@@ -67,7 +67,7 @@ def _ahead(seen, held, dynamics, x, t, first, out):
                 out[i] += dynamics[i, x.shape[1] + j] * seen.inputs[t, j]
 
 
-@jit
+@jit(within=True)
 def states_of(seen, held, place, x):
     """Write the states that white noise stands for to x."""
     ahead = np.empty(x.shape[1])
@@ -82,7 +82,7 @@ def states_of(seen, held, place, x):
                     x[t, i] += root[i, j] * place.white[t, j]
 
 
-@jit
+@jit(within=True)
 def whiten(seen, held, dynamics, x, white):
     """Write the white noise that stands for states x."""
     ahead = np.empty(x.shape[1])
@@ -98,7 +98,7 @@ def whiten(seen, held, dynamics, x, white):
                 white[t, i] = away / root[i, i]
 
 
-@jit
+@jit(within=True)
 def _fit(seen, weights, x, by_weights, by_x):
     """The log likelihood; its slopes are added."""
     D, total = x.shape[1], 0.0
@@ -121,7 +121,7 @@ def _fit(seen, weights, x, by_weights, by_x):
     return total
 
 
-@jit
+@jit(within=True)
 def _back(seen, held, place, x, by_x, slopes):
     """Carry slopes by states, `by_x`, back to dynamics and noise; the log prior of noise."""
     D, total = x.shape[1], 0.0
@@ -146,7 +146,7 @@ def _back(seen, held, place, x, by_x, slopes):
     return total
 
 
-@jit
+@jit(within=True)
 def _prior(held, place, slopes):
     """The log prior of dynamics and weights; its slopes are added."""
     total, (n, q), (D, R) = 0.0, place.weights.shape, place.dynamics.shape
@@ -167,7 +167,7 @@ def _prior(held, place, slopes):
     return total
 
 
-@jit
+@jit(within=True)
 def log_density(seen, held, place, x, by_x, slopes):
     """Of (A, B), W and z up to a constant; fills states, and slopes by all of them."""
     states_of(seen, held, place, x)

@@ -72,7 +72,7 @@ def _make_room(num_times):
     return _Room(np.zeros(room), np.zeros(room), np.empty(room), np.zeros(room))
 
 
-@jit
+@jit(within=True)
 def _filter_time(J, h, centre, pull, step_var, before, after, sums, count):
     """Means and variances of deviations given one time's potential, too, and twice its evidence."""
     (mean_before, var_before), (mean, var), (exponent, product) = before, after, sums
@@ -146,7 +146,7 @@ def log_normalizers(worker, start, stop, chains, seen, out):
             out[r] += level
 
 
-@jit
+@jit(within=True)
 def _place_time(middle, sd, gain, noise, later, out, count):
     """Deviations of one time, from those of the time after."""
     for i in range(count):
@@ -244,7 +244,7 @@ def normal_rows(worker, start, stop, key, out):
             flat[i], state = normal(state)
 
 
-@jit
+@jit(within=True)
 def _weigh(predicted, precision, taken, reaching, J, ratio, count):
     """Update predictions of logits, given by mean and precision, by binomial counts.
 
@@ -269,7 +269,7 @@ def _predict(centre, pull, mean, var, step_var, predicted, precision, count):
         precision[i] = 1.0 / (pull * pull * var[i] + step_var)
 
 
-@jit
+@jit(within=True)
 def _update(predicted, precision, centre, J, growth, mean, var, h, count):
     """Deviations given counts as well, and the linear part h of the potential with J."""
     for i in range(count):
@@ -295,7 +295,7 @@ _ANGLE, _LEFT, _RIGHT, _LEVEL, _VALUE = 4, 5, 6, 7, 8  # of the slice; log densi
 _NUM_BLOCKS, _NUM_ROWS = 7, 9
 
 
-@jit
+@jit(within=True)
 def _base(chains, counts, r, first, width, w):
     """A Gaussian near the law of chains given counts: its potential, and its filter.
 
@@ -326,14 +326,14 @@ def _base(chains, counts, r, first, width, w):
             h[i] = successes[i] - h[i]
 
 
-@jit
+@jit(within=True)
 def _rotate(middle, along, across, cos, sin, out, count):
     """Points of ellipses."""
     for i in range(count):
         out[i] = middle[i] + along[i] * cos[i] + across[i] * sin[i]
 
 
-@jit
+@jit(within=True)
 def _add_corrections(psi, slope, curvature, trials, value, count):
     """Add log likelihoods of one time less what the base has of them."""
     for i in range(count):
@@ -341,7 +341,7 @@ def _add_corrections(psi, slope, curvature, trials, value, count):
         value[i] += (slope[i] + 0.5 * curvature[i] * psi[i]) * psi[i] - trials[i] * softplus
 
 
-@jit
+@jit(within=True)
 def _come_back(mean, sd, gain, noise, later, later_step, middle, step, count):
     """Means of one time and steps away from them, from those of the time after."""
     for i in range(count):
@@ -357,7 +357,7 @@ def _add_inner(a, b, a_before, b_before, pull, weight, J, out, count):
         out[i] += weight * (a[i] - pull * a_before[i]) * (b[i] - pull * b_before[i])
 
 
-@jit
+@jit(within=True)
 def _draw_ellipses(chains, x, r, half, width, w, state):
     """Ellipses through the chains of row r of x and a draw of a Student-t, and their lengths.
 
@@ -420,7 +420,7 @@ def _weigh_points(half, waiting, w, point, cos, sin):
         value[i] += half * math.log1p(square / DOF) - 0.5 * square
 
 
-@jit
+@jit(within=True)
 def _take_points(waiting, w, x, r, cos, sin, state):
     """Write chains above their slice to row r of x, and shrink the brackets of the others.
 

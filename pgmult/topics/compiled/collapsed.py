@@ -84,7 +84,7 @@ def count_topics(entries, assignments, topic_counts, word_counts):
     return 0
 
 
-@jit
+@jit(within=True)
 def _weigh_keyed(keyed, w, here, alpha, running):
     """Running sums of the weights of a word's pairs; the last."""
     first, total = keyed.starts[w], 0.0
@@ -114,7 +114,7 @@ def _move_bound(k, smoothing, eta, alpha, plain, tallies, at):
         at.prior[w] += change * (tallies.word_counts[w, k] + eta)
 
 
-@jit
+@jit(within=True)
 def _rank_used(here, used):
     """Write the topics that a document has into `used`, often used ones first; how many."""
     num_used = 0

@@ -28,7 +28,7 @@ def document_ids(worker, start, stop, entries, out):
         out[d] = total
 
 
-@jit
+@jit(within=True)
 def _allocate_document(d, entries, by_word, theta, topic_counts, state):
     """Draw z of one document: its counts of topics."""
     indptr, words, counts = entries

@@ -105,7 +105,7 @@ class Lanes(NamedTuple):
     total: np.ndarray
 
 
-@jit
+@jit(within=True)
 def _make_lanes(n):
     size = n * WIDTH
     return Lanes(
@@ -116,7 +116,7 @@ def _make_lanes(n):
     )  # fmt: skip
 
 
-@jit
+@jit(within=True)
 def _read(rows, r, lane, depth, mean, key, psi, lanes):
     """One document into its lane: its likelihood, a first guess of x and its weight, its noise."""
     n = psi.shape[1]
@@ -205,7 +205,7 @@ def _bend(lanes, depth, softmax):
         store(lanes.curvature, at, expected if softmax else multiply(expected, left))
 
 
-@jit
+@jit(within=True)
 def _approximate(lanes, weights, depth, softmax):
     """The site: one Newton step from the first guess, each coordinate under its marginal prior."""
     for k in range(depth):
@@ -226,7 +226,7 @@ def _approximate(lanes, weights, depth, softmax):
         store(lanes.linear, at, add_product(linear, load(lanes.curvature, at), x))
 
 
-@jit
+@jit(within=True)
 def _factor(lanes, precision, depth, softmax, packed):
     """The factor of the Gaussian's precision, and its mean."""
     end, ridge = row_at(depth), splat(1.0 + _RIDGE * depth)
@@ -249,7 +249,7 @@ def _factor(lanes, precision, depth, softmax, packed):
         store(lanes.centre, at, widen(load(lanes.solved, at)))
 
 
-@jit
+@jit(within=True)
 def _slopes(lanes, depth, softmax):
     """Write the slope of the correction at x to `solved`."""
     _expect(lanes, depth, softmax)
@@ -261,7 +261,7 @@ def _slopes(lanes, depth, softmax):
         store(lanes.solved, at, narrow(add_product(slope, load(lanes.curvature, at), x)))
 
 
-@jit
+@jit(within=True)
 def _change_of_normalizer(lanes, depth, room):
     """Of log sum exp(psi), from `old` to x; `room` has eight numbers."""
     before, total_before = _sum_exponentials(lanes, lanes.old, depth)
@@ -272,7 +272,7 @@ def _change_of_normalizer(lanes, depth, room):
     return add(load(room, 0), subtract(after, before))
 
 
-@jit
+@jit(within=True)
 def _gain(lanes, precision, depth, softmax):
     """By how much the log density of x exceeds that of `old`."""
     gain, half = splat(0.0), splat(0.5)
@@ -306,7 +306,7 @@ def _energy(lanes, depth):
     return multiply(splat(0.5), total)
 
 
-@jit
+@jit(within=True)
 def _travel(lanes, precision, packed, depth, softmax):
     """One path from `old` to x; x stays at `old` in lanes where the path is refused."""
     for at in range(0, depth * WIDTH, WIDTH):

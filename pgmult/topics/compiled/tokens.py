@@ -88,7 +88,7 @@ def pad_columns(worker, start, stop, probs, out):
                 out[i, k] = np.float32(0.0)
 
 
-@jit
+@jit(within=True)
 def _pick_exactly(d, w, u, theta, topics):
     """A topic by theta[d] * topics[:, w] in double precision, -1 if all are zero."""
     largest = 0.0
@@ -159,7 +159,7 @@ def split(n, weights, taken, state):
     return state
 
 
-@jit
+@jit(within=True)
 def _weigh_exactly(d, w, theta, topics, weights):
     """theta[d] * topics[:, w] by the largest of them; whether there is a positive one."""
     largest = 0.0
@@ -281,7 +281,7 @@ def _log_rise(x, a):
     return value + (other - one) / 12.0 - (other**3 - one**3) / 360.0
 
 
-@jit
+@jit(within=True)
 def _next_table(i, n, a, u):
     """One more than the first of i, ..., n - 1 that is 1, by its distribution function at u.
 

@@ -148,7 +148,7 @@ def _product_lanes(a, x, y, n):
             store(y, k, add_product(load(y, k), load(a, row + k), total))
 
 
-@jit
+@jit(within=True)
 def _add_trace_gradient(count, rho, variances, products, gradient):
     """Add half the gradient of -N Tr((diag rho - rho rho') S) with respect to m, S held fixed.
 
@@ -183,7 +183,7 @@ class _Lanes(NamedTuple):
     here_pull: FloatArray
 
 
-@jit
+@jit(within=True)
 def _idle_lanes(n):
     return _Lanes(
         np.full(WIDTH, -1), np.empty((WIDTH, n)), np.empty((WIDTH, n)), np.empty((WIDTH, n)),
@@ -194,7 +194,7 @@ def _idle_lanes(n):
     )  # fmt: skip
 
 
-@jit
+@jit(within=True)
 def _take_documents(lanes, upcoming, stop, found):
     """Idle lanes take the next documents; returns which comes after them."""
     for lane in range(WIDTH):
@@ -208,7 +208,7 @@ def _take_documents(lanes, upcoming, stop, found):
     return upcoming
 
 
-@jit
+@jit(within=True)
 def _evaluate(lanes, tokens, prior, found):
     """The level of each trial, its gradient with S not yet in it, and rho.
 
@@ -234,7 +234,7 @@ def _evaluate(lanes, tokens, prior, found):
     return 0
 
 
-@jit
+@jit(within=True)
 def _solve_steps(lanes, precision):
     """X = H^-1 gradient: a triangular factor of H, bordered by the gradient."""
     n = precision.shape[0]
@@ -249,7 +249,7 @@ def _solve_steps(lanes, precision):
     solve_lanes(packed, x, n)
 
 
-@jit
+@jit(within=True)
 def _solve_delta_steps(lanes, totals, precision):
     """X = S gradient, with S = H^-1 itself: its diagonal and its determinant are in the level."""
     n = precision.shape[0]
@@ -280,7 +280,7 @@ def _solve_delta_steps(lanes, totals, precision):
     lanes.x[:] = products
 
 
-@jit
+@jit(within=True)
 def _settle(lanes, tolerance, max_steps, tokens, found):
     """Accept trials that raise the level enough, halve the other steps, and free finished lanes.
 
@@ -369,7 +369,7 @@ def _rho_of_lanes(first, width, totals, mean, rho, scaled):
             scaled[k * WIDTH + lane] = totals[d] * share
 
 
-@jit
+@jit(within=True)
 def _half_log_det(precision):
     """Half the log determinant of a positive definite matrix."""
     root, total = precision.copy(), 0.0

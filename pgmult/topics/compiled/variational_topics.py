@@ -176,7 +176,7 @@ def _allocate_expected(d, entries, given, found):
     return shift
 
 
-@jit
+@jit(within=True)
 def _load_systems(document, given, found, packed):
     """J and h of each lane's document given q(z), and the Gaussian system that they make."""
     n, order = given.precision.shape[0], given.order
@@ -200,7 +200,7 @@ def _load_systems(document, given, found, packed):
         packed[row_at(n) + n * WIDTH + lane] = 1.0
 
 
-@jit
+@jit(within=True)
 def _score(d, lane, shift, entries, given, found, packed):
     """The bound's terms in one document, whose factors stand in a lane of `packed`."""
     indptr, words, counts = entries
@@ -289,7 +289,7 @@ def expected_word_counts(worker, start, stop, by_words, weights, theta, by_word,
             out[w, k] *= by_word[w, k]
 
 
-@jit
+@jit(within=True)
 def _add_crossproducts(a, i, n, summed):
     """Add row i of A'A, A lower triangular, to `summed`, lane by lane."""
     here = row_at(i)
