@@ -26,7 +26,7 @@ from pgmult.cli.shared import (
 )
 from pgmult.fields.family import FIELDS
 
-_STATES = "us-states"
+_STATES, _STATES_REACH = "us-states", 1000.0  # km: of the length scale's prior median
 _OTHER = "(other)"
 
 
@@ -40,8 +40,13 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument(
         "--places", action="append", default=[], metavar="WHERE",
-        help="where the names among the inputs lie: us-states, or a table with the names in its"
-        " first column and coordinates in the others; COLUMN=WHERE if several are names",
+        help="where the names among the inputs lie: us-states, or a table with a column of the"
+        " names (called as the input, or its first one) and columns lat and lon (degrees) or x and"
+        " y; COLUMN=WHERE if several are names",
+    )  # fmt: skip
+    fit.add_argument(
+        "--coordinates", nargs="+", default=[], metavar="COLUMN",
+        help="columns of the table of places that say where (default: lat and lon, or x and y)",
     )  # fmt: skip
     fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
     told = f"keep the most frequent ones, and make {_OTHER} of the rest"
@@ -69,6 +74,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
+    from pgmult.datasets.names import us_states
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.reports import data_in_words
 
@@ -81,13 +87,14 @@ def _job(options: argparse.Namespace) -> Job:
     new = None if options.at is None else read_table(options.at, options)
     data = table.field(
         options.inputs, options.category, count=options.count,
-        new_inputs=new, places={name: known for name, (known, _) in places.items()},
+        new_inputs=new, places={name: known.at for name, known in places.items()},
     )  # fmt: skip
     held_out = None
     if options.hold_out is not None:
         data, held_out = _hide(data, options.hold_out, options.seed)
-    kinds = {name: kind for name, (_, kind) in places.items()}
-    covariance, words = _covariance(data, options.inputs, kinds, lengths)
+    states = [name for name, known in places.items() if known.at == us_states()]
+    lengths = dict.fromkeys(states, _STATES_REACH) | lengths
+    covariance, words = _covariance(data, options.inputs, places, lengths)
     model = MultinomialGP(
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
@@ -96,10 +103,10 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {
-            name: {place: np.atleast_1d(at).tolist() for place, at in known.items()}
-            for name, (known, _) in places.items()
+            name: {place: np.atleast_1d(at).tolist() for place, at in known.at.items()}
+            for name, known in places.items()
         },
-        "states": [name for name, kind in kinds.items() if kind == _STATES],
+        "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
     hidden = {} if held_out is None else {"counts": held_out}
@@ -153,16 +160,14 @@ def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
     return found
 
 
-def _places(
-    options: argparse.Namespace, table: Mapping[str, Any]
-) -> dict[str, tuple[Mapping[str, Any], str]]:
-    """For each column of names where its places are, and what told it."""
+def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, Any]:
+    """For each column of names its `pgmult.fields.places.Places`."""
     given, inputs = options.places, options.inputs
     named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
     told = {text.rpartition("=")[0] for text in given}
     for name in named:
         _refuse_other_dates(name, table[name].tolist(), told)
-    found: dict[str, tuple[Mapping[str, Any], str]] = {}
+    found: dict[str, Any] = {}
     for text in given:
         column, mark, where = text.rpartition("=")
         if not mark:
@@ -175,7 +180,7 @@ def _places(
             column = named[0]
         if column not in inputs:
             raise ValueError(f"--places must be of one of the inputs, got {column!r}")
-        found[column] = (_known_places(where, options), where)
+        found[column] = _known_places(where, column, options)
     if missing := [name for name in named if name not in found]:
         raise ValueError(
             f"the input {missing[0]!r} has names: say where they are with --places"
@@ -201,19 +206,13 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
     )
 
 
-def _known_places(where: str, options: argparse.Namespace) -> Mapping[str, Any]:
+def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
     from pgmult.datasets.names import us_states
+    from pgmult.fields.places import Places, places_of
 
     if where == _STATES:
-        return us_states()
-    name, *coordinates = read_table(where, options).columns.items()
-    numbers = [column for _, column in coordinates]
-    if not numbers or any(column.dtype.kind not in "if" for column in numbers):
-        raise ValueError(
-            f"{where} must have names of places in its first column, here {name[0]!r}, and numbers"
-            " in the others"
-        )
-    return {str(place): at for place, *at in zip(name[1], *numbers, strict=True)}
+        return Places(us_states(), on_sphere=True)
+    return places_of(read_table(where, options), column, options.coordinates, where)
 
 
 def _tiles() -> dict[str, str]:
@@ -280,28 +279,37 @@ def _share_of(text: str) -> float:
 
 
 def _covariance(
-    data: Any, inputs: Sequence[str], places: Mapping[str, str], lengths: Mapping[str, float]
+    data: Any, inputs: Sequence[str], places: Mapping[str, Any], lengths: Mapping[str, float]
 ) -> tuple[Any, str]:
     """Rough in every input, and the rougher in space: what real counts need; and so in words."""
     import numpy as np
 
     from pgmult.fields.covariances import GreatCircle, Matern
+    from pgmult.fields.places import degrees_among, spread_in_km
 
     if unknown := [name for name in lengths if name not in inputs]:
         raise ValueError(f"--length-scale must be of one of the inputs, got {unknown[0]!r}")
     names = data.input_names.tolist()
+    degrees = degrees_among(name for name in inputs if data.columns[name].dtype.kind in "if")
     product: Any = 1.0
     words = []
     for name in inputs:
-        active = [i for i, own in enumerate(names) if own == name or own.rpartition(" ")[0] == name]
-        spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
-        if places.get(name) == _STATES:
-            length = lengths.get(name, 1000.0)
+        if degrees and name == degrees[1]:
+            continue  # together with the latitude
+        own = degrees if name in degrees else [name]
+        active = [
+            i for one in own for i, column in enumerate(names)
+            if column == one or column.rpartition(" ")[0] == one
+        ]  # fmt: skip
+        given = next((lengths[one] for one in own if one in lengths), None)
+        if (degrees and name == degrees[0]) or (name in places and places[name].on_sphere):
+            length = given or spread_in_km(data.sites[:, active]) / 3.0 or 1.0
             product *= GreatCircle(length, *active)
-            words.append(f"{name} (exponential, about {length:,.0f} km)")
+            words.append(f"{' and '.join(own)} (exponential, about {length:,.0f} km)")
         else:
+            spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
             smoothness = 0.5 if name in places else 1.5
-            length = lengths.get(name, spread / 3.0)
+            length = given or spread / 3.0
             product *= Matern(smoothness, length_scale=length, active=active)
             years = " years" if data.columns[name].dtype.kind == "M" else ""
             words.append(f"{name} (Matern {smoothness:g}, about {length:.3g}{years})")

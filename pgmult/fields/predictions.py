@@ -26,6 +26,7 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 ((1, 3), (1, 3))
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -49,6 +50,8 @@ from pgmult.sampling.posterior import Posterior
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
 _NEWTON_STEPS = 30
+_CELLS = 2**21  # of a covariance, at a time
+_NOTHING_LEFT = 0.01  # correlation below which a place says nothing of another
 
 
 class StickLaw(NamedTuple):
@@ -150,6 +153,7 @@ def _at(
         )
     needed = ("psi", "beta", "hyperparameters")
     _require(run, needed, " to predict at new inputs")
+    _warn_of_far(run, model, data, wider)
     rng, link = np.random.default_rng(as_seed(random_seed)), run.link
     draws = [
         model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
@@ -157,6 +161,33 @@ def _at(
     ]
     law = (np.array([draw.new_mean for draw in draws]), np.array([draw.new_var for draw in draws]))
     return np.array([link.probs(d.new_values) for d in draws]), StickLaw(np.array(link.order), *law)
+
+
+def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: CountField) -> None:
+    """Warn of new inputs where the field remembers nothing of the data."""
+    logs = np.log(run.stack("hyperparameters")).mean(axis=0)[:, : model.covariance.num_params]
+    seen, new = data.inputs[data.totals > 0], wider.new_inputs
+    forgotten = np.ones(len(new), dtype=np.bool_)
+    rows = max(1, _CELLS // max(1, len(seen)))
+    for covariance in map(model.covariance.with_log_params, logs if len(seen) else []):
+        for first in range(0, len(new), rows):
+            part = new[first : first + rows]
+            left = covariance.cov(part, seen).max(axis=1) / covariance.diagonal(part)
+            forgotten[first : first + rows] &= left < _NOTHING_LEFT
+    if len(seen) and forgotten.any():
+        row = int(forgotten.argmax())
+        names = [""] * len(new[row]) if data.input_names is None else data.input_names.tolist()
+        where = ", ".join(f"{name} {x:g}".strip() for name, x in zip(names, new[row], strict=True))
+        known = ", ".join(
+            f"{name} from {low:g} to {high:g}".strip()
+            for name, low, high in zip(names, seen.min(axis=0), seen.max(axis=0), strict=True)
+        )
+        warnings.warn(
+            f"{forgotten.sum():,} of {len(new):,} new inputs are so far from the data that these"
+            f" say nothing of them, row {row} at {where} for one: what is predicted there is the"
+            f" mean of all. The data are at {known} (are the units the same?)",
+            stacklevel=3,
+        )
 
 
 def _kept(run: Posterior, data: CountField, part: str, max_draws: int | None) -> FloatArray:

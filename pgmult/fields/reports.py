@@ -17,6 +17,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
+from pgmult.core.labels import as_looked_at
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
@@ -423,7 +424,8 @@ class _Grid:
 
     def maps(self, tiles: Mapping[str, Any]) -> list[Section]:
         """The last of the axis on a map of the United States, where that is what places are."""
-        codes = [tiles.get(name, name) for name in self.places]
+        known = {as_looked_at(name): code for name, code in tiles.items()}
+        codes = [known.get(as_looked_at(name), name) for name in self.places]
         if len(codes) < 2 or not set(codes) <= set(US_TILES):
             return []
         here = [(codes[self.place[r]], r) for r in self._last_rows()]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_strings
-from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.labels import as_looked_at, find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
@@ -63,7 +63,8 @@ def field_of(
         Where predictions are wanted: the columns `inputs`, one row each.
     places : mapping, optional
         For each column of names a mapping from name to coordinates, such as
-        ``{"state": pgmult.datasets.us_states()}``; each name has the same number of them.
+        ``{"state": pgmult.datasets.us_states()}`` or what `pgmult.fields.places.places_of` finds in
+        a table; each name has the same number of them. Capitals and blanks of names do not matter.
     order : {"frequency", "given"} or permutation of the categories
         The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
 
@@ -227,13 +228,56 @@ def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
 def _places(column: NDArray[Any], known: Any, name: str, table: str) -> FloatArray:
     """Coordinates of the places that a column names."""
     where = as_kind(known, f"places[{name!r}]", Mapping)
-    at = find_labels(labels_of(where, "places"), column, name, what=f"{table} column")
+    at = _find_places(labels_of(where, "places"), [*where.values()], column, name, table)
     distinct, of_row = np.unique(at, return_inverse=True)
     every = list(where.values())
     rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct.tolist()]
     if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
         raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
-    return as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")[of_row]
+    found = as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")
+    _warn_of_same_points(column, found, of_row, name)
+    return found[of_row]
+
+
+def _find_places(
+    known: NDArray[np.str_], points: Sequence[Any], column: NDArray[Any], name: str, table: str
+) -> IntArray:
+    """Which place each row names: by its text, its number, or its text but for capitals and blanks.
+
+    What looks like several places that lie at different points is none of them.
+    """
+    at = find_labels(known, column, name, new_levels=True)
+    if (at >= 0).all():
+        return at
+    alike: dict[str, int] = {}
+    for place, label in enumerate(known.tolist()):
+        look = as_looked_at(label)
+        other = alike.setdefault(look, place)
+        if other >= 0 and not np.array_equal(points[other], points[place]):
+            alike[look] = -1
+    texts = labels_of(column, name)
+    by_look = [alike.get(as_looked_at(text), -1) for text in texts.tolist()]
+    at = np.where(at >= 0, at, by_look)
+    # one that is still not known is refused, with its row and with what is like it
+    find_labels(known, np.where(at >= 0, known[at], texts), name, what=f"{table} column")
+    return at
+
+
+def _warn_of_same_points(
+    column: NDArray[Any], found: FloatArray, of_row: IntArray, name: str
+) -> None:
+    """Warn of places with different names at one point, whose counts add up."""
+    _, first = np.unique(of_row, return_index=True)
+    same: dict[bytes, str] = {}
+    for row, point in zip(first.tolist(), found, strict=True):
+        other = same.setdefault(point.tobytes(), str(column[row]))
+        if as_looked_at(other) != as_looked_at(str(column[row])):
+            warnings.warn(
+                f"{other!r} and {str(column[row])!r} of {name!r} lie at one point,"
+                f" {', '.join(f'{x:g}' for x in point)}: they are one place, and its counts add up",
+                stacklevel=3,
+            )
+            return
 
 
 def _told(column: NDArray[Any]) -> NDArray[Any]:

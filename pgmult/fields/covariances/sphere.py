@@ -21,21 +21,43 @@ EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
 Column = Annotated[int, whole(minimum=0)]
 
 
-def _degrees(kind: str, columns: tuple[int, ...], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Latitude and longitude in radians."""
+def _columns(kind: str, columns: tuple[int, ...], X: FloatArray) -> FloatArray:
+    """Latitude and longitude among the inputs, ``(len(X), 2)``."""
     if max(columns) >= X.shape[1]:
         raise ValueError(
             f"{kind} acts on column {max(columns)}, but the inputs have {X.shape[1]} columns"
             " (they are numbered from 0)"
         )
-    latitude, longitude = X[:, columns[0]], X[:, columns[1]]
+    return X[:, list(columns)]
+
+
+def _degrees(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Latitude and longitude in radians."""
+    latitude, longitude = X.T
     bad = np.abs(latitude) > 90.0
     if bad.any():
         raise ValueError(
             f"latitude must be from -90 to 90 degrees, got {latitude[bad][0]} at row"
             f" {int(np.argmax(bad))} (are latitude and longitude swapped?)"
         )
+    bad = np.abs(longitude) > 360.0
+    if bad.any():
+        raise ValueError(
+            f"longitude must be from -360 to 360 degrees, got {longitude[bad][0]} at row"
+            f" {int(np.argmax(bad))}"
+        )
     return np.radians(latitude), np.radians(longitude)
+
+
+def great_circle(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """Angles between points of latitude and longitude in degrees, ``(len(X), len(Y))``, radians.
+
+    By the haversine formula, accurate for close points.
+    """
+    (a, b), (c, d) = (_degrees(points) for points in (X, Y))
+    haversine = np.square(np.sin(0.5 * (a[:, None] - c)))
+    haversine += np.cos(a)[:, None] * np.cos(c) * np.square(np.sin(0.5 * (b[:, None] - d)))
+    return np.asarray(2.0 * np.arcsin(np.sqrt(np.minimum(haversine, 1.0))))
 
 
 def _refuse_same(latitude: int, longitude: int) -> None:
@@ -72,12 +94,8 @@ class GreatCircle(Family):
         return self.latitude, self.longitude
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """By the haversine formula, accurate for close points."""
         columns = (self.latitude, self.longitude)
-        (a, b), (c, d) = (_degrees("GreatCircle", columns, points) for points in (X, Y))
-        haversine = np.square(np.sin(0.5 * (a[:, None] - c)))
-        haversine += np.cos(a)[:, None] * np.cos(c) * np.square(np.sin(0.5 * (b[:, None] - d)))
-        angle = 2.0 * np.arcsin(np.sqrt(np.minimum(haversine, 1.0)))
+        angle = great_circle(*(_columns("GreatCircle", columns, points) for points in (X, Y)))
         return np.exp(-(self.radius * angle / self.length_scale))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
@@ -127,7 +145,7 @@ class Chordal(Covariance):
         return self.latitude, self.longitude
 
     def _in_space(self, X: FloatArray) -> FloatArray:
-        latitude, longitude = _degrees("Chordal", (self.latitude, self.longitude), X)
+        latitude, longitude = _degrees(_columns("Chordal", (self.latitude, self.longitude), X))
         level = np.cos(latitude)
         return self.radius * np.column_stack(
             [level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)]

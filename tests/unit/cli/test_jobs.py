@@ -228,8 +228,8 @@ class TestFields:
             ('2000,NY,Ada,"1,234"', "column 'n' must hold numbers, got '1,234' at row 1"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
             (
-                "2000,ny,Ada,3",
-                "column 'state' must hold labels that are known, got 'ny' at row 1 (nearest: 'NY')",
+                "2000,N.Y.,Ada,3",
+                "column 'state' must hold labels that are known, got 'N.Y.' at row 1 (nearest:",
             ),
         ],
     )
