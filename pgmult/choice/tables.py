@@ -226,6 +226,7 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
     names = [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
     if not names:
         raise ValueError("occasion must name one or more columns, got none")
+    rank = as_kind(rank, "rank", str)
     cells = columns[rank].values if rank in columns else table_column(columns, rank, "rank")
     known, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
     gaps = missing_in(cells)

@@ -122,7 +122,7 @@ class Draws(Mapping[str, NDArray[Any]]):
         if isinstance(draws, StoredDraws):
             self._draws = draws
         else:
-            self._draws = HeldDraws(as_mapping(draws, "draws"), as_every(every or {}, "every"))
+            self._draws = HeldDraws(as_mapping(draws, "draws"), as_every(every, "every"))
         self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
         if not self._draws and not self.sample_stats:
             raise ValueError("draws must hold at least one variable")

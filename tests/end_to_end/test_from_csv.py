@@ -50,7 +50,7 @@ def survey(rng):
 def census(rng):
     return [
         ["sex", "age", "state", "people"],
-        *(["fm"[i % 2], 25 + i, f"S{i % 9}", 1 + i] for i in range(18)),
+        *(["fm"[i % 2], 25 + i, f"S{i % 7}", 1 + i] for i in range(18)),
     ]
 
 

@@ -39,6 +39,7 @@ def test_the_page_has_its_sections():
     assert all(len(lines_of(section)) >= 7 for section in SECTIONS.values())
 
 
+@pytest.mark.filterwarnings("ignore:.*in census .* not in the data")  # a new state
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize("name", SECTIONS)
 @pytest.mark.slow

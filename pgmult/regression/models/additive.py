@@ -344,9 +344,10 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def link(self, data: AdditiveRows) -> "StickBreaking | Softmax | Rates":
         """The link from psi to probabilities, its sticks in the order of the data."""
-        if data.is_events:
+        rows = self.as_data(data)
+        if rows.is_events:
             return Rates()
-        return (Softmax if self.effects == "softmax" else StickBreaking)(data.order)
+        return (Softmax if self.effects == "softmax" else StickBreaking)(rows.order)
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgmult.core.arguments import as_flag
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import as_mapping
 from pgmult.formulas.design import Design, make_design
@@ -88,11 +89,11 @@ class StructuredCorpus(Corpus):
         ValueError
             If a column is missing, or a label is new that may not be.
         """
-        new = corpus_from(corpus, "corpus")
+        new, may_be_new = corpus_from(corpus, "corpus"), as_flag(new_levels, "new_levels")
         if new.num_words != self.num_words:
             raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
-        design = self.design.like(covariates, new_levels=new_levels, num_rows=new.num_documents)
-        if new_levels:
+        design = self.design.like(covariates, new_levels=may_be_new, num_rows=new.num_documents)
+        if may_be_new:
             self.design.tell_new_labels(covariates, "covariates", asked=True)
         content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
         return new.extended(StructuredCorpus, design=design, content=content)

@@ -72,10 +72,7 @@ def test_the_density_is_that_of_the_model(path):
     def of_model(flat):
         _, _, x = density(seen, held, here, flat)
         place = white_paths.laid_out(flat, here)
-        moved = replace(
-            state, states=x, loadings=place.weights[:, :2].copy(),
-            emission_weights=place.weights[:, 2:-1].copy(), offset=place.weights[:, -1].copy(),
-        )  # fmt: skip
+        moved = replace(state, states=x, weights=place.weights)
         away = place.dynamics.T - held.mean
         prior = np.trace(held.precision @ away.T @ held.row_precision @ away)
         weights = held.weight_precision * (place.weights - held.weight_mean) ** 2
