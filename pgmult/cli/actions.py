@@ -266,11 +266,15 @@ def _fit(room: Room, options: Options) -> int:
     job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})
     if not options.json and job.said:
         print(job.said, flush=True)
-    return _finish(room, options, sampled(options, room.family, job), options.out)
+    if not options.json:
+        print(f"The page, provisional at first: {options.out / PAGE}", flush=True)
+    run = sampled(options, room.family, job, lambda run: room.report(run, None))
+    return _finish(room, options, run, options.out)
 
 
 def _resume(room: Room, options: Options) -> int:
-    return _finish(room, options, resumed(options, room.family), options.run)
+    run = resumed(options, room.family, lambda run: room.report(run, None))
+    return _finish(room, options, run, options.run)
 
 
 def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) -> int:

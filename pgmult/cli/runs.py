@@ -9,13 +9,14 @@ A run that was sampled in Python has neither, and answers all the same.
 import argparse
 import errno
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmult.cli.shared import running, silence_what_is_told_anyway
+from pgmult.cli.previews import Previews
+from pgmult.cli.shared import PAGE, running, silence_what_is_told_anyway
 from pgmult.core.family import Family, family_of
 
 if TYPE_CHECKING:
@@ -204,8 +205,13 @@ def _notes(run: Path, family: Family) -> dict[str, Any]:
     return dict(notes)
 
 
-def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun | None:
-    """Sample into a new run directory; None after Ctrl-C before a draw was kept."""
+def sampled(
+    options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], Any]
+) -> StoredRun | None:
+    """Sample into a new run directory; None after Ctrl-C before a draw was kept.
+
+    Provisional pages are written meanwhile, of what `report` makes of a run.
+    """
     from pgmult.sampling.driver import sample
 
     if (options.out / "inputs.npz").exists():
@@ -223,20 +229,29 @@ def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun 
         if not noted:
             job.write(options.out, family.name)
             noted = True
+        pages(sweep)
 
+    def so_far(posterior: Any) -> Any:
+        return report(StoredRun(options.out, posterior, job.notes))
+
+    page, cluster = options.out / PAGE, getattr(options, "cluster", None)
+    pages = Previews(options.out, page, so_far, job.model, job.data, job.keep)
     try:
-        posterior = sample(
-            job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
-            until=options.until, cluster=getattr(options, "cluster", None),
-            starts=getattr(options, "starts", "own"), **running(options),
-        )  # fmt: skip
+        with pages:
+            posterior = sample(
+                job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
+                until=options.until, cluster=cluster, starts=getattr(options, "starts", "own"),
+                **running(options),
+            )  # fmt: skip
     except KeyboardInterrupt:
         return None
     return StoredRun(options.out, posterior, job.notes)
 
 
-def resumed(options: argparse.Namespace, family: Family) -> StoredRun | None:
-    """Go on with a run; None after Ctrl-C before a draw was kept."""
+def resumed(
+    options: argparse.Namespace, family: Family, report: Callable[[StoredRun], Any]
+) -> StoredRun | None:
+    """Go on with a run; None after Ctrl-C before a draw was kept. `report` is as for `sampled`."""
     from pgmult.sampling.driver import resume
     from pgmult.sampling.store import Run
 
@@ -247,11 +262,17 @@ def resumed(options: argparse.Namespace, family: Family) -> StoredRun | None:
     until = options.until
     if until is None and options.draws is None and "until" not in Run(options.run).meta["attrs"]:
         until = notes.get("until")  # the goal that it was begun with, and has not reached
+
+    def so_far(posterior: Any) -> Any:
+        return report(StoredRun(options.run, posterior, notes))
+
     try:
-        posterior = resume(
-            options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
-            until=until, cluster=getattr(options, "cluster", None),
-        )  # fmt: skip
+        with Previews(options.run, options.run / PAGE, so_far):
+            posterior = resume(
+                options.run, draws=options.draws, cores=options.cores,
+                progressbar=not options.quiet, until=until,
+                cluster=getattr(options, "cluster", None),
+            )  # fmt: skip
     except KeyboardInterrupt:
         return None
     return StoredRun(options.run, posterior, notes)

@@ -51,6 +51,7 @@ table { border-collapse: collapse; font-size: .95em; }
 td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font-weight: normal; }
 th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
 td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
+p.notice { border: 1px solid var(--accent); border-radius: 4px; padding: .4em .8em; }
 .wide { overflow-x: auto; } figure { margin: 1em 0; }
 summary { color: var(--accent); cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
@@ -216,6 +217,8 @@ class Report:
         The data, the model, the run.
     style, script : Markup, optional
         For the page, beyond what all pages have.
+    notice : str
+        What to know of the page itself, above everything: that it is provisional.
     """
 
     title: str
@@ -224,6 +227,7 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     style: Markup | None = None
     script: Markup | None = None
+    notice: str = ""
 
     def __post_init__(self) -> None:
         """What casts doubt on everything else is said before it."""
@@ -249,8 +253,9 @@ class Report:
         if self.facts:
             sections.append(Section("The run", rows=list(self.facts.items())).html())
         verdict = tag("div", _bullets(self.verdict), id="verdict")
+        notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
-        return page(self.title, verdict, sections, style=style, script=self.script)
+        return page(self.title, notice, verdict, sections, style=style, script=self.script)
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""

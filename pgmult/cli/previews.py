@@ -1,0 +1,168 @@
+"""Provisional pages of a run while it goes on: soon after it has begun, then ever again.
+
+The first is made of what the chains' last sweeps were, while they are still tuned; later ones of
+the draws that are stored. Making them takes at most about a tenth of the time.
+"""
+
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgmult.core.reports import Report
+    from pgmult.sampling.posterior import Posterior
+
+_FIRST, _FEWEST_SECONDS = 6.0, 15.0  # after the first sweep; between pages
+_BREAK = 10.0  # times as long as a page took until the next is begun
+_LAST, _FEWEST = 20, 8  # sweeps of a chain that the first page is of, and the fewest
+_FEWEST_STORED = 20  # draws of a chain that later pages are of
+_MOST_BYTES = 2**28  # of states that are held for the first page
+
+
+class Previews:
+    """Writes provisional pages in a thread of its own, within a ``with`` block.
+
+    Parameters
+    ----------
+    run : path
+        The run directory.
+    page : path
+    report : callable
+        Makes the report of a posterior.
+    model, data : optional
+        Without them, as where a run goes on, pages are of stored draws alone.
+    keep : sequence of str
+        Variables that the report may need.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        page: Path,
+        report: Callable[["Posterior"], "Report"],
+        model: Any = None,
+        data: Any = None,
+        keep: Any = (),
+    ):
+        self._run, self._page, self._report = run, page, report
+        self._model, self._data, self._keep = model, data, tuple(keep)
+        self._states: dict[int, deque[Any]] | None = None if model is None else {}
+        self._began: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="pgmult-page", daemon=True)
+
+    def __enter__(self) -> "Previews":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def __call__(self, sweep: Any) -> None:
+        """After every sweep: a callback of `pgmult.sample`."""
+        states = self._states
+        if self._began is None:
+            self._began = time.monotonic()
+        if states is None:
+            return
+        if sweep.chain not in states:
+            size = max(1, _nbytes(sweep.state))
+            most = _MOST_BYTES // (size * 4)
+            if most < _FEWEST or any(part is None for part in _parts(sweep.state)):
+                self._states = None  # too large, or its rows are elsewhere
+                return
+            states[sweep.chain] = deque(maxlen=min(_LAST, most))
+        states[sweep.chain].append(sweep.state)
+
+    def _work(self) -> None:
+        pause = _FIRST
+        while not self._ended.wait(0.5):
+            if self._model is not None and self._began is None:
+                continue
+            if self._ended.wait(pause):
+                return
+            began = time.monotonic()
+            with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
+                warnings.simplefilter("ignore")
+                self._write()
+            pause = max(_FEWEST_SECONDS, _BREAK * (time.monotonic() - began))
+
+    def _write(self) -> None:
+        """Make a page of what there is, if that is enough."""
+        from pgmult.core import sealed
+
+        posterior, of_what = self._stored(), "draws"
+        if posterior is None:
+            posterior, of_what = self._last(), "sweeps of tuning"
+        if posterior is None:
+            return
+        notice = (
+            f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
+            f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"
+            " one; what it says of chains is of so few as these."
+        )
+        told = replace(self._report(posterior), notice=notice)
+        if not self._ended.is_set():
+            sealed.write(self._page, told.html().encode(), sync=False)
+
+    def _stored(self) -> "Posterior | None":
+        """The draws on disk, if they are enough."""
+        from pgmult.sampling.posterior import load
+
+        if not (self._run / "inputs.npz").exists():
+            return None
+        found = load(self._run)
+        if found.num_draws < _FEWEST_STORED:
+            return None
+        self._states = None
+        return found
+
+    def _last(self) -> "Posterior | None":
+        """What the chains' last sweeps were."""
+        import numpy as np
+
+        from pgmult.core.typing import absent_of, coords_of, traits_of, variable
+        from pgmult.sampling.draws import Origin
+        from pgmult.sampling.posterior import Posterior
+
+        model, data = self._model, self._data
+        held = {} if self._states is None else dict(self._states)
+        chains = {c: list(states) for c, states in held.items() if len(states) >= _FEWEST}
+        if not chains:
+            return None
+        size = min(map(len, chains.values()))
+        several = [states[-size:] for _, states in sorted(chains.items())]
+
+        def values(name: str) -> Any:
+            return np.array(
+                [[variable(model, s, data, name) for s in states] for states in several]
+            )
+
+        traits, absent = traits_of(model), absent_of(model, data)
+        keep = [name for name in self._keep if name not in absent]
+        fit = [[float(model.log_likelihood(s, data)) for s in states] for states in several]
+        return Posterior(
+            {name: values(name) for name in keep},
+            dims={name: model.dims[name] for name in keep},
+            coords={"chain": np.array(sorted(chains)), **coords_of(model, data)},
+            sample_stats={"log_likelihood": np.array(fit)},
+            label_dims=traits.label_dims,
+            origin=Origin.of(model, data),
+        )
+
+
+def _parts(state: Any) -> list[Any]:
+    return [getattr(state, f.name) for f in fields(state)] if is_dataclass(state) else []
+
+
+def _nbytes(state: Any) -> int:
+    """Bytes of the arrays of a state."""
+    inside = _parts(state)
+    return int(getattr(state, "nbytes", 0)) + sum(map(_nbytes, inside))
