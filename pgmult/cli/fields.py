@@ -48,6 +48,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--coordinates", nargs="+", default=[], metavar="COLUMN",
         help="columns of the table of places that say where (default: lat and lon, or x and y)",
     )  # fmt: skip
+    fit.add_argument(
+        "--absent", choices=["zero", "not-counted"],
+        help="what a category without a row at some inputs was there (default: not counted where"
+        " all places of a year lack it and would have had it, else 0)",
+    )  # fmt: skip
     fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
     told = f"keep the most frequent ones, and make {_OTHER} of the rest"
     fit.add_argument("--max-categories", **whole(2, told=told, metavar="K"))
@@ -77,6 +82,7 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.datasets.names import us_states
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.reports import data_in_words
+    from pgmult.fields.tables import read_field
 
     table, left_out = _without_gaps(read_table(options.table, options), options)
     columns = table.columns
@@ -85,9 +91,10 @@ def _job(options: argparse.Namespace) -> Job:
     if options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
-    data = table.field(
-        options.inputs, options.category, count=options.count,
+    data, guess, zeros = read_field(
+        table, inputs=options.inputs, category=options.category, count=options.count,
         new_inputs=new, places={name: known.at for name, known in places.items()},
+        absent=options.absent.replace("-", " ") if options.absent else None,
     )  # fmt: skip
     held_out = None
     if options.hold_out is not None:
@@ -110,7 +117,10 @@ def _job(options: argparse.Namespace) -> Job:
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
     hidden = {} if held_out is None else {"counts": held_out}
-    said = "\n".join(filter(None, (f"{options.table}: {data_in_words(data)}", left_out)))
+    others = [f"{guess} (--absent zero or not-counted says so)" if guess else ""]
+    others += [f"{zeros} (--absent not-counted if they could not be)" if zeros else ""]
+    told = (f"{options.table}: {data_in_words(data)}", left_out, *others)
+    said = "\n".join(filter(None, told))
     return Job(model, data, model.default_keep, notes, hidden, said)
 
 

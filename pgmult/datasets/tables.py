@@ -30,6 +30,7 @@ from pgmult.topics.data.documents import DocumentTable
 if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
     from pgmult.fields.data import CountField
+    from pgmult.fields.tables import Absent
     from pgmult.regression.models.additive import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
 
@@ -119,6 +120,7 @@ class Table(ExactTable):
         count: str | None = None,
         new_inputs: Any = None,
         places: Mapping[str, Any] | None = None,
+        absent: "Absent | None" = None,
         order: str | ArrayLike = "frequency",
     ) -> "CountField":
         """Counts of categories in space and time: see `pgmult.fields.tables.field_of`."""
@@ -126,7 +128,7 @@ class Table(ExactTable):
 
         return field_of(
             self, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
-            places=places, order=order,
+            places=places, absent=absent, order=order,
         )  # fmt: skip
 
     def sequences(

@@ -74,24 +74,30 @@ def check(
     if not full.any():
         raise ValueError("data must have counts to be compared, all rows are empty")
     counts, totals = data.counts[full], data.totals[full]
+    impossible = 0 if data.counted is None else int(np.sum(~data.counted[full]))
     rng = np.random.default_rng(as_seed(random_seed))
     shares = (pi / pi.sum(axis=1, keepdims=True) for pi in found.draws[:, full])
     return PredictiveChecks.of(
         (
-            (_statistics(counts, totals, p), _statistics(rng.multinomial(totals, p), totals, p))
+            (
+                _statistics(counts, totals, p, impossible),
+                _statistics(rng.multinomial(totals, p), totals, p, impossible),
+            )
             for p in shares
         ),
         _ADVICE,
     )
 
 
-def _statistics(counts: IntArray, totals: IntArray, shares: FloatArray) -> dict[str, float]:
+def _statistics(
+    counts: IntArray, totals: IntArray, shares: FloatArray, impossible: int
+) -> dict[str, float]:
     expected = totals[:, None] * shares
     variance = np.maximum(expected * (1.0 - shares), 1e-12)
     kept = expected > 0.5
     return {
         "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
-        "empty cells": float(np.count_nonzero(counts == 0)),
+        "empty cells": float(np.count_nonzero(counts == 0) - impossible),
         "largest share": float(np.mean(counts.max(axis=1) / totals)),
     }
 

@@ -5,6 +5,15 @@ and new inputs at which predictions are wanted. The models work on its *sites*: 
 all inputs. Rows at equal inputs observe the same probabilities, so their counts add up; a row whose
 total is 0 is a missing row; a new input is a site without counts.
 
+A category may not have been *counted* in a row: a disease that was not notifiable yet, a party that
+did not stand. The row's counts are then multinomial among those that were,
+
+    P(k | counted)  =  pi_k / sum over the counted j of pi_j,
+
+which is exact and free under sticks where categories that were not counted stand before all that
+were: their sticks have no observation there, and the others' are as they are. So these sets must be
+nested, one within the next, and the order is chosen by them.
+
 >>> import numpy as np
 >>> field = as_field(np.array([0.0, 1.0, 1.0]), [[3, 1], [0, 2], [1, 0]], new_inputs=[2.0])
 >>> field.sites[:, 0]
@@ -23,9 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.orders import as_order
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.fields.inputs import as_inputs, column_labels, find_rows, places, row_labels
+
+_NEVER = -700.0  # of a stick: its share is below 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -52,6 +63,8 @@ class CountField:
         Of the columns of `inputs`.
     columns, new_columns : mappings from name to array ``(num_rows,)``, ``(num_new,)``, or None
         The inputs and the new ones as the caller's table has them: dates, numbers, names of places.
+    counted : bool array, ``(num_rows, num_categories)``, or None
+        Whether each category was counted in each row; None where all were.
     """
 
     inputs: FloatArray
@@ -67,6 +80,7 @@ class CountField:
     input_names: NDArray[np.str_] | None = None
     columns: Mapping[str, NDArray[Any]] | None = None
     new_columns: Mapping[str, NDArray[Any]] | None = None
+    counted: BoolArray | None = None
 
     @property
     def num_rows(self) -> int:
@@ -99,6 +113,28 @@ class CountField:
         np.add.at(total, self.row_sites, self.counts)
         return total
 
+    def stick_counts(self) -> tuple[IntArray, IntArray]:
+        """How much each stick takes and how much reaches it, ``(num_sites, num_categories - 1)``.
+
+        Nothing reaches the sticks of categories that were not counted.
+        """
+        if self.counted is None:
+            return _sticks(self.site_counts()[:, self.order])
+        parts = np.zeros((2, self.num_sites, self.num_categories - 1), dtype=np.int64)
+        for total, each in zip(parts, _sticks(self.counts[:, self.order]), strict=True):
+            np.add.at(total, self.row_sites, each * self.counted[:, self.order[:-1]])
+        return parts[0], parts[1]
+
+    def row_psi(self, psi: FloatArray) -> FloatArray:
+        """Sticks in each row, ``(..., num_rows, K - 1)``, of those at the sites.
+
+        Those of categories that were not counted take nothing.
+        """
+        at_rows = psi[..., self.row_sites, :]
+        if self.counted is None:
+            return at_rows
+        return np.where(self.counted[:, self.order[:-1]], at_rows, _NEVER)
+
     def held_out(self, counts: ArrayLike) -> IntArray:
         """Counts at the same inputs that were not in a fit, checked."""
         table = as_counts(counts, "held_out")
@@ -121,6 +157,7 @@ class CountField:
         wider = as_field(
             self.inputs, self.counts, new_inputs, order=self.order, categories=self.categories,
             names=self.names, new_names=new_names, input_names=self.input_names,
+            counted=self.counted,
         )  # fmt: skip
         return replace(wider, columns=self.columns)
 
@@ -141,6 +178,7 @@ def as_field(
     names: Sequence[str] | NDArray[np.str_] | None = None,
     new_names: Sequence[str] | NDArray[np.str_] | None = None,
     input_names: Sequence[str] | NDArray[np.str_] | None = None,
+    counted: ArrayLike | None = None,
 ) -> CountField:
     """A `CountField` from inputs and counts, or a `CountField` as it is.
 
@@ -154,16 +192,20 @@ def as_field(
     new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``, optional
         Where predictions are wanted. The columns of a DataFrame belong to those of the same label.
     order : {"frequency", "given"} or permutation of the categories
-        The order of the sticks: by default the most frequent category first, which mixes best.
+        The order of the sticks: by default the most frequent category first, which mixes best;
+        before it those that were not counted everywhere.
     categories, names, new_names, input_names : sequences of str, optional
         Labels of the categories, the rows, the new inputs and the columns of the inputs; by
         default those of data frames.
+    counted : bool array, ``(num_rows, num_categories)``, optional
+        False where a category was not counted: probabilities of that row are those given that it
+        is another. Of any two categories one must have been counted wherever the other was.
 
     Raises
     ------
     ValueError
-        If lengths or labels do not agree, an input is not finite or a count is negative or
-        fractional.
+        If lengths or labels do not agree, an input is not finite, a count is negative or
+        fractional, or there is one where nothing was counted.
     """
     if isinstance(inputs, CountField):
         if counts is not None or new_inputs is not None:
@@ -195,6 +237,11 @@ def as_field(
     new = np.ascontiguousarray(new[:, place])
     if names is None:
         names = row_labels(counts) if of_rows is None else of_rows
+    labels = _as_labels(
+        column_labels(counts) if categories is None else categories, "categories", table.shape[1]
+    )
+    where = np.arange(len(x)) if names is None else names
+    mask = None if counted is None else _as_counted(counted, table, labels, where)
     sites, site_of = find_rows(x[:0], np.concatenate([x, new]))
     return CountField(
         inputs=x,
@@ -203,23 +250,94 @@ def as_field(
         sites=sites,
         row_sites=site_of[: len(x)].copy(),
         new_sites=site_of[len(x) :].copy(),
-        order=as_order(order, table.sum(axis=0)),
-        categories=_as_labels(
-            column_labels(counts) if categories is None else categories,
-            "categories", table.shape[1],
-        ),
+        order=_as_order(order, table, mask, labels),
+        categories=labels,
         names=_as_labels(names, "names", len(x)),
         new_names=_as_labels(
             row_labels(new_inputs) if new_names is None else new_names, "new_names", len(new)
         ),
         input_names=_as_labels(columns, "input_names", x.shape[1]),
-    )  # fmt: skip
+        counted=mask,
+    )
 
 
 def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
     """Shares of the categories, ``(..., K)``, after something is added to every count."""
     smoothed = np.asarray(counts) + pseudo_count
     return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))
+
+
+def _as_counted(
+    counted: ArrayLike, counts: IntArray, categories: NDArray[np.str_] | None, names: Any
+) -> BoolArray | None:
+    """What was counted where, checked; None where all was."""
+    mask = np.asarray(counted)
+    if mask.shape != counts.shape or mask.dtype != np.bool_:
+        raise ValueError(
+            f"counted must be True or False for each of counts, {counts.shape}, got"
+            f" {mask.dtype} of shape {mask.shape}"
+        )
+    bad = np.argwhere((counts > 0) & ~mask)
+    if len(bad):
+        row, k = bad[0]
+        raise ValueError(
+            f"counts must be 0 where a category was not counted, got {counts[row, k]} of"
+            f" {_name(categories, k)} at row {names[row]}"
+        )
+    if mask.all():
+        return None
+    if clash := clash_of(mask):
+        (one, other), (here, there) = clash
+        a, b = _name(categories, one), _name(categories, other)
+        raise ValueError(
+            f"of two categories one must have been counted wherever the other was, got {a} without"
+            f" {b} at row {names[here]} and {b} without {a} at row {names[there]} (leave one of"
+            ' them out, or take what is absent for 0: absent="zero" of a table)'
+        )
+    return np.ascontiguousarray(mask)
+
+
+def clash_of(counted: BoolArray) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Two categories and two rows, one with the first alone and one with the second alone.
+
+    None where there are none: the sets of what was counted are nested.
+    """
+    alone = (counted.T.astype(np.int64) @ ~counted) > 0  # of a row with the one, not the other
+    clashes = np.argwhere(alone & alone.T)
+    if not len(clashes):
+        return None
+    one, other = (int(k) for k in clashes[0])
+    rows = [int(np.argmax(counted[:, a] & ~counted[:, b])) for a, b in ((one, other), (other, one))]
+    return (one, other), (rows[0], rows[1])
+
+
+def _as_order(
+    order: Any, counts: IntArray, counted: BoolArray | None, categories: NDArray[np.str_] | None
+) -> IntArray:
+    """The order of the sticks, those that were counted in the fewest rows first."""
+    chosen = as_order(order, counts.sum(axis=0))
+    if counted is None:
+        return chosen
+    rows = counted.sum(axis=0)
+    if isinstance(order, str) and order == "frequency":
+        return chosen[np.argsort(rows[chosen], kind="stable")]
+    late = np.flatnonzero(np.diff(rows[chosen]) < 0)
+    if len(late):
+        one, other = chosen[late[0]], chosen[late[0] + 1]
+        raise ValueError(
+            f"order must have {_name(categories, other)}, which was not counted everywhere, before"
+            f" {_name(categories, one)} (leave order out)"
+        )
+    return chosen
+
+
+def _name(categories: NDArray[np.str_] | None, k: Any) -> str:
+    return f"category {k}" if categories is None else repr(str(categories[k]))
+
+
+def _sticks(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """What sticks take of counts in their order, and what reaches them."""
+    return counts[:, :-1], np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
 
 
 def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:

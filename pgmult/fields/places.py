@@ -36,7 +36,7 @@ class Places(NamedTuple):
         Whether these are latitude and longitude in degrees.
     """
 
-    at: dict[str, tuple[float, ...]]
+    at: Mapping[str, tuple[float, ...]]
     on_sphere: bool
 
 

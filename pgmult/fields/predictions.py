@@ -192,11 +192,13 @@ def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: 
 
 def _kept(run: Posterior, data: CountField, part: str, max_draws: int | None) -> FloatArray:
     """Draws of the probabilities at the inputs that the chains knew, as they were kept."""
-    name, sites = ("pi", data.row_sites) if part == "seen" else ("pi_new", data.new_sites)
+    name = "pi" if part == "seen" else "pi_new"
     if name in run and not (part == "seen" and "psi" in run):
         return _drawn(run, name, max_draws)
     _require(run, ["psi"] if "psi" in run else [name])
-    return np.asarray(run.link.probs(_drawn(run, "psi", max_draws)[:, sites]))
+    psi = _drawn(run, "psi", max_draws)
+    at = data.row_psi(psi) if part == "seen" else psi[:, data.new_sites]
+    return np.asarray(run.link.probs(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -19,7 +19,7 @@ from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
 from pgmult.core.reports import Interval, Report, Section, check_section
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
@@ -205,8 +205,19 @@ class _Grid:
         values, at = np.unique(self.x, return_inverse=True)
         pairs = np.unique(np.stack([at, self.place]), axis=1)
         most = np.bincount(pairs[0], minlength=len(values))
-        shared = values[most == most.max()]
+        whole = np.ones(len(values), dtype=np.bool_)  # all categories were counted
+        whole[at[~self.counted.all(axis=1)]] = False
+        kept = whole if np.count_nonzero(whole) > 1 else np.ones_like(whole)
+        shared = values[kept & (most == most[kept].max())]
         return float(shared[0]), float(shared[-1])
+
+    @property
+    def counted(self) -> BoolArray:
+        """Of each row the categories that were counted, all of them at new inputs."""
+        found = np.ones(self.mean.shape, dtype=np.bool_)
+        if self.data.counted is not None:
+            found[: self.data.num_rows] = self.data.counted
+        return found
 
     def _rows_at(self, x: float) -> dict[int, int]:
         """The row of each place there."""
@@ -291,10 +302,19 @@ class _Grid:
         totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
         there = np.bincount(self.place[:n], minlength=len(self.places)) > 0
         names = [self.places[p] for p in np.flatnonzero(there & (totals == 0))]
+        said = []
+        if not self.counted.all():
+            some = [self.names[k] for k in np.flatnonzero(~self.counted.all(axis=0))]
+            who = ", ".join(some) if len(some) <= _FEW else f"{len(some)} categories"
+            said = [
+                f"Not everywhere counted: {who}; probabilities there are those of the others, given"
+                " that it is one of them."
+            ]
         if not names:
-            return []
+            return said
         who = ", ".join(names) if len(names) <= _FEW else f"{len(names)} places"
-        return [f"No count was seen at {who}: what is said of it comes from other places alone."]
+        no_count = f"No count was seen at {who}: what is said of it comes from other places alone."
+        return [*said, no_count]
 
     def _last_rows(self) -> IntArray:
         return np.array(sorted(self._rows_at(self._common()[1]).values()))
@@ -399,14 +419,15 @@ class _Grid:
         lines = []
         for number, k in enumerate(self._main()):
             shares = self.data.counts[full, k] / self.data.totals[full]
+            there = np.where(self.counted[:, k], 1.0, np.nan)  # a line has a gap elsewhere
             lines.append(
                 Line(
                     self.names[k],
                     number,
                     x,
-                    self.mean[rows, k],
-                    [(self.lower[rows, k], self.upper[rows, k])],
-                    (self.x[full], shares),
+                    self.mean[rows, k] * there[rows],
+                    [(self.lower[rows, k] * there[rows], self.upper[rows, k] * there[rows])],
+                    (self.x[full], shares * there[full]),
                     None if self.truth is None else self.truth[rows, k],
                 )
             )
@@ -464,6 +485,11 @@ def data_in_words(data: CountField) -> str:
     )
     if empty := np.count_nonzero(data.totals == 0):
         text += f", {empty:,} of them empty"
+    if data.counted is not None:
+        missing = data.num_rows - data.counted.sum(axis=0)
+        names = range(data.num_categories) if data.categories is None else data.categories
+        said = [f"{name} at {n:,}" for name, n in zip(names, missing, strict=True) if n]
+        text += f", not counted {', '.join(said)} of them"
     return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
 

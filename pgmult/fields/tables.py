@@ -19,19 +19,21 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_mapping, as_strings
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.labels import as_looked_at, find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
-from pgmult.fields.data import CountField, as_field
+from pgmult.fields.data import CountField, as_field, clash_of
 
 _DATES = "datetime64[s]"
+_WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a category
+Absent = Literal["zero", "not counted"]
 
 
 def field_of(
@@ -42,6 +44,7 @@ def field_of(
     count: str | None = None,
     new_inputs: Any = None,
     places: Mapping[str, Any] | None = None,
+    absent: Absent | None = None,
     order: str | ArrayLike = "frequency",
 ) -> CountField:
     """A `CountField` from a tidy table, labels and dates kept.
@@ -50,8 +53,8 @@ def field_of(
     ----------
     table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
         Rows may stand in any order, and those of one category at the same inputs add up, with a
-        warning where they are alike in every column. A category that is missing somewhere was
-        counted 0 times there.
+        warning where they are alike in every column. Of categories without a row somewhere
+        `absent` says what they were.
     inputs : str or sequence of str
         Columns that say where and when: numbers, dates (years and their fractions to the model,
         dates again in what is reported), or names of places.
@@ -65,6 +68,12 @@ def field_of(
         For each column of names a mapping from name to coordinates, such as
         ``{"state": pgmult.datasets.us_states()}`` or what `pgmult.fields.places.places_of` finds in
         a table; each name has the same number of them. Capitals and blanks of names do not matter.
+    absent : {"zero", "not counted"}, optional
+        What it means that a category has no row at some inputs. "zero": it was counted 0 times.
+        "not counted": it could not be; probabilities there are those given that it is another (see
+        `pgmult.fields.data`). Left out, a category that is absent at all places of a year is taken
+        for not counted, with a warning, where the years beside it say that it would have been seen;
+        all else for 0.
     order : {"frequency", "given"} or permutation of the categories
         The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
 
@@ -75,6 +84,46 @@ def field_of(
     TypeError
         If `table` is no table.
     """
+    data, guess, _ = read_field(
+        table, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
+        places=places, absent=absent, order=order,
+    )  # fmt: skip
+    if guess:
+        warnings.warn(f"{guess} (absent= says so)", stacklevel=2)
+    return data
+
+
+class FieldRead(NamedTuple):
+    """A field, and what was made of categories without a row.
+
+    Attributes
+    ----------
+    data : CountField
+    guess : str
+        What was taken for not counted by a guess; empty if nothing.
+    zeros : str
+        What was taken for 0; empty if nothing.
+    """
+
+    data: CountField
+    guess: str
+    zeros: str
+
+
+def read_field(
+    table: Any,
+    *,
+    inputs: str | Sequence[str],
+    category: str,
+    count: str | None = None,
+    new_inputs: Any = None,
+    places: Mapping[str, Any] | None = None,
+    absent: Absent | None = None,
+    order: str | ArrayLike = "frequency",
+) -> FieldRead:
+    """`field_of`, which says what it guessed instead of warning of it."""
+    if absent is not None:
+        as_choice(absent, "absent", ("zero", "not counted"))
     chosen = [inputs] if isinstance(inputs, str) else as_strings(inputs, "inputs")
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
@@ -100,13 +149,78 @@ def field_of(
     kept = {key: column[first] for key, column in at.items()}
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
     np.add.at(counts, (of_row, of_label), number)
+    there = np.zeros(counts.shape, dtype=np.bool_)
+    there[of_row, of_label] = True
+    row_names = _row_names(kept)
+    counted = there if absent == "not counted" else np.ones_like(there)
+    guess = ""
+    if absent is None and count is not None:
+        counted, guess = _guess(counts, there, kept, known, labels.tolist())
+    zeros = _zeros_in_words(counted & ~there, row_names, labels.tolist())
     new = None if new_inputs is None else table_inputs(new_inputs, chosen, known, "new_inputs")
     data = as_field(
         x[first], counts, None if new is None else new.x, order=order, categories=list(labels),
-        input_names=names, names=_row_names(kept), new_names=None if new is None else new.names,
+        input_names=names, names=row_names, new_names=None if new is None else new.names,
+        counted=counted,
     )  # fmt: skip
     told = {key: _told(column) for key, column in kept.items()}
-    return replace(data, columns=told, new_columns=None if new is None else new.columns)
+    data = replace(data, columns=told, new_columns=None if new is None else new.columns)
+    return FieldRead(data, guess, zeros)
+
+
+def _guess(
+    counts: IntArray,
+    there: BoolArray,
+    columns: Mapping[str, NDArray[Any]],
+    places: Mapping[str, Any],
+    labels: Sequence[str],
+) -> tuple[BoolArray, str]:
+    """What was counted where, as the table looks, and what is not said of it elsewhere."""
+    counted = np.ones_like(there)
+    axis = next((n for n, c in columns.items() if c.dtype.kind in "iufM" and n not in places), "")
+    if not axis or there.all():
+        return counted, ""
+    values, of_value = np.unique(columns[axis], return_inverse=True)
+    shape = (len(values), len(labels))
+    total, rows = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, of_value, counts)
+    np.add.at(rows, of_value, there)
+    size = np.bincount(of_value)
+    shares = total / np.maximum(total.sum(axis=1, keepdims=True), 1.0)
+    expected = np.zeros(shape)  # of the share at the nearest value that has the category
+    for k in range(len(labels)):
+        known = np.flatnonzero(rows[:, k] > 0)
+        near = known[np.abs(np.arange(len(values))[:, None] - known).argmin(axis=1)]
+        expected[:, k] = shares[near, k] * total.sum(axis=1)
+    missing = (rows == 0) & (size[:, None] > 1) & (expected >= _WOULD_BE_SEEN)
+    found, refused = [], []
+    for k in np.argsort(-np.sum(expected * missing, axis=0), kind="stable"):
+        if not missing[:, k].any():
+            continue
+        counted[:, k] = ~missing[of_value, k]
+        at = np.flatnonzero(missing[:, k])
+        runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
+        ends = [[_short(v) for v in _told(values[run[[0, -1]]])] for run in runs]
+        spans = ", ".join(one if one == other else f"{one} to {other}" for one, other in ends)
+        said = f"{labels[k]!r} has no row at {axis} {spans}, anywhere"
+        if clash_of(counted) is None:
+            found.append(said)
+        else:
+            counted[:, k] = True
+            refused.append(f"{said}: taken for 0, as it was counted where others were not")
+    guess = f"{'; '.join(found)}: taken for not counted there, instead of 0" if found else ""
+    return counted, "; ".join([guess, *refused] if guess else [])
+
+
+def _zeros_in_words(zeros: BoolArray, rows: Sequence[str], labels: Sequence[str]) -> str:
+    if not zeros.any():
+        return ""
+    row, k = np.argwhere(zeros)[0]
+    number = np.count_nonzero(zeros)
+    return (
+        f"{number:,} of {zeros.size:,} combinations of inputs and categories have no row, as"
+        f" {labels[k]!r} at {rows[row]}: taken for 0"
+    )
 
 
 class TableInputs(NamedTuple):

@@ -86,12 +86,12 @@ class FieldModel(Checked, ABC):
 
     def simulate(self, rng: np.random.Generator, state: _State, data: CountField) -> CountField:
         """Counts of the same totals at the same inputs."""
-        psi = state.psi[data.row_sites]
+        psi = data.row_psi(state.psi)
         return data.with_counts(self.link(data).simulate(rng, psi, data.totals))
 
     def log_likelihood(self, state: _State, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
-        psi = state.psi[data.row_sites]
+        psi = data.row_psi(state.psi)
         return float(self.link(data).log_likelihood(psi, data.counts).sum())
 
     def observed_rows(self, data: CountField) -> ObservedRows:
@@ -102,14 +102,14 @@ class FieldModel(Checked, ABC):
     def row_probs(self, draw: Mapping[str, Any], data: CountField) -> FloatArray:
         """Of ``psi`` or ``pi``."""
         if "psi" in draw:
-            return self.link(data).probs(draw["psi"][data.row_sites])
+            return self.link(data).probs(data.row_psi(draw["psi"]))
         if "pi" in draw:
             return np.asarray(draw["pi"])
         raise ValueError("the posterior must have kept psi or pi (pass it in keep=)")
 
     def pi(self, state: _State, data: CountField) -> FloatArray:
         """Probabilities at the inputs, ``(num_rows, num_categories)``."""
-        return self.link(data).probs(state.psi[data.row_sites])
+        return self.link(data).probs(data.row_psi(state.psi))
 
     def pi_new(self, state: _State, data: CountField) -> FloatArray:
         """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""

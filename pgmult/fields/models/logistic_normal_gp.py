@@ -131,6 +131,11 @@ class LogisticNormalGP(FieldModel):
         return LogisticNormal()
 
     def _check(self, data: CountField) -> None:
+        if data.counted is not None:
+            raise ValueError(
+                "data must have all categories counted in every row, some were not (MultinomialGP"
+                " takes them)"
+            )
         self._mean(data)
 
     def prior(self, rng: np.random.Generator, data: CountField) -> LogisticNormalGPState:

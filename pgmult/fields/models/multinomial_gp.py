@@ -254,7 +254,7 @@ class MultinomialGP(StickFields):
         self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
     ) -> list[tuple[slice, Field]]:
         """The laws of psi given Pólya-gamma variables, which are drawn, theta and beta."""
-        seen = self.link(data).augment(rng, state.psi, data.site_counts())
+        seen = self.augment(rng, state.psi, data)
         fields = self.fields(np.log(state.hyperparameters), state.beta, data)
         return [
             (columns, field.condition(DiagonalPotential(seen.J[:, columns], seen.h[:, columns])))

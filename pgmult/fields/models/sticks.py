@@ -120,6 +120,19 @@ class StickFields(FieldModel):
             for row, columns in zip(theta, self.columns(data), strict=True)
         ]
 
+    def augment(
+        self, rng: np.random.Generator, psi: FloatArray, data: CountField
+    ) -> DiagonalPotential:
+        """Pólya-gamma variables given psi at the sites, as potentials on it."""
+        if data.counted is None:
+            return self.link(data).augment(rng, psi, data.site_counts())
+        there = data.counted[:, data.order[:-1]]
+        each = self.link(data).augment(rng, psi[data.row_sites], data.counts)
+        total = np.zeros((2, *psi.shape))
+        for sums, rows in zip(total, (each.J, each.h), strict=True):
+            np.add.at(sums, data.row_sites, rows * there)
+        return DiagonalPotential(*total)
+
     def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
         """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
         return _binomials(data)
@@ -222,8 +235,7 @@ def _link(data: CountField) -> StickBreaking:
 
 @lru_cache(maxsize=16)
 def _binomials(data: CountField) -> tuple[FloatArray, FloatArray]:
-    counts = data.site_counts()
-    taken, reaching = counts[:, data.order[:-1]], _link(data).totals(counts)
+    taken, reaching = data.stick_counts()
     return taken.astype(np.float64), reaching.astype(np.float64)
 
 
