@@ -14,7 +14,6 @@ from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
 from pgmult.choice.pilot import Frame, sites_of
-from pgmult.choice.tables import wide_columns
 from pgmult.choice.tables import explode, wide_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
