@@ -142,6 +142,14 @@ MODELS = {
         ),
         cells(),
     ),
+    "MultinomialGP separable": lambda: (
+        fields.MultinomialGP(
+            Matern(1.5, 4.0, active=(0,)) * Matern(0.5, 2.0, active=(1,)),
+            overdispersion=0.05,
+            structure="separable",
+        ),
+        cells(),
+    ),
     "MultinomialGP sphere": lambda: (
         fields.MultinomialGP(0.5 * GreatCircle(2000.0)),
         fields.as_field(PLACES * 5.0, CELLS),

@@ -65,7 +65,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="variance of what every input has to itself; 0 for none (default: 0.05)",
     )  # fmt: skip
     fit.add_argument(
-        "--structure", choices=["auto", "dense", "state_space"],
+        "--structure", choices=["auto", "dense", "state_space", "separable"],
         default="auto", help="how the fields are computed (default: an exact one that fits)",
     )  # fmt: skip
     fit.add_argument(

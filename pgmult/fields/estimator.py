@@ -59,7 +59,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Whether length scales are given in standard deviations of the columns of the training
         inputs. Latitudes and longitudes of covariances on the sphere stay in degrees. What is
         reported is in the inputs' own units either way.
-    structure : {"dense", "state_space", "auto"}
+    structure : {"dense", "state_space", "separable", "auto"}
         How the fields are computed: see `pgmult.fields.priors.structures`.
     mean : {"constant", "linear", "empirical"}, float or array
         Of the sticks: see `pgmult.fields.MultinomialGP`.

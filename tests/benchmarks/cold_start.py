@@ -76,6 +76,17 @@ def _field(structure: str) -> tuple[Any, Any]:
     return MultinomialGP(Matern(1.5), structure=structure), data
 
 
+def _table() -> tuple[Any, Any]:
+    from pgmult.fields import MultinomialGP, as_field
+    from pgmult.fields.covariances import Matern
+
+    counts = np.random.default_rng(0).poisson(2.0, size=(6, 3))
+    places = np.array([[t, s] for t in range(3) for s in range(2)], dtype=float)
+    covariance = Matern(1.5, active=[0]) * Matern(0.5, active=[1])
+    data = as_field(places, counts, new_inputs=[[3.0, 0.0]])
+    return MultinomialGP(covariance, overdispersion=0.05, structure="separable"), data
+
+
 def _choice() -> tuple[Any, Any]:
     import pgmult
     from pgmult.choice import MixedLogit
@@ -106,6 +117,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "lds": _lds,
     "hmm": _hmm,
     "dense": lambda: _field("dense"),
+    "separable": _table,
     "state_space": lambda: _field("state_space"),
     "additive": _additive,
     "choice": _choice,

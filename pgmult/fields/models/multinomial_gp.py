@@ -20,6 +20,8 @@ before the chain starts (`pgmult.latent.approximation`), and the exact moves of 
 2. beta, psi | theta, x        where there was no leap: each stick turns about the approximation,
                                all sites and coefficients at once; by swings where that is rough
 
+On the table of a separable field a sweep is another: see `pgmult.fields.updates.table_sticks`.
+
 Sites are the distinct inputs, new inputs included. Psi at the new inputs is drawn with the rest.
 
 >>> import numpy as np, pgmult
@@ -54,6 +56,7 @@ from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
 from pgmult.fields.priors.field import Field, FieldDraw
+from pgmult.fields.updates.table_sticks import Draw, Near, TableSticks, init, pilot, sweep
 from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
 from pgmult.latent.hyperparameters import laplace
 from pgmult.latent.moves import Point, carry, leap, swing, turn
@@ -72,7 +75,8 @@ class MultinomialGPState:
     Attributes
     ----------
     psi : array, ``(num_sites, num_categories - 1)``
-        At the distinct inputs and new inputs, `CountField.sites`; sticks in the data's order.
+        At the distinct inputs and new inputs, `CountField.sites`, and after them in the cells
+        that are missing of a separable field's table; sticks in the data's order.
     beta : array, ``(num_features, num_categories - 1)``
         Coefficients of each stick's mean; no row where the mean is not learned.
     hyperparameters : array, ``(num_covariances, num_hyperparameters)``
@@ -93,7 +97,7 @@ class MultinomialGP(StickFields):
     covariance : Covariance
         Of each stick around its mean; the search for an approximation starts at the parameters
         it comes with.
-    structure : {"dense", "state_space", "auto"}
+    structure : {"dense", "state_space", "separable", "auto"}
         How the fields are computed: see `pgmult.fields.priors.structures`. "auto" logs its choice.
     mean : {"constant", "linear", "empirical"}, float or array, ``(num_categories - 1,)``
         Of each stick: a learned constant; learned coefficients of a constant and of every input
@@ -117,7 +121,8 @@ class MultinomialGP(StickFields):
     hyperparameter_rate : float
         The probability that a sweep updates sampled hyperparameters. An update factors the
         covariances again, while the rest of a sweep reuses the factors: with many inputs a rate
-        below 1 gives more effective draws of the probabilities per second.
+        below 1 gives more effective draws of the probabilities per second. On the table of a
+        separable field every sweep does.
 
     Notes
     -----
@@ -155,6 +160,14 @@ class MultinomialGP(StickFields):
         if self.samples_theta:
             theta = np.array([self.law.sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
+        if (parts := self.on_table(data)) is not None:
+            draws = [
+                Draw(x, beta[:, own], sticks.prior(rng, x, beta[:, own]))
+                for sticks, x, own in zip(
+                    parts, self._moving(theta), self.columns(data), strict=True
+                )
+            ]
+            return self._of_draws(draws, data)
         psi = [field.sample(rng) for field in self.fields(theta, beta, data)]
         return MultinomialGPState(np.concatenate(psi, axis=1), beta, np.exp(theta))
 
@@ -162,6 +175,9 @@ class MultinomialGP(StickFields):
         """A draw from the approximation of the posterior."""
         if self.hyperparameters == "empirical_bayes":
             return _estimated(data, self).init(rng, data)
+        if (parts := self.on_table(data)) is not None:
+            pairs = zip(parts, _pilots(data, self), strict=True)
+            return self._of_draws([init(rng, sticks, near) for sticks, near in pairs], data)
         points = []
         for family, _, found in _parts(data, self):
             x = hyperparameters_near(rng, family, found.guess)
@@ -174,8 +190,16 @@ class MultinomialGP(StickFields):
         """One sweep over all sticks."""
         if self.hyperparameters == "empirical_bayes":
             return _estimated(data, self).step(rng, state, data)
+        if self.on_table(data) is not None:
+            draws = [
+                sweep(rng, sticks, draw, near)
+                for (sticks, draw), near in zip(
+                    self._draws(state, data), _pilots(data, self), strict=True
+                )
+            ]
+            return self._of_draws(draws, data)
         both = np.concatenate([state.psi, state.beta])
-        theta = np.log(state.hyperparameters[:, : None if self.samples_theta else 0])
+        theta = self._moving(np.log(state.hyperparameters))
         moves_theta = self.samples_theta and rng.random() < self.hyperparameter_rate
         points = []
         for x, columns, part in zip(theta, self.columns(data), _parts(data, self), strict=True):
@@ -196,8 +220,38 @@ class MultinomialGP(StickFields):
             theta = np.array([point.x for point in points])
         return MultinomialGPState(w[: data.num_sites], w[data.num_sites :], np.exp(theta))
 
+    def _moving(self, theta: FloatArray) -> FloatArray:
+        """The log hyperparameters that are sampled; no column where none are."""
+        return theta[:, : None if self.samples_theta else 0]
+
+    def _draws(self, state: MultinomialGPState, data: CountField) -> list[tuple[TableSticks, Draw]]:
+        """Sticks on a table, and where they are."""
+        theta = self._moving(np.log(state.hyperparameters))
+        parts = zip(self.on_table(data) or [], theta, self.columns(data), strict=True)
+        return [
+            (sticks, Draw(x, state.beta[:, own], sticks.table.arranged(state.psi[:, own])))
+            for sticks, x, own in parts
+        ]
+
+    def _of_draws(self, draws: Sequence[Draw], data: CountField) -> MultinomialGPState:
+        psi = np.concatenate(
+            [
+                sticks.table.at_sites(draw.psi)
+                for sticks, draw in zip(self.on_table(data) or [], draws, strict=True)
+            ],
+            axis=1,
+        )
+        beta = np.concatenate([draw.beta for draw in draws], axis=1)
+        theta = self.start(data)
+        if self.samples_theta:
+            theta = np.array([draw.x for draw in draws])
+        return MultinomialGPState(psi, beta, np.exp(theta))
+
     def approximations(self, data: CountField) -> tuple[Approximation, ...]:
-        """The Gaussian approximation of the posterior of each of `columns`, with its accuracy."""
+        """The Gaussian approximation of the posterior of each of `columns`, with its accuracy.
+
+        There is none where the structure is a separable one.
+        """
         return tuple(found for _, _, found in _parts(data, self))
 
     # ---------------------------------------------------------------- keepable variables
@@ -241,14 +295,48 @@ class MultinomialGP(StickFields):
             latter.
         """
         seen, wider = data.with_new_inputs(None), data.with_new_inputs(new_inputs)
-        state = replace(state, psi=state.psi[: seen.num_sites])
         mean = self.mean_at_sites(state.beta, wider)[wider.new_sites]
+        if self.on_table(data) is not None:
+            new, known = wider.new_inputs, state.psi[: seen.num_sites]
+            values = [
+                sticks.draw_at(rng, draw, new, mean[:, own])
+                for (sticks, draw), own in zip(
+                    self._draws(state, data), self.columns(data), strict=True
+                )
+            ]
+            law = self._law_on_table(rng, state, data, new, mean)
+            return FieldDraw(known, np.concatenate(values, axis=1), *law)
+        state = replace(state, psi=state.psi[: seen.num_sites])
         drawn = [
             # from a stream of its own: the draw after this one is the same for any new inputs
             field.draw(np.random.default_rng(new_key(rng)), wider.new_inputs, mean[:, columns])
             for columns, field in self._given_omega(rng, state, seen)
         ]
         return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
+
+    def _law_on_table(
+        self,
+        rng: np.random.Generator,
+        state: MultinomialGPState,
+        data: CountField,
+        new: FloatArray,
+        mean: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of psi at new inputs given psi in the cells of a table.
+
+        In a cell of the table, given psi in all others and, where it has counts, omega there.
+        """
+        seen = self.augment(rng, state.psi[: data.num_sites], data)
+        laws = [
+            sticks.law_at(
+                draw, new, mean[:, own], DiagonalPotential(seen.J[:, own], seen.h[:, own])
+            )
+            for (sticks, draw), own in zip(
+                self._draws(state, data), self.columns(data), strict=True
+            )
+        ]
+        means, variances = (np.concatenate(parts, axis=1) for parts in zip(*laws, strict=True))
+        return means, variances
 
     def _given_omega(
         self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
@@ -285,6 +373,12 @@ def _parts(
     return parts
 
 
+@once_a_data_set
+def _pilots(data: CountField, model: MultinomialGP) -> list[Near]:
+    """What the moves of sticks on a table go around."""
+    return [pilot(sticks) for sticks in model.on_table(data) or []]
+
+
 @lru_cache(maxsize=16)
 def _law_at_new_inputs(
     model: MultinomialGP, state: MultinomialGPState, data: CountField
@@ -293,6 +387,8 @@ def _law_at_new_inputs(
     seed = int.from_bytes(hashlib.blake2b(state.psi.tobytes(), digest_size=16).digest(), "little")
     rng = np.random.default_rng(seed)
     mean = model.mean_at_sites(state.beta, data)[data.new_sites]
+    if model.on_table(data) is not None:
+        return model._law_on_table(rng, state, data, data.new_inputs, mean)
     laws = [
         field.predict(data.new_inputs, mean[:, columns])
         for columns, field in model._given_omega(rng, state, data)

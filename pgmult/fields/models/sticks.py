@@ -6,12 +6,13 @@ r"""The sticks of a multinomial Gaussian process: fields around means linear in 
 Given potentials both are integrated out or drawn, all sites and coefficients at once: `Sticks`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Literal
 
 import numpy as np
 
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Positive, real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
@@ -20,7 +21,8 @@ from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField
 from pgmult.fields.models.base import FieldModel, check_mean, level_of
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
-from pgmult.fields.priors.structures import Structure, make_field
+from pgmult.fields.priors.structures import Structure, find_table, make_field
+from pgmult.fields.updates.table_sticks import TableSticks
 from pgmult.links import StickBreaking
 
 _REMEMBERED = 8  # laws: of a few chains, where each is and where it may go
@@ -51,6 +53,11 @@ class StickFields(FieldModel):
 
     def _complete(self) -> None:
         check_mean(self.mean, "stick", "constant", "linear", "empirical")
+        if self.structure == "separable" and self.hyperparameters == "empirical_bayes":
+            raise ValueError(
+                'structure="separable" samples hyperparameters or takes them as given: it has no'
+                ' hyperparameters="empirical_bayes"'
+            )
 
     @property
     def kernel_set(self) -> str:
@@ -59,6 +66,7 @@ class StickFields(FieldModel):
 
     def _check(self, data: CountField) -> None:
         self._level(data)
+        self.on_table(data)
 
     def link(self, data: CountField) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
@@ -132,6 +140,10 @@ class StickFields(FieldModel):
         for sums, rows in zip(total, (each.J, each.h), strict=True):
             np.add.at(sums, data.row_sites, rows * there)
         return DiagonalPotential(*total)
+
+    def on_table(self, data: CountField) -> list[TableSticks] | None:
+        """The sticks of each of `columns`, where the sites are cells of a table; else None."""
+        return _on_table(data, self)
 
     def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
         """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
@@ -216,6 +228,27 @@ class Sticks:
         covariance, _ = self._found_covariance(x)
         field = make_field(self._model.structure, covariance, self._sites, self._level)
         return field._with(potential=seen).law(self._trend)
+
+
+@once_a_data_set
+def _on_table(data: CountField, model: StickFields) -> list[TableSticks] | None:
+    if model.hyperparameters == "empirical_bayes":
+        return None
+    table = find_table(model.structure, model.law, data.sites)
+    if table is None:
+        return None
+    # cells that no input is in are sites without counts
+    data = replace(data, sites=table.sites)
+    (taken, reaching), trend = model.binomials(data), model.trend(data)
+    level = model._level(data)[0]
+    start = model.law.log_params if model.samples_theta else np.empty(0)
+    return [
+        TableSticks(
+            model.law, start, table, trend._replace(centre=trend.centre[:, columns]),
+            level[columns], taken[:, columns], reaching[:, columns],
+        )
+        for columns in model.columns(data)
+    ]  # fmt: skip
 
 
 def _key(x: FloatArray) -> bytes:

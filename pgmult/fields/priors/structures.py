@@ -6,10 +6,14 @@ structure                     covariance                           a draw of one
 ``"dense"``                   any                                  O(n^3)
 ``"state_space"``             Matérn or white in time, times any   O(times * places^3)
                               of the places; sums of those
-``"auto"``                    dense where inputs are few, else the state space if it fits
+``"separable"``               a product of functions of different  O(rows * columns *
+                              inputs, plus `White` of all inputs   (rows + columns))
+``"auto"``                    dense where inputs are few, else separable where they are most cells
+                              of a table, else the state space if it fits
 ============================  ===================================  ================================
 
-Both are exact: they draw from the same law.
+All are exact: they draw from the same law. A separable field has a sampler of its own, for the
+inputs as cells of a table (`pgmult.fields.updates.table_sticks`); the others are made here.
 """
 
 import logging
@@ -18,18 +22,20 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from pgmult.core.arguments import as_choice
-from pgmult.core.typing import ArrayLike
+from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
+from pgmult.fields.priors.separable import Table
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
-Structure = Literal["dense", "state_space", "auto"]
+Structure = Literal["dense", "state_space", "separable", "auto"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 
 _log = logging.getLogger("pgmult")
 _DENSE = 500  # inputs for which a dense draw takes milliseconds
+_SPARSEST = 2  # cells of a table for each input
 _LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
 
 
@@ -41,7 +47,7 @@ def make_field(
     Parameters
     ----------
     structure : str
-        See the module. ``"auto"`` takes one that fits and logs which and why.
+        "dense", "state_space" or "auto", which takes one that fits and logs which and why.
     covariance : Covariance
     inputs : array, ``(n, num_input_columns)``
     prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
@@ -51,11 +57,34 @@ def make_field(
     ValueError
         If the structure is unknown, or does not fit the covariance and the inputs.
     """
-    as_choice(structure, "structure", STRUCTURES)
+    as_choice(structure, "structure", (*_MAKERS, "auto"))
     if structure == "auto":
         return _choose(covariance, inputs, prior_mean)
     field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
     return field
+
+
+def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray) -> Table | None:
+    """The table of distinct inputs where the structure is a separable one; None where it is not.
+
+    Raises
+    ------
+    ValueError
+        If the structure is unknown, or named and does not fit.
+    """
+    as_choice(structure, "structure", STRUCTURES)
+    if structure == "separable":
+        return Table.of(covariance, inputs)
+    if structure != "auto" or len(inputs) <= _DENSE:
+        return None
+    try:
+        table = Table.of(covariance, inputs)
+    except ValueError:
+        return None
+    if len(table.sites) > _SPARSEST * len(inputs):
+        return None
+    _tell("structure='auto' took 'separable': the inputs are cells of a table")
+    return table
 
 
 _MAKERS: Mapping[str, Any] = {

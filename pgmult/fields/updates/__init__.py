@@ -1,0 +1,1 @@
+"""Moves of the chains of fields, one file each."""

@@ -1,0 +1,165 @@
+"""Separable fields: every move leaves the joint law as it is, and is refused when broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.fields import MultinomialGP, as_field
+from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential, White
+from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.fields.updates import table_sticks
+from pgmult.fields.updates.table_sticks import Near, TableSticks
+from pgmult.latent.hyperparameters import Leaning
+from pgmult.sampling.diagnostics import mcse_mean
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+# Irregular times, a missing cell, a repeated input, a missing row, a new time and a new place.
+DATA = as_field(
+    [[0.0, 0.0], [0.0, 1.0], [0.7, 1.0], [0.7, 1.0], [2.0, 0.0], [2.0, 1.0]],
+    [[2, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [16, 2, 1], [1, 1, 9]],
+    new_inputs=[[3.0, 1.0], [2.0, 2.0]],
+)
+COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.4)}) * Matern(
+    1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.4)}, active=[0]
+) * SquaredExponential(1.5, fixed=["length_scale"], active=[1]) + White(
+    0.4, priors={"var": LogNormal(0.4, 0.4)}
+)
+MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="separable")
+FIXED = replace(MODEL, hyperparameters="fixed")
+STATISTICS = {
+    "psi": lambda state, data: state.psi,
+    "beta": lambda state, data: state.beta,
+    "hyperparameters": lambda state, data: state.hyperparameters,
+    "log_likelihood": MODEL.log_likelihood,
+    "standardised": lambda state, data: ((state.psi - state.beta) ** 2).sum(axis=0),
+    "steps": lambda state, data: (state.psi[1:] - state.psi[:-1]) ** 2,
+}
+
+
+def rough(sticks):
+    """Any law of hyperparameters and any levels: bad ones will do, and a pilot would take long."""
+    x = sticks.start
+    level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
+    return Near(Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x))), level)
+
+
+@pytest.fixture(autouse=True)
+def any_pilot(monkeypatch):
+    monkeypatch.setattr(gp_model, "pilot", rough)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MODEL, replace(MODEL, shared=False, mean="linear"), replace(FIXED, mean=[0.5, -0.5])],
+    ids=["shared, constant mean", "a covariance a stick, linear mean", "all fixed"],
+)
+def test_separable_fields(model):
+    check_model(model, DATA, replicates=100)
+
+
+@pytest.mark.parametrize("model", [MODEL, replace(MODEL, shared=False)], ids=["shared", "own"])
+def test_joint_distribution(model):
+    check_geweke(model, DATA, statistics=STATISTICS, replicates=400)
+
+
+# ------------------------------------------------------------------ broken samplers
+
+
+def patched(where, name, broken, model=MODEL):
+    """The model whose sweeps find another function in place of one of their own."""
+
+    def step(self, rng, state, data):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(where, name, broken)
+            return model.step(rng, state, data)
+
+    return mutant(model, step=step)
+
+
+def swung_whatever(rng, sticks, x, mean, level, fit, near):
+    """A path by the Gaussian alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableSticks, "log_likelihood", lambda self, level, var: 0.0 * fit)
+        patch.setattr(table_sticks._Around, "potential", lambda self, level: 0.0 * fit)
+        return SWING(rng, sticks, x, mean, level, 0.0 * fit, near)
+
+
+def effects_without_prior(rng, sticks, x, level, near):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sticks, "log_prior", lambda x: 0.0)
+        return MOVE_EFFECTS(rng, sticks, x, level, near)
+
+
+def effects_of_psi(rng, sticks, x, level, near):
+    """As if a cell's level were its psi: the counts' scatter is taken for that of the cells."""
+    return MOVE_EFFECTS(rng, sticks, x, 2.0 + 3.0 * level, near)
+
+
+def cells_too_wide(self, rng, level, var):
+    return DRAW_CELLS(self, rng, level, 1.5 * var)
+
+
+def levels_too_high(self, rng, x, psi):
+    beta, level = DRAW_LEVEL(self, rng, x, psi)
+    return beta, level + 1.0
+
+
+def given_without_beta(self, x, psi):
+    """The mean's coefficients are taken for known."""
+    given = GIVEN(self, x, psi)
+    return given._replace(log_density=given.law.log_density(given.psi).sum() + self.log_prior(x))
+
+
+SWING, MOVE_EFFECTS = table_sticks.swing, table_sticks.move_effects
+DRAW_CELLS, DRAW_LEVEL, GIVEN = (
+    TableSticks.draw_cells,
+    TableSticks.draw_level,
+    TableSticks.given,
+)
+BROKEN = {
+    "paths without counts": patched(table_sticks, "swing", swung_whatever),
+    "effects without their prior": patched(table_sticks, "move_effects", effects_without_prior),
+    "effects around another level": patched(table_sticks, "move_effects", effects_of_psi),
+    "cells that scatter more": patched(TableSticks, "draw_cells", cells_too_wide),
+    "levels too high": patched(TableSticks, "draw_level", levels_too_high),
+    "coefficients taken for known": patched(TableSticks, "given", given_without_beta),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_geweke_refuses_broken_samplers(kind):
+    rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=400)
+
+
+# ------------------------------------------------------------------ against the dense sampler
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_posterior_is_that_of_the_dense_sampler(monkeypatch):
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    inputs = np.array([[t, s] for t in range(8) for s in range(4)], dtype=float)[2:]
+    counts = rng.multinomial(30, [0.6, 0.38, 0.02], size=30)
+    data = as_field(inputs, counts, new_inputs=[[9.0, 0.0], [9.0, 1.0], [11.5, 5.0], [4.0, 1.0]])
+    found = {}
+    for seed, structure in enumerate(["separable", "dense"]):
+        model = replace(MODEL, structure=structure, mean="linear")
+        keep = ["pi", "pi_new", "psi_new_mean", "hyperparameters"]
+        found[structure] = pgmult.sample(
+            model, data, draws=1500, tune=100, chains=2, random_seed=seed, progressbar=False,
+            keep=[*keep, "psi", "beta"],
+        )  # fmt: skip
+        predicted = found[structure].predict([[9.0, 0.0], [4.0, 1.0]]).mean
+        np.testing.assert_allclose(
+            predicted, found[structure]["pi_new"][..., [0, 3], :].mean(axis=(0, 1)), atol=0.03
+        )
+    for name in keep:
+        for moment in (1, 2):
+            draws = [np.sign(run[name]) * np.abs(run[name]) ** moment for run in found.values()]
+            means = [each.mean(axis=(0, 1)) for each in draws]
+            errors = [mcse_mean(each) for each in draws]
+            assert (np.abs(means[0] - means[1]) < 4.5 * np.hypot(*errors)).all(), name
