@@ -13,6 +13,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table, number, probability_text
 from pgmult.sampling.convergence import chains_in_words
@@ -55,7 +56,7 @@ def report(
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict.append(f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.")
     found = tastes(run)
-    verdict.append(_strongest(data, found))
+    verdict.append(Leading(_strongest(data, found), "Tastes"))
     sections = [_tastes(data, found)]
     price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
     if price is not None:

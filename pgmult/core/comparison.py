@@ -23,9 +23,12 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_mapping
 from pgmult.core.figures.forest import Forest
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Section
 from pgmult.core.scores import Gain, Score
 from pgmult.core.tabled import Column, Table, Tabled
+
+_TITLE = "Does it beat the obvious?"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -115,6 +118,9 @@ class Comparison(Tabled):
     @property
     def sentences(self) -> list[str]:
         """Better, level or worse, by how much, and what to use instead."""
+        return [Leading(sentence, _TITLE) for sentence in self._sentences()]
+
+    def _sentences(self) -> list[str]:
         place, count = self.rival, len(self.names) - 1
         name, gain = self.names[place], self.gains[place]
         rivals = "" if count == 1 else f", the best of {count} rivals,"
@@ -198,7 +204,7 @@ class Comparison(Tabled):
         """For a report, whose verdict holds the `sentences`."""
         table = self.table()
         return Section(
-            "Does it beat the obvious?",
+            _TITLE,
             f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
             " difference below twice its error is called level.",
             head=table.head,

@@ -25,6 +25,24 @@ class Markup(str):
     __slots__ = ()
 
 
+class Leading(str):
+    """A sentence of a verdict whose numbers lead to a section of the page.
+
+    Attributes
+    ----------
+    to : str
+        Title of the section, or its key.
+    """
+
+    to: str
+
+    def __new__(cls, sentence: str, to: str) -> "Leading":
+        """The sentence."""
+        made = super().__new__(cls, sentence)
+        made.to = to
+        return made
+
+
 def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     """An element.
 

@@ -20,6 +20,7 @@ Ada   0.31 [0.24, 0.37]
 import json
 import math
 import os
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,10 +30,15 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.figures.base import STYLE, Figure, panels
-from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.markup import Leading, Markup, joined, tag
 from pgmult.core.tabled import Table
 
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
+_LONG = 6  # sections of a page that has a table of contents
+_NUMBER = re.compile(
+    r"(?<![\w.])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w|]| \|)"
+    r"(?: ± \d[\d.]*\d)?(?: %)?(?: \[[^\]]*\])?"
+)
 _MOST_ROWS = 20  # of a table on a page, unless there are less than twice as many
 
 PAGE_STYLE = Markup("""
@@ -52,11 +58,20 @@ td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font
 th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
 td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 p.notice { border: 1px solid var(--accent); border-radius: 4px; padding: .4em .8em; }
-.wide { overflow-x: auto; } figure { margin: 1em 0; }
+.wide { overflow-x: auto; max-width: 100%; } figure { margin: 1em 0; }
+#verdict a { color: inherit; text-decoration: underline dotted var(--accent); }
+nav { margin: 1.2em 0; font-size: .9em; columns: 16em; max-width: 62em; }
+nav ul { list-style: none; margin: 0; padding: 0; } nav li { padding: .1em 0; }
+a { color: var(--accent); } h2 { scroll-margin-top: 3em; }
 summary { color: var(--accent); cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
 footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
 @media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; } }
+@media print { body { margin: 0; max-width: none; font-size: 10pt; }
+  nav, summary, #controls { display: none; } h2 { break-after: avoid; }
+  figure, svg, tr, li { break-inside: avoid; } .wide { overflow: visible; }
+  details::details-content { content-visibility: visible; } thead { display: table-header-group; }
+  #verdict a { text-decoration: none; } }
 """)
 
 
@@ -103,7 +118,7 @@ class Section:
     lines : callable, optional
         What a terminal shows instead of the table, in lines of a width.
     key : str
-        Identifier of the section's heading on the page, to point to it.
+        Identifier of the section's heading on the page, to point to it; by default of its title.
     """
 
     title: str
@@ -117,6 +132,11 @@ class Section:
     shown: int | None = None
     lines: Callable[[int], str] | None = None
     key: str = ""
+
+    @property
+    def place(self) -> str:
+        """The identifier of its heading: the key, or one made of the title."""
+        return self.key or "-".join(re.findall(r"\w+", self.title.lower()))
 
     def __bool__(self) -> bool:
         """Is there anything to tell?"""
@@ -163,7 +183,7 @@ class Section:
     def html(self) -> Markup:
         """The section on a page."""
         return joined(
-            tag("h2", self.title, id=self.key or None),
+            tag("h2", self.title, id=self.place),
             (tag("p", note, class_="note") for note in self.notes),
             _bullets(self.sentences) if self.sentences else None,
             panels(self.figures) if self.figures else None,
@@ -249,13 +269,19 @@ class Report:
 
     def html(self) -> Markup:
         """The report as one HTML page."""
-        sections = [section.html() for section in self.sections if section]
+        shown = [section for section in self.sections if section]
         if self.facts:
-            sections.append(Section("The run", rows=list(self.facts.items())).html())
-        verdict = tag("div", _bullets(self.verdict), id="verdict")
+            shown.append(Section("The run", rows=list(self.facts.items())))
+        sections = [section.html() for section in shown]
+        places = {section.title: section.place for section in shown}
+        known = places | {section.key: section.key for section in shown if section.key}
+        verdict = tag("div", tag("ul", [_bullet(s, known) for s in self.verdict]), id="verdict")
+        contents = _contents(places) if len(shown) >= _LONG else None
         notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
-        return page(self.title, notice, verdict, sections, style=style, script=self.script)
+        return page(
+            self.title, notice, verdict, contents, sections, style=style, script=self.script
+        )
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""
@@ -348,6 +374,25 @@ def _plain(cell: Any) -> Any:
         return {name: _plain(float(getattr(cell, name))) for name in ("mean", "lower", "upper")}
     cell = cell.item() if hasattr(cell, "item") else cell
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def _bullet(sentence: str, places: Mapping[str, str]) -> Markup:
+    """A sentence of a verdict, its numbers as links where it leads to a section that is there."""
+    place = places.get(sentence.to) if isinstance(sentence, Leading) else None
+    if place is None:
+        return tag("li", sentence)
+    parts: list[str | Markup] = []
+    end = 0
+    for found in _NUMBER.finditer(sentence):
+        parts += [str(sentence[end : found.start()]), tag("a", found[0], href=f"#{place}")]
+        end = found.end()
+    return tag("li", [*parts, str(sentence[end:])])
+
+
+def _contents(places: Mapping[str, str]) -> Markup:
+    """A table of contents."""
+    links = (tag("li", tag("a", title, href=f"#{place}")) for title, place in places.items())
+    return tag("nav", tag("ul", links), aria_label="On this page")
 
 
 def _bullets(sentences: Sequence[str]) -> Markup:

@@ -18,6 +18,7 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
@@ -107,7 +108,8 @@ def report(
         told = hidden if hidden is not None and hidden.any() else None
         comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)
     verdict = [] if comparison is False else [*comparison.sentences]
-    verdict += [*grid.moved(), grid.lead(), *grid.unseen()]
+    moved = [Leading(sentence, "What changed") for sentence in grid.moved()]
+    verdict += [*moved, grid.lead(), *grid.unseen()]
     if hidden is not None:
         sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, random_seed)
         verdict += sentences[:1]

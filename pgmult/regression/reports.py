@@ -11,6 +11,7 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels, value_texts
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray
@@ -110,8 +111,8 @@ def report(
         _in_short(data),
         *(sentence for found in beats for sentence in found.sentences),
         *_what_matters(effects, data.is_events),
-        *(_extremes(found) for found in by_group),
-        *([] if shares is None else [_explained(shares)]),
+        *(Leading(_extremes(found), f"{kind} by {found.axes[0]}") for found in by_group),
+        *([] if shares is None else [Leading(_explained(shares), "What goes with each term")]),
         _WEIGHTED if checked is None else checked.verdict,
         *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
@@ -215,10 +216,11 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     texts, category = _texts(found, rounded=True), np.asarray(found.labels["category"])[k]
     gap = Interval(unit * mean, unit * low, unit * high, form)
     told = "more" if is_events else "percentage points more frequent"
-    return [
+    sentence = (
         f"All else as it is, {found.axes[0]} makes the largest difference: at {texts[most]} rather"
         f" than {texts[least]}, {category} is {gap} {told}."
-    ]
+    )
+    return [Leading(sentence, f"If all had the same {found.axes[0]}")]
 
 
 def _extremes(found: Estimand) -> str:

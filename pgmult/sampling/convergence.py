@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.markup import Leading
 from pgmult.core.typing import traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.diagnostics import R_HAT_LIMIT
@@ -201,7 +202,8 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
         return details
     main, *others = found
     slow = [n for n in others if found[n][0] > _NEARLY]
-    return [_verdict(main, *found[main], moving, slow, chains), *details]
+    verdict = _verdict(main, *found[main], moving, slow, chains)
+    return [Leading(verdict, "Diagnostics"), *details]
 
 
 def _verdict(

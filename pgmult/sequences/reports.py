@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, brief
 from pgmult.core.comparison import Comparison, as_comparison
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
@@ -127,7 +128,11 @@ def report(
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
     change = _changes(posterior, ahead, held_out, max_draws, random_seed)
     verdict = [] if comparison is False else [*comparison.sentences]
-    verdict += [_movement(past), *_swings(posterior), _next(ahead), _lasting(change)]
+    verdict += [
+        Leading(_movement(past), "Which symbols move"), *_swings(posterior),
+        Leading(_next(ahead), "What comes next"),
+        Leading(_lasting(change), "The next change of symbol"),
+    ]  # fmt: skip
     sections = [
         *_population(data),
         _seen(data),

@@ -19,6 +19,7 @@ from pgmult.sampling.posterior import Posterior
 Data = TypeVar("Data")
 Draws = Mapping[str, NDArray[Any]]
 
+_POOL = 15  # most probable words of a topic, out of which its name is chosen
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances", "effect_covariances")
 
 
@@ -191,6 +192,20 @@ def most_probable(topics: FloatArray, num_words: int) -> IntArray:
     """
     by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
     return np.argsort(-by_word, axis=1, kind="stable")[:, :num_words]
+
+
+def telling(topics: FloatArray, num_words: int) -> IntArray:
+    """Words that tell each topic from the others, ``(num_topics, num_words)``.
+
+    Of the most probable words (fifteen of a large vocabulary) those of whose probability the
+    largest share is the topic's. `topics` is as for `most_probable`.
+    """
+    by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
+    pool = most_probable(topics, max(num_words, min(_POOL, by_word.shape[1] // 20)))
+    shares = by_word / np.maximum(by_word.sum(axis=0), np.finfo(float).tiny)
+    own = np.take_along_axis(shares, pool, axis=1)
+    chosen = np.argsort(-own, axis=1, kind="stable")[:, :num_words]
+    return np.asarray(np.take_along_axis(pool, chosen, axis=1))
 
 
 def names_along(posterior: Draws, axis: str, size: int) -> list[str]:

@@ -28,7 +28,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import as_chain, data_of_run, most_probable, names_along
+from pgmult.topics.draws import as_chain, data_of_run, most_probable, names_along, telling
 from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.words import topic_labels
@@ -277,10 +277,10 @@ def _ldavis(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> l
 
 
 def named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str]]:
-    """Mean word probabilities of topics in a chain, and each one's three most probable words."""
+    """Mean word probabilities of topics in a chain, and three words that tell each."""
     topics = mean_topics(posterior, chain)
     words = names_along(posterior, "word", topics.shape[1])
-    return topics, topic_labels([[words[j] for j in row] for row in most_probable(topics, 3)])
+    return topics, topic_labels([[words[j] for j in row] for row in telling(topics, 3)])
 
 
 def _vocabulary(posterior: Posterior, corpus: Corpus, folder: Path) -> Path:

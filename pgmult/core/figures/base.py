@@ -72,6 +72,7 @@ figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));
   gap: 0 2em; }
 .forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 7em; }
+.forest td.number { font-size: .9em; padding-right: .8em; }
 .forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
 @media (max-width: 44em) {
   .forest, .forest tbody { display: block; } .forest thead th:not(:nth-child(2)) { display: none; }

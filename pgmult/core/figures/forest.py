@@ -102,13 +102,14 @@ class Forest(Figure):
         heads = [tag("th", c.head) if c.head.strip() else tag("td") for c in self.cells]
         head = tag("thead", tag("tr", tag("th", self.name), tag("td", drawn), heads))
         table = tag("table", head, map(self._row, range(len(self.labels))), class_="forest")
+        about = self.caption or self.x_label or self.name or "figure"
         legend = [
             key(tag("circle", class_="dot", cx=15, cy=7, r=5), name, colour)
             for colour, name in self.legend.items()
         ]
         return joined(
             tag("ul", legend, class_="legend") if len(legend) > 1 else None,
-            table,
+            tag("div", table, class_="wide", tabindex=0, role="region", aria_label=about),
             tag("p", self.note, class_="note") if self.note else None,
         )
 

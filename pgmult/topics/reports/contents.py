@@ -1,8 +1,9 @@
 """What a report says: everything is computed here, once.
 
 The topics are those of the chain with the best log likelihood. Each is listed with its number in
-that chain's draws (the number that every function and command uses), named by its most probable
-words, and compared with its counterparts in the other chains. The largest topic comes first.
+that chain's draws (the number that every function and command uses), named by three words that tell
+it from the others, and compared with its counterparts in the other chains. The largest topic comes
+first.
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_flag, as_kind
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
+from pgmult.core.markup import Leading
 from pgmult.core.reports import run_in_words
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -21,7 +23,7 @@ from pgmult.sampling import diagnostics
 from pgmult.sampling.convergence import ESS_PER_CHAIN_LIMIT
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import as_draws
+from pgmult.topics.draws import as_draws, telling
 from pgmult.topics.reports.structure import Structure, structure_of
 from pgmult.topics.summaries.coherence import exclusivity, npmi
 from pgmult.topics.summaries.correlations import (
@@ -61,7 +63,7 @@ class Contents:
     topics : int array, ``(topic,)``
         The number that each topic has in the draws of that chain.
     names : list of str
-        Number and most probable words of each topic.
+        Number and telling words of each topic.
     by : str
         The score that `words` are ranked by.
     words : lists of TopWord, one per topic
@@ -164,7 +166,8 @@ def contents_of(
             topic_correlations(posterior, chain=chain, random_seed=random_seed).take(order).excess()
         )
     most_probable = probability.top(COHERENCE_WORDS)
-    labels = topic_labels(most_probable, NAME_WORDS)
+    told = telling(probability.mean, NAME_WORDS)
+    labels = topic_labels([[probability.names[j] for j in row] for row in told], NAME_WORDS)
     seeded = None
     if "keyword_shares" in posterior and "topic_shares" in posterior:
         seeded = keywords(posterior)
@@ -175,8 +178,8 @@ def contents_of(
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
     return Contents(
         verdict=[
-            _largest_in_words(names, shares),
-            _agreement_in_words(stability),
+            Leading(_largest_in_words(names, shares), "topics-told"),
+            Leading(_agreement_in_words(stability), "stability"),
             *([] if structure is None else structure.verdict),
             *_predictions_in_words(comparisons),
             *_verdict(posterior, correlations, names),
@@ -226,7 +229,15 @@ def _predictions_in_words(comparisons: Mapping[str, Comparison]) -> list[str]:
             "How well the model tells words was not asked: .report(comparison=True) tells, beside"
             " LDA and word frequencies."
         ]
-    return [_comparison_in_words(seen, found) for seen, found in comparisons.items()]
+    return [
+        Leading(_comparison_in_words(seen, found), found.section().title + seen_in_words(seen))
+        for seen, found in comparisons.items()
+    ]
+
+
+def seen_in_words(seen: str) -> str:
+    """What a comparison's title says of how much of a text was seen."""
+    return f" {seen[:1].upper()}{seen[1:]} of a text seen" if seen else ""
 
 
 def _comparison_in_words(seen: str, found: Comparison) -> str:
@@ -260,7 +271,7 @@ def _verdict(
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
         if together:
             pairs = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in together)
-            sentences.append(f"Topics that go together most: {pairs}.")
+            sentences.append(Leading(f"Topics that go together most: {pairs}.", "together"))
     slow = _mixing(posterior)
     if slow:
         sentences.append(slow)

@@ -13,7 +13,7 @@ from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.reports import Section
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.topics.plots import trace
-from pgmult.topics.reports.contents import COHERENCE_WORDS, Contents
+from pgmult.topics.reports.contents import COHERENCE_WORDS, Contents, seen_in_words
 from pgmult.topics.reports.looks import SCRIPT
 from pgmult.topics.reports.structure import Structure
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
@@ -34,9 +34,8 @@ def sections_of(found: Contents) -> list[Section]:
     if found.keywords is not None:
         sections.append(Section("Topics with keywords", table=found.keywords.table()))
     for seen, comparison in found.comparisons.items():
-        told = f" {seen[:1].upper()}{seen[1:]} of a text seen" if seen else ""
         section = comparison.section()
-        sections.append(replace(section, title=f"{section.title}{told}"))
+        sections.append(replace(section, title=section.title + seen_in_words(seen)))
     if found.structure is not None:
         sections += _of_covariates(found.structure)
     sections += [_stability(found)]
@@ -401,7 +400,7 @@ def _correlations(found: Contents, correlations: TopicCorrelations) -> Section:
     body = joined(tag("p", about, class_="note"), graph.svg(), correlations.figure(names).svg())
     return Section(
         "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
-        lines=lambda _: "\n".join(["", *lines]), figures=[body],
+        lines=lambda _: "\n".join(["", *lines]), figures=[body], key="together",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pgmult.core.markup import Leading
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
@@ -66,9 +67,11 @@ class Structure:
     @property
     def verdict(self) -> list[str]:
         """What to know first, in sentences."""
-        sentences = [_largest(found) for found in self.differences]
+        sentences: list[str] = [
+            Leading(_largest(found), sentence_case(found.label)) for found in self.differences
+        ]
         if self.checks is not None:
-            sentences += self.checks.verdict
+            sentences += [Leading(sentence, "checks") for sentence in self.checks.verdict]
         return sentences
 
 

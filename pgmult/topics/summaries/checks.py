@@ -100,7 +100,7 @@ class PredictiveChecks:
     dependence : tuple of Dependence
         Of words on documents and, where they were given, on groups.
     names : list of str
-        Number and most probable words of each topic.
+        Number and telling words of each topic.
     num_draws : int
         How many draws were compared: a p-value is a multiple of its inverse.
     """

@@ -47,7 +47,7 @@ class GroupWords(Estimand):
     tokens : (float, float)
         Tokens of the topic in each group, posterior mean.
     name : str
-        Number and most probable words of the topic.
+        Number and telling words of the topic.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found the topic.
     """
@@ -143,7 +143,7 @@ class Content(Tabled):
     ----------
     groups : list of str
     names : list of str
-        Number and most probable words of each topic.
+        Number and telling words of each topic.
     words : list of str
         The vocabulary.
     mean : array, ``(group, topic, word)``

@@ -68,13 +68,13 @@ from pgmult.topics.draws import (
     as_draws,
     as_topic_numbers,
     data_of_run,
-    most_probable,
     names_along,
     of_chain,
     prior_at,
     regression_variables,
     share_of_draws,
     spread,
+    telling,
     with_model,
 )
 from pgmult.topics.summaries.matching import (
@@ -110,7 +110,7 @@ class OfTopics(Estimand):
 
     @property
     def names(self) -> list[str]:
-        """Number and most probable words of each topic."""
+        """Number and telling words of each topic."""
         return list(self._topics["words"])
 
     @property
@@ -762,14 +762,14 @@ def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
 
 
 def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
-    """Number and most probable words of the topics of one chain, the best if none is given."""
+    """Number and telling words of the topics of one chain, the best if none is given."""
     if "topics" not in posterior:
         count = len(posterior.coords["topic"]) if "topic" in posterior.coords else None
         if count is None:
             count = with_model(posterior).model.num_topics
         return [f"topic {k}" for k in range(count)]
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
-    words, best = names_along(posterior, "word", means.shape[-1]), most_probable(means, _NAME_WORDS)
+    words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)
     return [f"{k} {' '.join(words[j] for j in row)}" for k, row in enumerate(best)]
 
 

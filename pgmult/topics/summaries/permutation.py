@@ -50,7 +50,7 @@ class PermutationTest(Tabled):
     p_any : array, ``(topic,)``
         The same against the largest of all topics: the chance of such a finding in *any* of them.
     names : list of str
-        Number and most probable words of each topic.
+        Number and telling words of each topic.
     how : str
         What was permuted, in words.
     """

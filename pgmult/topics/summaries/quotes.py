@@ -38,7 +38,7 @@ class Quotes(Tabled):
     ----------
     topics : list of int
     names : list of str
-        Number and most probable words of each of these topics.
+        Number and telling words of each of these topics.
     quotes : lists of Quote, one per topic
         The largest share first.
     probability : float

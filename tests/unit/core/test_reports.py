@@ -9,6 +9,7 @@ import pytest
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
+from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_years
@@ -196,3 +197,19 @@ def test_checks_advise_on_what_is_odd():
     assert odd.to_dataframe()["p"].tolist() == [0.0, 1.0]
     assert "spread" in str(odd)
     parsed(odd._repr_html_())
+
+
+def test_numbers_of_the_verdict_lead_to_their_section_and_long_pages_have_contents():
+    told = Leading("At s30, 1,204 of them (1 | x): +0.046 ± 0.006, 20 [17, 23], 5 %.", "Shares")
+    few = Report("Few", [told], [Section("Shares", sentences=["all"])]).html()
+    assert '<a href="#shares">1,204</a> of them (1 | x): ' in few
+    assert '<a href="#shares">+0.046 ± 0.006</a>, <a href="#shares">20 [17, 23]</a>' in few
+    assert '<a href="#shares">5 %</a>.' in few
+    assert '<h2 id="shares">Shares</h2>' in few
+    assert "<nav" not in few
+    many = [Section(f"Part {i}", sentences=["all"]) for i in range(6)]
+    page = Report("Many", [told], many).html()
+    assert '<nav aria-label="On this page">' in page
+    assert '<a href="#part-3">Part 3</a>' in page
+    assert "1,204 of them" in page, "it leads nowhere where there is no such section"
+    assert Report("Many", [told], many).text().startswith("Many\n----\n* At s30, 1,204 of them")

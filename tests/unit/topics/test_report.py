@@ -16,6 +16,7 @@ from pgmult import Posterior
 from pgmult.sampling import Origin
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words
 from pgmult.topics import report as topic_report
+from pgmult.topics.draws import telling
 from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore, compare_scores
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi, word_scores
@@ -114,8 +115,9 @@ def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_
     assert summary.found.chain == chain
     np.testing.assert_array_equal(summary.found.topics, order)
     assert (np.diff(summary.found.shares) <= 0).all()
-    words = top_words(posterior, 3, chain=chain)
-    names = [f"{t} " + " ".join(w.word for w in words[t]) for t in order]
+    scores = word_scores(posterior, chain=chain)
+    telling_words = telling(scores.mean, 3)
+    names = [f"{t} " + " ".join(scores.names[j] for j in telling_words[t]) for t in order]
     assert order.tolist() != sorted(order), "else this tells nothing"
     assert summary.found.names == names
     text, page = summary.text(), " ".join(parsed(summary.html()).text)
@@ -168,7 +170,11 @@ def test_page_is_whole(summary):
         assert piece in text
     for piece in ("NPMI", "exclusivity", "words by FREX", "Representative documents", "90 %"):
         assert piece in text
-    assert not [value for name, value in parser.attributes if name in ("src", "href")]
+    places = {value for name, value in parser.attributes if name == "id"}
+    assert not [value for name, value in parser.attributes if name == "src"]
+    leads = {value for name, value in parser.attributes if name == "href"}
+    assert "#topics-told" in leads
+    assert leads <= {f"#{place}" for place in places}
     assert "://" not in page
     assert '<p id="controls" hidden>' in page, "shown by the script that they need"
 
@@ -369,3 +375,16 @@ def test_plots_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'pgmult\[plots\]'"):
         plots.trace(np.zeros((1, 3))).plot()
+
+
+def test_a_topic_is_named_by_frequent_words_that_are_its_own():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(400, 0.3), size=4) * 0.2
+    topics[:, 0] += 0.4  # a word that all of them say most
+    topics[:, 5:8] += 0.02 * np.eye(4)[:, :3]
+    topics[range(4), [1, 2, 3, 4]] += 0.38
+    names = telling(topics, 1)[:, 0].tolist()
+    assert names == [1, 2, 3, 4]
+    assert telling(topics, 3).shape == (4, 3)
+    versions = np.stack([topics, topics], axis=1)
+    np.testing.assert_array_equal(telling(versions, 3), telling(topics, 3))

@@ -59,7 +59,7 @@ def test_the_page_has_all_sections_in_order(report):
 def test_drawings_follow_the_screens_colours(report):
     """What is drawn has classes, and the style sheet has every class for a dark screen."""
     page = report.html()
-    body = page[page.index("<body>") : page.index("<h2>Diagnostics")]
+    body = page[page.index("<body>") : page.index('<h2 id="diagnostics">')]
     assert not re.search(r'(fill|stroke)="#', body)
     style = page[: page.index("</style>")]
     assert style.count("prefers-color-scheme: dark") == 4
