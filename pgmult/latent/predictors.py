@@ -9,19 +9,23 @@ a predictor for each, and effects are
 * of sticks that are correlated within a level of a grouping, by LKJ.
 
 Levels without data are drawn from the law of their term: independent effects, or a walk's value
-given those at its known times.
+given those at its known times. Random numbers of a level are keyed by its label, so that what is
+drawn for it does not depend on which other new levels there are.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtri
 
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design, terms_named
 from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
 from pgmult.formulas.terms import Term as FormulaTerm
@@ -30,7 +34,9 @@ from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Shrunk, Term, log_sd
 from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
+_SINGULAR = 1e-12
 _COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
 Law = Normal | HalfT | Horseshoe | LKJ | LogNormal
 Priors = Mapping[str, Law | tuple[Law, ...]]
@@ -65,6 +71,12 @@ class _Piece(NamedTuple):
     fresh: Any = None
     sds: tuple[str, ...] = ()
     units: FloatArray | None = None  # of effects of a level, from ours to the columns'
+    keys: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)  # of the columns of `fresh`
+
+    def noise(self, key: NDArray[np.uint64], num: int) -> FloatArray:
+        """Standard normal numbers of new levels, so many of each column that rows see."""
+        bits = _mixed((self.keys[:, None] + _numbered(key[:1], num)) ^ key[1])
+        return np.asarray(ndtri(((bits >> np.uint64(12)) + 0.5) * 2.0**-52))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,12 +128,33 @@ class Latent:
         """
         psi = np.concatenate([self.family.predictor(w) for w in weights])
         psi = psi.reshape(len(weights) * self.num_sticks, -1).T.copy()
+        key = new_key(rng)
         for piece, own in zip(self.pieces, self.family.hyperparameters, strict=True):
             if piece.fresh is not None:
-                noise = rng.standard_normal((piece.fresh.shape[1], len(weights)))
+                noise = piece.noise(key, len(weights))
                 new = [piece.prior.spread(x[b, own], noise[:, b]) for b in range(len(weights))]
                 psi += np.concatenate([piece.fresh @ w for w in new]).reshape(psi.shape[::-1]).T
         return np.asarray(psi)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Random bits of each number (Steele, Lea and Flood 2014, "Fast splittable generators")."""
+    z = numbers ^ (numbers >> np.uint64(30))
+    z = z * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def _numbered(bits: NDArray[np.uint64], num: int) -> NDArray[np.uint64]:
+    """So many numbers of each."""
+    steps: NDArray[np.uint64] = np.arange(1, num + 1, dtype=np.uint64) * _WEYL
+    return _mixed(bits + steps)
+
+
+def _keys(names: Iterable[str]) -> NDArray[np.uint64]:
+    """A number that each name alone determines."""
+    digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None = None) -> Latent:
@@ -158,6 +191,7 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
         return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in seen])
 
     names = [f"{name},{of}" for name in piece.names for of in joint.names]
+    keys = _numbered(piece.keys[:, None], num).ravel()
     if joint.kind == "correlated" and isinstance(prior, Levels):
         wide = Levels(
             prior.num_levels, prior.width * num, np.repeat(prior.scales, num), prior.dof, prior.eta
@@ -165,19 +199,19 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
         sds = tuple(f"{name},{of}" for name in piece.sds for of in joint.names)
         units = None if piece.units is None else np.asarray(np.kron(piece.units, np.eye(num)))
         whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
-        return [_Piece(wide, whole, names, fresh, sds, units)]
+        return [_Piece(wide, whole, names, fresh, sds, units, keys)]
     if joint.kind == "correlated" and prior.num_hyperparameters and not isinstance(prior, Shrunk):
         return [
             _Piece(
                 prior, stacked(piece.design, seen[:, [k]]), names[k::num],
                 stacked(piece.fresh, seen[:, [k]]),
-                tuple(f"{name},{of}" for name in piece.sds), piece.units,
+                tuple(f"{name},{of}" for name in piece.sds), piece.units, keys[k::num],
             )
             for k, of in enumerate(joint.names)
         ]  # fmt: skip
     copies = Copies(prior, num)
     whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
-    return [_Piece(copies, whole, names, fresh, piece.sds, piece.units)]
+    return [_Piece(copies, whole, names, fresh, piece.sds, piece.units, keys)]
 
 
 # --------------------------------------------------------------------------- one term
@@ -214,12 +248,16 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
             length_sd=length.sd, **prior,
         )  # fmt: skip
         return _Piece(process, term.basis, names, sds=(term.name,))
+    levels = ["\0".join([term.name, *row]) for row in term.new.tolist()]
+    keys = _keys(f"{level}\0{i}" for level in levels for i in range(term.width))
     if term.times is not None:
         # the value at the middle time, which has no weight, is 0
         kept = np.delete(np.arange(term.size), term.size // 2)
         walk = Scaled.walk(term.times, **prior)
         design, fresh = _at_times(term)
-        return _Piece(walk, design[:, kept], [names[i] for i in kept], fresh, (term.name,))
+        return _Piece(
+            walk, design[:, kept], [names[i] for i in kept], fresh, (term.name,), keys=keys
+        )
     values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
     each = _by_level(term.codes, values, len(term.known))
     if term.neighbours is not None:
@@ -228,13 +266,13 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
         )
     fresh = _by_level(-1 - term.codes, values, len(term.new)) if len(term.new) else None
     if term.slopes is None:
-        return _Piece(Levels(len(term.known), 1, **prior), each, names, fresh, (term.name,))
+        alone = Levels(len(term.known), 1, **prior)
+        return _Piece(alone, each, names, fresh, (term.name,), keys=keys)
     scales = sd.scale * term.slopes.scale if HalfT in laws else np.full(term.width, sd.scale)
-    levels = Levels(
-        len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta
-    )  # fmt: skip
+    wide = Levels(len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta)
     sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
-    return _Piece(levels, each, names, fresh, sds, term.slopes.unscale(np.eye(term.width)))
+    units = term.slopes.unscale(np.eye(term.width))
+    return _Piece(wide, each, names, fresh, sds, units, keys)
 
 
 def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
@@ -272,8 +310,11 @@ def _at_times(term: GroupTerm) -> tuple[Any, Any]:
     low, high = np.minimum(share[:, None], share), np.maximum(share[:, None], share)
     bridge = (after[:, None] == after) & (side == 0.0) & (side[:, None] == 0.0)
     cov = (cov + np.where(bridge, gap * low * (1.0 - high), 0.0)) / Scaled.unit_of(times)
-    values, vectors = np.linalg.eigh(cov)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # a time's own number moves no time that is nearer to what is known
+    nearest = np.argsort(out + share, kind="stable")
+    cov += _SINGULAR * cov.max() * np.eye(num)  # labels may tell one time in several ways
+    root = np.zeros((num, num))
+    root[np.ix_(nearest, nearest)] = np.linalg.cholesky(cov[np.ix_(nearest, nearest)])
     each = _by_level(-1 - term.codes, ones, num)
     return design + each @ line, sparse.csr_array(each @ root)
 

@@ -40,6 +40,7 @@ from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
+from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences
@@ -273,15 +274,17 @@ def predict(
         If a mean's simulation error is .01 or more.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    most = 500 if data is None else 100
+    sequences = sequences_of(posterior, data)
+    model, is_known = posterior.model, isinstance(posterior.model, Foretells)
+    most = 500 if is_known or data is None else 100
     if max_draws is not None:
         most = as_positive_int(max_draws, "max_draws")
-    sequences = sequences_of(posterior, data)
-    if isinstance(posterior.model, Foretells):
-        model = posterior.model
+    if is_known:
         held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
         kept = draws_of(posterior, model.predictive_variables, min(most, held))
         probs = np.array([model.step_probs(draw, sequences) for draw in kept])
+        if _has_new_levels(sequences):
+            _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
         return StepProbs(
             probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
             np.zeros((len(kept), sequences.num_steps, 0)),
@@ -296,14 +299,14 @@ def predict(
         states = np.array(states_of(posterior, most))
         mean, quantiles = _summaries(draws, states, sequences.inputs, wanted)
         return StepProbs(mean, quantiles, wanted, sequences, states)
-    found = _Told(sequences.num_steps, sequences.num_symbols, wanted)
+    found = _Told(sequences.num_steps, sequences, wanted)
     means = np.empty((len(draws), sequences.num_steps, draws[0].state_dim))
     for steps, part, paths, size in _smoothed(rng, draws, sequences, num_particles):
         means[:, steps] = paths.mean(axis=1)
         every = np.arange(part.num_steps)
         for rows, probs in _probs_in_blocks(draws, part, paths, every):
             found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
-    found.warn_of_error()
+    _warn_of_error(found.variance)
     return StepProbs(found.mean, found.quantiles, wanted, sequences, means)
 
 
@@ -374,7 +377,7 @@ def forecast(
         last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
         size = each
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
-    found = _Told(len(future), ahead.num_symbols, wanted)
+    found = _Told(len(future), ahead, wanted)
     simulated = np.empty((len(draws), repeats, *shape), dtype=np.int64)
     counts = None
     if sizes is not None:
@@ -392,7 +395,7 @@ def forecast(
             simulated[:, :, q, block] = _symbols(rng, taken)
             if counts is not None and sizes is not None:
                 counts[:, :, ends] = _counts(rng, taken, sizes[ends])
-    found.warn_of_error()
+    _warn_of_error(found.variance)
     return Forecast(
         found.mean.reshape(*shape, -1), found.quantiles.reshape(len(wanted), *shape, -1), wanted,
         sequences, simulated.reshape(-1, *shape),
@@ -422,6 +425,8 @@ def _foretold(
         for _ in range(as_repeats(paths, "paths"))
     ]
     probs = np.array([one for one, _ in found])
+    if _has_new_levels(given):
+        _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
     counts = None
     if totals is not None:
         sizes = _as_totals(totals, (data.num_sequences, steps))
@@ -470,7 +475,7 @@ def impute(
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
     repeats = as_repeats(paths, "paths")
     K = sequences.num_symbols
-    found = _Told(len(missing), K, wanted)
+    found = _Told(len(missing), sequences, wanted)
     simulated = np.empty((len(draws), repeats, len(missing)), dtype=np.int64)
     counts = None
     if sizes is not None:
@@ -488,7 +493,7 @@ def impute(
                 simulated[:, :, first + row] = _symbols(rng, taken)
                 if counts is not None and sizes is not None:
                     counts[:, :, first + row] = _counts(rng, taken, sizes[first + row])
-    found.warn_of_error()
+    _warn_of_error(found.variance)
     return Imputed(
         found.mean, found.quantiles, wanted, sequences, missing,
         simulated.reshape(-1, len(missing)),
@@ -526,12 +531,16 @@ def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
 
 
 class _Told:
-    """Means and quantiles of probabilities over draws and states, and their simulation error."""
+    """Means and quantiles of probabilities over draws and states.
 
-    def __init__(self, num_rows: int, num_symbols: int, levels: FloatArray):
-        self.mean = np.empty((num_rows, num_symbols))
-        self.quantiles = np.empty((len(levels), num_rows, num_symbols))
-        self._levels, self._variance = levels, 0.0
+    `variance` is the largest that simulation leaves in a mean.
+    """
+
+    def __init__(self, num_rows: int, data: Sequences, levels: FloatArray):
+        self.mean = np.empty((num_rows, data.num_symbols))
+        self.quantiles = np.empty((len(levels), num_rows, data.num_symbols))
+        self.variance, self._levels = 0.0, levels
+        self._is_drawn_once = _has_new_levels(data)
 
     def add(self, probs: FloatArray, rows: slice, num_particles: int) -> None:
         """Probabilities of some rows, ``(num_draws, num_paths, num_rows, num_symbols)``."""
@@ -539,19 +548,27 @@ class _Told:
         flat = probs.reshape(-1, *probs.shape[2:])
         self.mean[rows] = flat.mean(axis=0)
         self.quantiles[:, rows] = np.quantile(flat, self._levels, axis=0)
-        within = probs.var(axis=1).mean(axis=0) if paths > 1 else flat.var(axis=0)
-        chance = float(within.max(initial=0.0)) * (1 / paths + 1 / num_particles) / draws
-        self._variance = max(self._variance, chance)
+        chance = flat.var(axis=0)
+        if not self._is_drawn_once:
+            within = probs.var(axis=1).mean(axis=0) if paths > 1 else chance
+            chance = within * (1 / paths + 1 / num_particles)
+        self.variance = max(self.variance, float(chance.max(initial=0.0)) / draws)
 
-    def warn_of_error(self) -> None:
-        """Tell the largest standard error that simulation leaves in a mean, if it is large."""
-        error = np.sqrt(self._variance)
-        if error >= _TOLD:
-            warnings.warn(
-                f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
-                " (max_draws=) or particles (num_particles=) lower it",
-                stacklevel=3,
-            )
+
+def _has_new_levels(data: Sequences) -> bool:
+    """Whether effects of levels without data are drawn, one under each draw."""
+    terms = () if data.design is None else data.design.terms
+    return any(isinstance(term, GroupTerm) and len(term.new) for term in terms)
+
+
+def _warn_of_error(variance: float) -> None:
+    """Tell the largest standard error that simulation leaves in a mean, if it is large."""
+    if (error := np.sqrt(variance)) >= _TOLD:
+        warnings.warn(
+            f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
+            " (max_draws=) or particles (num_particles=) lower it",
+            stacklevel=3,
+        )
 
 
 def _paths_of(num_draws: int, least: int) -> int:

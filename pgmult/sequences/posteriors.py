@@ -6,6 +6,7 @@ through a link, for which there is a particle filter.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -105,6 +106,8 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
             f" {len(symbols)}, {_named(symbols)} (give as_sequences their alphabet= or"
             " num_symbols=)"
         )
+    if isinstance(posterior.data, Sequences):  # what sticks break by
+        sequences = replace(sequences, order=posterior.data.order)
     return sequences
 
 

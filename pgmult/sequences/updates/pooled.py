@@ -18,6 +18,7 @@ from scipy import sparse
 
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray
+from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.moves import interwoven
@@ -63,10 +64,10 @@ class Pooled(NamedTuple):
 
     def new_effects(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
         """A draw of the effects of all levels that the terms have no data of."""
-        own, found = self.latent.family.hyperparameters, [np.empty(0)]
+        own, key, found = self.latent.family.hyperparameters, new_key(rng), [np.empty(0)]
         for piece, at in zip(self.latent.pieces, own, strict=True):
             if piece.fresh is not None:
-                found.append(piece.prior.spread(x[at], rng.standard_normal(piece.fresh.shape[1])))
+                found.append(piece.prior.spread(x[at], piece.noise(key, 1)[:, 0]))
         return np.concatenate(found)
 
     def move_stick(

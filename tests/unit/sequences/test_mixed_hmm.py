@@ -87,8 +87,10 @@ def test_individuals_that_are_new_have_effects_of_their_own(run):
     new = pgmult.read(
         {"who": ["new"] * 4, "x": [0.0, 1.0, -1.0, 0.5], "does": list("abca")}
     ).sequences("does", sequence="who", inputs=run.data.design)
-    assert run.predict(new).mean.shape == (4, 3)
-    assert np.isfinite(run.predict(new).mean).all()
+    with pytest.warns(UserWarning, match="simulated to within a standard error"):
+        found = run.predict(new)
+    assert found.mean.shape == (4, 3)
+    assert np.isfinite(found.mean).all()
 
 
 def test_columns_of_numbers_are_inputs_too():
@@ -167,3 +169,24 @@ def test_formulas_of_transitions_and_of_emissions():
         MixedHMM(2, inputs={"transitions": "~ y"}).prior(np.random.default_rng(0), data)
     with pytest.raises(ValueError, match="must be one of transitions, emissions, got 'starts'"):
         MixedHMM(2, inputs={"starts": "~ x"})
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_sticks_of_new_sequences_break_in_the_order_of_the_run():
+    """Which symbol is frequent among new ones does not change what their probabilities are."""
+
+    def of(symbols):
+        table = {"x": np.linspace(-1.0, 1.0, len(symbols)), "does": list(symbols)}
+        return pgmult.read(table).sequences("does", inputs="~ x")
+
+    run = pgmult.sample(
+        MixedHMM(2, inputs="emissions", start_tries=1, start_sweeps=1), of("AAAABBABABAACAAB"),
+        draws=4, tune=2, chains=1, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    new = of("CCCCACCCCCCCCCCB")
+    assert new.order[0] != run.data.order[0]
+    found = run.predict(new, max_draws=1).mean
+    draw = {name: run[name][0, 0] for name in run.model.predictive_variables}
+    emission = run.model.laws(run.model.state_of(draw), run.data.design, run.data.order)[1]
+    weights = run.model.state_probs(run.model.state_of(draw), replace(new, order=run.data.order))
+    np.testing.assert_allclose(found, np.einsum("tm,tmk->tk", weights, emission), atol=1e-9)

@@ -7,6 +7,7 @@ import pgmult
 from pgmult.sequences import (
     LogisticNormalLDS,
     MarkovChain,
+    MixedHMM,
     MultinomialHMM,
     MultinomialLDS,
     SequenceForecaster,
@@ -39,16 +40,52 @@ def posterior(request):
     )  # fmt: skip
 
 
+WITH_INPUTS = {
+    "mixed": (MixedHMM(2, inputs="both", start_tries=1, start_sweeps=2), "~ x + (1 + x | who)"),
+    "walk": (MixedHMM(2, start_tries=1, start_sweeps=2), "~ rw(t)"),
+    "lds": (MultinomialLDS(1, inputs="both"), "~ x + (1 | who)"),
+}
+WHO, SYMBOLS = ["new", "b", "other", "newest"], ["ABBABA", "BBAB", "ABAAAB", "AB"]
+
+
 def steps_of(values, data, s):
     return values[data.offsets[s] : data.offsets[s + 1]]
 
 
-def same_in_all_companies(answer):
+def same_in_all_companies(answer, take=NEW.take):
     """`answer(data)`: a list with the answer of each sequence."""
-    alone = [answer(NEW.take([s]))[0] for s in range(NEW.num_sequences)]
+    alone = [answer(take([s]))[0] for s in range(len(WHO))]
     for chosen in COMPANIES:
-        for s, found in zip(chosen, answer(NEW.take(chosen)), strict=True):
+        for s, found in zip(chosen, answer(take(chosen)), strict=True):
             np.testing.assert_allclose(found, alone[s], rtol=1e-9, atol=1e-12)
+
+
+def table_of(who, symbols, first=0):
+    """A row a step of sequences that are numbered; x and t go on from some step."""
+    lengths = [len(one) for one in symbols]
+    t = np.concatenate([first + np.arange(n) for n in lengths])
+    return {
+        "number": np.repeat(np.arange(len(who)), lengths), "who": np.repeat(who, lengths), "t": t,
+        "x": np.sin(t), "does": [symbol for one in symbols for symbol in one],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=WITH_INPUTS)
+def of_inputs(request):
+    model, formula = WITH_INPUTS[request.param]
+    data = pgmult.read(table_of(["a", "b", "c", "a"], ["ABABBABA", "BBABAB", "AABA", "BABB"]))
+    return pgmult.sample(
+        model, data.sequences("does", sequence="number", inputs=formula), draws=8, tune=5,
+        chains=2, random_seed=0, progressbar=False,
+    )  # fmt: skip
+
+
+def taken(run, chosen):
+    """Sequences of groups with and without data, as the run's are coded."""
+    who, symbols = ([each[s] for s in chosen] for each in (WHO, SYMBOLS))
+    return pgmult.read(table_of(who, symbols)).sequences(
+        "does", sequence="number", inputs=run.data.design
+    )
 
 
 def test_forecasts(posterior):
@@ -67,12 +104,51 @@ def test_smoothed_probabilities(posterior):
     same_in_all_companies(answer)
 
 
+def test_hidden_states(posterior):
+    if not isinstance(posterior.model, MultinomialHMM):
+        pytest.skip("it has no hidden states")
+
+    def answer(data):
+        found = posterior.states(data)
+        told = np.column_stack([found.probs, found.path])
+        return [steps_of(told, data, s) for s in range(data.num_sequences)]
+
+    same_in_all_companies(answer)
+
+
 def test_scores(posterior):
     def answer(data):
         score = one_step_ahead(posterior, data)
         return [score.log_predictive[score.sequence == s] for s in range(data.num_sequences)]
 
     same_in_all_companies(answer)
+
+
+@pytest.mark.filterwarnings("ignore:probabilities are simulated")
+@pytest.mark.filterwarnings("ignore:.*labels of 'who' in inputs")
+def test_groups_without_data(of_inputs):
+    run = of_inputs
+
+    def answer(chosen):
+        data = taken(run, chosen)
+        score = one_step_ahead(run, data)
+        later = table_of([WHO[s] for s in chosen], ["AA"] * len(chosen), 6)
+        ahead = run.forecast(2, data, inputs=later)
+        told = [run.predict(data).mean]
+        if isinstance(run.model, MixedHMM):
+            told.append(run.states(data).probs)
+        return [
+            np.concatenate(
+                [
+                    *(steps_of(values, data, s).ravel() for values in told),
+                    ahead.mean[s].ravel(), ahead.quantiles[:, s].ravel(),
+                    score.log_predictive[score.sequence == s],
+                ]
+            )
+            for s in range(len(chosen))
+        ]  # fmt: skip
+
+    same_in_all_companies(answer, list)
 
 
 def test_next_symbols_of_the_estimator():
