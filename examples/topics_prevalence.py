@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.topics import StructuralTopics, difference
+from pgmult.topics import StructuralTopics
 
 
 def write_speeches(path):
@@ -42,9 +42,9 @@ run = pgmult.sample(
     store=folder / "run", keep=(*StructuralTopics(12).default_keep, "theta"),
 )  # fmt: skip
 e = run.effects("party", at={"year": 2000})
-print(e.table())  # topic, words, mean, 90 %, P(>0)
-difference(e, "Republican", "Democratic").plot().figure.savefig(folder / "party.svg")
-run.effects("year", by="party").plot(topic=3).figure.savefig(folder / "topic3.svg")
+print(e)  # topic, words, party, mean, sd, 90 %
+e.difference("party", "Republican", "Democratic").plot().figure.savefig(folder / "party.svg")
+run.effects("year", by="party").at(topic=3).plot().figure.savefig(folder / "topic3.svg")
 print(run.content().words("Republican", "Democratic", topic=3))
 print(run.quotes(topic=3))
 # ------------------------------------------------------------ and ends here
@@ -52,5 +52,5 @@ print(run.quotes(topic=3))
 print(f"Figures and the run: {folder}")
 farms = next(k for k, topic in enumerate(pgmult.topics.top_words(run, 15))
              if "farm" in {word.word for word in topic})  # fmt: skip
-fall = difference(run.effects("year", at={"year": [1950, 2020]}), 2020, 1950)
-assert fall.upper[0, farms] < 0.0, "presidents speak less of farms and prices than they did"
+fall = run.effects("year", at={"year": [1950, 2020]}).difference("year", 2020, 1950)
+assert fall.upper[farms] < 0.0, "presidents speak less of farms and prices than they did"

@@ -46,7 +46,6 @@ import pgmult
 from pgmult.topics import (
     StructuralTopics,
     content,
-    difference,
     effects,
     top_words,
     topic_correlations,
@@ -143,14 +142,15 @@ for document in run.quotes(3, 2).quotes[0]:
 # ```
 
 # %%
-by_party = difference(effects(run, "party", at={"year": 2000}), "Republican", "Democratic")
+in_2000 = effects(run, "party", at={"year": 2000})
+by_party = in_2000.difference("party", "Republican", "Democratic")
 by_party
 
 # %%
 by_party.plot().figure
 
 # %%
-effects(run, "year", by="party").plot(topic=3).figure
+effects(run, "year", by="party").at(topic=3).plot().figure
 
 # %% [markdown]
 # There is no second model: the regression is part of the one that was sampled, in shares that stay
@@ -221,7 +221,7 @@ permutation_test(run, "party")
 # | `sageLabels` | `content(run).table()` |
 # | `findThoughts`, `plotQuote` | `quotes` |
 # | `estimateEffect`, its `summary` | `effects(...)`, `.table()`, `.to_dataframe()` |
-# | `plot.estimateEffect` | `effects(...).plot()`, `difference(...).plot()` |
+# | `plot.estimateEffect` | `effects(...).plot()`, `.difference("party", "R", "D").plot()` |
 # | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |
 # | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
 # | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |

@@ -24,7 +24,7 @@
 import warnings
 
 import pgmult
-from pgmult.topics import StructuralTopics, content, difference, effects, topic_stability
+from pgmult.topics import StructuralTopics, content, effects, topic_stability
 from pgmult.topics.summaries import permutation_test
 
 corpus = pgmult.datasets.state_of_the_union()
@@ -70,12 +70,11 @@ topic_stability(run)
 # ## What party does
 #
 # The difference between the parties in a message of the year 2000, by a president whom we have
-# not met. Points that are filled have an interval without 0. There are 14 presidents, seven of
-# each party: expect wide intervals.
+# not met. There are 14 presidents, seven of each party: expect wide intervals.
 
 # %%
 in_2000 = effects(run, "party", at={"year": 2000})
-by_party = difference(in_2000, "Republican", "Democratic")
+by_party = in_2000.difference("party", "Republican", "Democratic")
 by_party
 
 # %%
@@ -87,14 +86,14 @@ by_party.plot().figure
 
 # %%
 here = effects(run, "party", scope="documents")
-difference(here, "Republican", "Democratic").plot().figure
+here.difference("party", "Republican", "Democratic").plot().figure
 
 # %% [markdown]
 # ## What time does
 
 # %%
 over_time = effects(run, "year", by="party")
-over_time.plot()
+over_time.at(topic=0).plot().figure
 
 # %% [markdown]
 # ## The same topic in other words

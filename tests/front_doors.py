@@ -325,7 +325,7 @@ OBJECTS = {
     "MatrixNormalInverseWishart": lambda: pgmult.MatrixNormalInverseWishart(
         np.zeros((2, 2)), np.eye(2), 4.0, np.eye(2)
     ),
-    "topics.Effects": few_effects,
+    "topics.TopicShares": few_effects,
     "topics.Content": lambda: topics.content(grouped_draws()),
     "topics.Corpus": table_corpus,
     "topics.TopicStability": lambda: topics.topic_stability(topic_draws()),
@@ -522,9 +522,7 @@ ARGUMENTS = {
     "topics.effects.settings": lambda: dict(
         posterior=structural_draws(), variable={"x": [0.0, 1.0]}, average="typical", num_simulated=5
     ),
-    "topics.difference": lambda: dict(effects=few_effects(), setting=1.0, baseline=0.0),
-    "topics.Effects.take": lambda: dict(topics=[1, 0]),
-    "topics.Effects.plot": lambda: dict(topic=1, num_columns=2),
+    "topics.TopicShares.take": lambda: dict(topics=[1, 0]),
     "topics.quotes": lambda: dict(
         posterior=topic_draws(), topic=1, texts=["a text"] * 8, max_draws=2
     ),

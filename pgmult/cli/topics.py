@@ -367,11 +367,9 @@ _EFFECTS = (
 
 
 def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    from pgmult.topics.summaries.effects import difference
-
     found = run.ask("effects", **told)
     if options.difference is not None:
-        found = difference(found, *map(value_of, options.difference))
+        found = found.difference(options.column, *map(value_of, options.difference))
     return found if options.topic is None else found.take(options.topic)
 
 

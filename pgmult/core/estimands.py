@@ -325,7 +325,7 @@ class Estimand(Checked, Tabled):
     def figure(self, *arguments: Any, **options: Any) -> Any:
         """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""
         named = [values for axis in self.axes for values in self.columns_of(axis).values()]
-        if arguments or options or (len(self.axes) < 3 and any(map(_numbers, named))):
+        if arguments or options or (len(self.axes) < 3 and any(map(are_numbers, named))):
             return self.curves(*arguments, **options)
         return self.points()
 
@@ -381,7 +381,7 @@ class Estimand(Checked, Tabled):
         """
         columns = {name: axis for axis in self.axes for name in self.columns_of(axis)}
         if along is None:
-            along = next((c for c, a in columns.items() if _numbers(self.columns_of(a)[c])), "")
+            along = next((c for c, a in columns.items() if are_numbers(self.columns_of(a)[c])), "")
         place, axis = self._axis_of(along)
         x = _places(self.columns_of(axis)[along])
         if len(np.unique(x)) < len(x) or len(self.axes) > 2:
@@ -423,7 +423,8 @@ class Estimand(Checked, Tabled):
         )  # fmt: skip
 
 
-def _numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
+def are_numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
+    """Whether labels are numbers or dates."""
     return np.asarray(values).dtype.kind in "iufM"
 
 

@@ -220,11 +220,6 @@ def with_interval(
     ]
 
 
-def once(labels: Sequence[str]) -> list[str]:
-    """Labels of which those that repeat the one above are left out."""
-    return [label if i == 0 or label != labels[i - 1] else "" for i, label in enumerate(labels)]
-
-
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
     """Write columns as a CSV file, with empty cells for what is missing.
 
@@ -309,11 +304,6 @@ def number(digits: int) -> Form:
 def percent(share: float) -> str:
     """A share in percent, such as 4.1."""
     return "" if np.isnan(share) else f"{100.0 * share:.1f}"
-
-
-def points(difference: float) -> str:
-    """A difference of shares in percentage points, such as +5.1."""
-    return "" if np.isnan(difference) else f"{100.0 * difference:+.1f}"
 
 
 def interval(lower: float, upper: float, form: Form = percent) -> str:

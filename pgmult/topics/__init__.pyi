@@ -30,7 +30,6 @@ from pgmult.topics.summaries.checks import check as check
 from pgmult.topics.summaries.content import content as content
 from pgmult.topics.summaries.correlations import topic_correlations as topic_correlations
 from pgmult.topics.summaries.documents import document_topics as document_topics
-from pgmult.topics.summaries.effects import difference as difference
 from pgmult.topics.summaries.effects import effects as effects
 from pgmult.topics.summaries.matching import compare as compare
 from pgmult.topics.summaries.quotes import quotes as quotes

@@ -37,8 +37,8 @@ differences of them.
 >>> posterior["coefficients"].shape
 (1, 10, 3, 3)
 >>> found = pgmult.topics.effects(posterior, "party", at={"year": 10})
->>> found.mean.shape, pgmult.topics.difference(found, "R", "D").mean.shape
-((2, 3), (1, 3))
+>>> found.mean.shape, found.difference("party", "R", "D").mean.shape
+((2, 3), (3,))
 
 Effects of authors, and words by party:
 

@@ -4,6 +4,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.topics.plots import trace
 from pgmult.topics.reports.contents import COHERENCE_WORDS, Contents, seen_in_words
 from pgmult.topics.reports.looks import SCRIPT
-from pgmult.topics.reports.structure import Structure
+from pgmult.topics.reports.structure import Structure, compared
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
 from pgmult.topics.summaries.correlations import TopicCorrelations, strongest_pairs
-from pgmult.topics.summaries.effects import Effects, sentence_case
+from pgmult.topics.summaries.effects import TopicShares
 from pgmult.topics.summaries.quotes import Quote, Quotes
 from pgmult.topics.summaries.stability import LIKELY
 from pgmult.topics.summaries.words import SCORES, TopWord
@@ -277,10 +278,8 @@ def _of_covariates(found: Structure) -> Iterator[Section]:
     """What covariates do, words by group, quotes, and what the model misses."""
     key = "effects"
     for difference in found.differences:
-        yield Section(
-            sentence_case(difference.label), table=difference.table(), is_drawn=True,
-            figures=[difference.figure()], key=key,
-        )  # fmt: skip
+        drawn = replace(difference.figure(), keys=range(len(difference.names)), caption="")
+        yield Section(compared(difference), table=difference.table(), figures=[drawn], key=key)
         key = ""
     for run in found.curves:
         yield _curves(run, key)
@@ -293,23 +292,30 @@ def _of_covariates(found: Structure) -> Iterator[Section]:
         yield _quotes(found.quotes)
     if found.checks is not None:
         tables = found.checks.tables()
-        drawn = (_details(sentence_case(table.head[-1]), _told(table)) for table in tables)
+        heads = [table.head[-1] for table in tables]
+        drawn = (
+            _details(f"{head[:1].upper()}{head[1:]}", _told(table))
+            for head, table in zip(heads, tables, strict=True)
+        )
         yield Section(
             "What the model misses", sentences=found.checks.verdict, figures=[joined(drawn)],
             shown=0, key="checks",
         )  # fmt: skip
 
 
-def _curves(found: Effects, key: str) -> Section:
-    by = "" if found.by is None else f", by {found.by}"
-    drawn = [
-        tag("div", found.figure(k, caption=name, size=_SMALL, has_legend=False).svg(), data_t=k)
-        for k, name in enumerate(found.names)
-    ]
-    names = [Line(label, g, np.zeros(1), np.zeros(1)) for g, label in enumerate(found.groups)]
+def _curves(found: TopicShares, key: str) -> Section:
+    *groups, along, _ = found.axes
+    in_percent = replace(found, draws=100.0 * found.draws)
+    looks: dict[str, Any] = {"size": _SMALL, "has_legend": False, "y_label": "share, %"}
+    drawn = []
+    for k, number_of in enumerate(found.columns_of("topic")["topic"]):
+        lines = in_percent.at(topic=number_of).curves(along)
+        drawn.append(tag("div", replace(lines, caption=found.names[k], **looks).svg(), data_t=k))
+    labels = found.labels[groups[0]] if groups else [""]
+    names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
     legend = Lines(names, "", "").keys()
     return Section(
-        f"Along {found.variable}{by}",
+        f"Along {along}{''.join(f', by {by}' for by in groups)}",
         f"{found.caption} In percent, each on its own scale.",
         figures=[joined(tag("ul", legend, class_="legend"), panels(drawn))], shown=0, key=key,
     )  # fmt: skip

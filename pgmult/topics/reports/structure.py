@@ -7,24 +7,18 @@ them, numbers make curves, by the groups of the first column of few labels. All 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
+from pgmult.core.estimands import Estimand
 from pgmult.core.markup import Leading
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.summaries.checks import PredictiveChecks, check
 from pgmult.topics.summaries.content import Content, GroupWords, content
-from pgmult.topics.summaries.effects import (
-    Difference,
-    Effects,
-    VarianceShares,
-    difference,
-    effects,
-    sentence_case,
-    variance_shares,
-)
+from pgmult.topics.summaries.effects import TopicShares, effects, variance_shares
 from pgmult.topics.summaries.quotes import Quotes, quotes
 
 _FEW_LABELS = 5  # of a column whose labels are compared on the page
@@ -40,11 +34,11 @@ class Structure:
 
     Attributes
     ----------
-    variances : VarianceShares or None
+    variances : Estimand or None
         What goes with random terms, where there are any.
-    differences : list of Difference
+    differences : list of TopicShares
         Of columns of labels: the second and further labels over the first.
-    curves : list of Effects
+    curves : list of TopicShares
         Of columns of numbers.
     content : Content or None
         Words by group, topics in the posterior's order.
@@ -56,9 +50,9 @@ class Structure:
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
-    variances: VarianceShares | None
-    differences: list[Difference]
-    curves: list[Effects]
+    variances: Estimand | None
+    differences: list[TopicShares]
+    curves: list[TopicShares]
     content: Content | None
     words: list[GroupWords] | None
     quotes: Quotes | None
@@ -68,7 +62,7 @@ class Structure:
     def verdict(self) -> list[str]:
         """What to know first, in sentences."""
         sentences: list[str] = [
-            Leading(_largest(found), sentence_case(found.label)) for found in self.differences
+            Leading(_largest(found), compared(found)) for found in self.differences
         ]
         if self.checks is not None:
             sentences += [Leading(sentence, "checks") for sentence in self.checks.verdict]
@@ -94,7 +88,8 @@ def structure_of(
         found = effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed).take(
             order, names
         )
-        differences += [difference(found, label, labels[0]) for label in labels[1:]]
+        gaps = [found.difference(name, label, labels[0]) for label in labels[1:]]
+        differences += [cast(TopicShares, gap) for gap in gaps]
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
     curves = [
         effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed).take(
@@ -124,19 +119,24 @@ def structure_of(
     return Structure(variances, differences, curves, in_groups, words, quoted, checks)
 
 
-def _largest(found: Difference) -> str:
+def compared(found: TopicShares) -> str:
+    """What is compared, such as "Party R - D"."""
+    return f"{found.term[:1].upper()}{found.term[1:]} {found.contrast}"
+
+
+def _largest(found: TopicShares) -> str:
     """Which topics differ most, and whether any does beyond its interval."""
-    mean, lower, upper = found.mean[0], found.lower[0], found.upper[0]
+    mean, (lower, upper) = found.mean, found.interval()
     sure = np.flatnonzero((lower > 0.0) | (upper < 0.0))
     interval = f"{100 * found.probability:g} % interval"
     if not len(sure):
-        return f"{sentence_case(found.label)}: no topic's share differs beyond its {interval}."
+        return f"{compared(found)}: no topic's share differs beyond its {interval}."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
         f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
     return (
-        f"{sentence_case(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their"
+        f"{compared(found)}: {len(sure)} of {len(mean)} topics differ beyond their"
         f" {interval}; in percentage points most, {parts}."
     )

@@ -9,8 +9,7 @@ from pgmult.topics.summaries.correlations import TopicCorrelations as TopicCorre
 from pgmult.topics.summaries.correlations import correlated_pairs as correlated_pairs
 from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pairs
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
-from pgmult.topics.summaries.effects import Difference as Difference
-from pgmult.topics.summaries.effects import Effects as Effects
+from pgmult.topics.summaries.effects import TopicShares as TopicShares
 from pgmult.topics.summaries.effects import shares_over_time as shares_over_time
 from pgmult.topics.summaries.effects import variance_shares as variance_shares
 from pgmult.topics.summaries.matching import AlignedTopics as AlignedTopics

@@ -21,15 +21,15 @@ are over all draws of all chains, their topics matched.
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> found = effects(posterior, "party")
->>> found.mean.shape, found.setting_texts
+>>> found.mean.shape, found.labels["party"]
 ((2, 3), ['D', 'R'])
->>> bool(np.isclose(difference(found, "R", "D").mean.sum(), 0.0))
+>>> bool(np.isclose(found.difference("party", "R", "D").mean.sum(), 0.0))
 True
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -40,26 +40,12 @@ from pgmult.core.arguments import (
     as_repeats,
     as_seed,
     as_strings,
-    brief,
 )
-from pgmult.core.estimands import Estimand
-from pgmult.core.figures.base import captioned, new_figure
-from pgmult.core.figures.forest import Forest
-from pgmult.core.figures.lines import Line, Lines
-from pgmult.core.labels import value_texts
+from pgmult.core.estimands import Estimand, are_numbers
 from pgmult.core.tabled import (
-    Column,
     Table,
-    interval,
-    once,
-    percent,
-    points,
-    probability_text,
-    with_interval,
-    wrapped,
 )
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import Term, are_free
 from pgmult.links import LogisticNormal
 from pgmult.sampling.posterior import Posterior
@@ -87,45 +73,28 @@ from pgmult.topics.summaries.matching import (
 )
 from pgmult.topics.summaries.settings import (
     FEW,
-    as_column,
-    is_number,
     lay_out,
-    places_of,
 )
 
 _NAME_WORDS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class OfTopics(Estimand):
-    """Draws of something of every topic, which is the last axis.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TopicShares(Estimand):
+    """Posterior of shares of topics, or of their differences, topics along the last axis.
+
+    An entry is nan for a topic that the draw's chain did not find. Printed topic by topic.
 
     Attributes
     ----------
-    scope : str
-        What intervals are over: draws within one chain, or over the chains that found a topic.
+    draws, axes, labels, caption, probability, is_difference, is_ratio, term, contrast
+        As in `pgmult.core.estimands.Estimand`.
     """
-
-    scope: str
 
     @property
     def names(self) -> list[str]:
         """Number and telling words of each topic."""
-        return list(self._topics["words"])
-
-    @property
-    def topics(self) -> list[int]:
-        """The number of each topic in the reference chain."""
-        return list(self._topics["topic"])
-
-    @property
-    def _topics(self) -> Any:
-        return self.labels["topic"]
-
-    @property
-    def p_positive(self) -> FloatArray:
-        """Posterior probability to be above 0, ``(setting or group, topic)``."""
-        return self.p_above(0.0)
+        return list(self.columns_of("topic")["words"])
 
     def take(self, topics: Sequence[int] | IntArray, names: Sequence[str] | None = None) -> Self:
         """The same of some topics, in another order, and under other names if these are given."""
@@ -138,320 +107,57 @@ class OfTopics(Estimand):
                 raise ValueError(
                     f"names must be {len(rows)}, one for each of the topics, got {len(words)}"
                 )
-        numbers = [self.topics[k] for k in rows]
+        numbers = [self.columns_of("topic")["topic"][k] for k in rows]
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
         return replace(self, draws=self.draws[..., rows], labels=labels)
 
-    @property
-    def _order(self) -> IntArray:
-        """Topics in decreasing order of their mean in the last row."""
-        return np.argsort(-self.mean[-1], kind="stable")
-
-    def _forest(self, rows: IntArray, **options: Any) -> Forest:
-        """A forest plot of some rows, in percent, topics in order of the last."""
-        order = self._order
-        mean, lower, upper = (100.0 * x[rows][:, order] for x in (self.mean, *self.interval()))
-        return Forest(
-            labels=[self.names[k] for k in order], mean=mean, lower=lower, upper=upper,
-            name="topic", caption=self.caption, keys=order.tolist(), **options,
-        )  # fmt: skip
-
-    def _by_topic(self, rows: int) -> list[Column]:
-        """The first columns of a table of so many rows a topic."""
-        words = np.repeat(self.names, rows).tolist()
-        numbers = np.repeat(self.topics, rows)
-        return [Column("topic", numbers), Column("words", words, "topic", once(words))]
-
-
-def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Labels of an axis of all topics."""
-    return {"topic": range(len(names)), "words": names}
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Effects(OfTopics):
-    """Posterior of expected shares of topics at settings of a covariate; print it for a table.
-
-    Its axes are the settings, each of which has a value in some columns, and the topics. An entry
-    is nan for a topic that the draw's chain did not find.
-
-    Attributes
-    ----------
-    draws, axes, labels, caption, probability
-        As in `pgmult.core.estimands.Estimand`.
-    scope : str
-        What intervals are over: draws within one chain, or over the chains that found a topic.
-    variable : str or None
-        The column whose effect it is; None where settings were given as a table.
-    by : str or None
-        The column whose values divide the settings into groups.
-    """
-
-    variable: str | None
-    by: str | None
-
-    @property
-    def settings(self) -> Mapping[str, list[Any]]:
-        """Each column's value in every setting."""
-        settings: Any = self.labels["setting"]
-        return dict(settings)
-
-    @property
-    def setting_texts(self) -> list[str]:
-        """Each setting in words."""
-        texts = {name: value_texts(values) for name, values in self.settings.items()}
-        if self.variable is not None and self.by is None:
-            return texts[self.variable]
-        rows = zip(*texts.values(), strict=True)
-        return [", ".join(map(" ".join, zip(texts, row, strict=True))) for row in rows]
-
-    @property
-    def groups(self) -> dict[str, IntArray]:
-        """The settings of each value of `by`, in order; one group without a name if there is none.
-
-        A group's first setting is what its others are compared with in `table`.
-        """
-        if self.by is None:
-            return {"": np.arange(self.draws.shape[1])}
-        texts = np.array(value_texts(self.settings[self.by]))
-        return {text: np.flatnonzero(texts == text) for text in dict.fromkeys(texts.tolist())}
-
-    @property
-    def ends(self) -> IntArray:
-        """The settings to list, ``(listed,)``: of a curve's numbers each group's first and last."""
-        if not self.is_curve or self.draws.shape[1] <= FEW:
-            return np.arange(self.draws.shape[1])
-        return np.concatenate([rows[[0, -1]] for rows in self.groups.values()])
-
-    @property
-    def is_curve(self) -> bool:
-        """Whether the variable's values are numbers."""
-        return self.variable is not None and all(map(is_number, self.settings[self.variable]))
-
-    @property
-    def numbers(self) -> FloatArray:
-        """The variable's value in each setting, ``(setting,)``.
-
-        Raises
-        ------
-        ValueError
-            If they are labels, or several columns.
-        """
-        if not self.is_curve:
-            raise ValueError(
-                "effects must be of a column of numbers to make a curve, got settings"
-                f" {', '.join(self.setting_texts[:3])} (draw their .forest())"
-            )
-        return np.array(self.settings[str(self.variable)], dtype=np.float64)
+    def _with(
+        self, draws: FloatArray, axes: tuple[str, ...], labels: Any, caption: str
+    ) -> Estimand:
+        plain = Estimand._with(self, draws, axes, labels, caption)
+        if axes[-1:] != ("topic",):
+            return plain
+        return TopicShares(**{each.name: getattr(plain, each.name) for each in fields(plain)})
 
     def table(self, probability: float | None = None) -> Table:
-        """Every topic's expected share at every setting, and how it differs from the first.
+        """Mean, sd and interval of every entry, topic by topic; of many numbers the ends alone."""
+        found, axes = self, self.axes[:-1]
+        for place, axis in enumerate(axes, start=1):
+            values, *more = self.columns_of(axis).values()
+            if not more and are_numbers(values) and len(values) > FEW:
+                ends = [values[0], values[-1]]
+                draws = np.take(found.draws, [0, len(values) - 1], axis=place)
+                told = f"{found.caption} At the ends of {axis} alone."
+                labels = {**found.labels, axis: ends}
+                found = replace(found, draws=draws, labels=labels, caption=told)
+        made = Estimand.table(_by_topic(found, found.labels["topic"]), probability)
+        heads = {"topic": "", "words": "topic"}  # words begin with the number
+        parts = [replace(part, head=heads.get(part.name, part.head)) for part in made.parts]
+        return replace(made, parts=parts)
 
-        Of numbers that a curve goes along, the lowest and the highest. P(>0) is the share of draws
-        in which the share is larger than at the group's first setting.
+    def figure(self, *arguments: Any, **options: Any) -> Any:
+        """Curves where there are numbers or dates, or points, a row for each topic.
+
+        In groups, curves are those of the largest topic; those of another: ``.at(topic=3)``.
         """
-        listed = self.ends
-        kept = [rows[np.isin(rows, listed)] for rows in self.groups.values()]
-        at, first = np.concatenate(kept), np.concatenate([np.full(len(r), r[0]) for r in kept])
-        is_first = at == first
-        level = self.probability if probability is None else probability
-        gap = Estimand(self.draws[:, at] - self.draws[:, first], self.axes, {}, probability=level)
-        count = len(self.names)
-
-        def down(values: FloatArray, *, compared: bool = True) -> FloatArray:
-            """Values topic by topic; nan in rows that others are compared with."""
-            hidden = is_first[:, None] & compared
-            return np.where(hidden, np.nan, values).T.ravel()
-
-        def tiled(values: Sequence[Any]) -> list[Any]:
-            return [values[i] for i in at] * count
-
-        columns = self._by_topic(len(at))
-        if self.by is not None:
-            texts = value_texts(self.settings[self.by])
-            shown = [texts[i] if new else "" for i, new in zip(at, is_first, strict=True)]
-            columns.append(Column(self.by, tiled(self.settings[self.by]), self.by, shown * count))
-        name = self.variable or "setting"
-        values = self.settings[self.variable] if self.variable else self.setting_texts
-        columns.append(Column(name, tiled(values), name, tiled(value_texts(values))))
-        share = (down(x[at], compared=False) for x in (self.mean, *self.interval(level)))
-        columns += with_interval("share", share, "share, %", level, percent)
-        change = (down(x) for x in (gap.mean, *gap.interval()))
-        columns += with_interval(
-            "difference", change, "difference", level, points, ("lower", "upper")
-        )
-        columns.append(Column("p_positive", down(gap.p_above()), "P(>0)", probability_text))
-        against = f"{self.variable} " if self.variable is not None else ""
-        against += value_texts(values)[first[0]]
-        caption = f"{self.caption} Differences, in percentage points, are from {against}."
-        return Table(caption, columns)
-
-    def figure(self, topic: int, **options: Any) -> Lines:
-        """The share of a topic along a number, with a band, a line for each group.
-
-        Parameters
-        ----------
-        topic : int
-            Its place among these topics.
-        **options
-            Of `pgmult.core.figures.lines.Lines`.
-
-        Raises
-        ------
-        ValueError
-            If the variable's values are labels, or there is no such topic.
-        """
-        topic = as_positive_int(topic, "topic", minimum=0, maximum=len(self.names) - 1)
-        x = self.numbers
-        mean, lower, upper = (100.0 * v[:, topic] for v in (self.mean, *self.interval()))
-        lines, told = [], []
-        for g, (label, rows) in enumerate(self.groups.items()):
-            lines.append(Line(label, g, x[rows], mean[rows], [(lower[rows], upper[rows])]))
-            ends = (f"{mean[i]:.1f} % at {x[i]:g}" for i in rows[[0, -1]])
-            told.append(f"{f'{label}: ' if label else ''}{', '.join(ends)}")
-        name = self.names[topic]
-        return Lines(
-            lines, "; ".join(told), str(self.variable), y_label="share, %",
-            **({"caption": f"topic {name}"} | options),
-        )  # fmt: skip
-
-    def forest(self) -> Forest:
-        """Expected shares with their intervals; of a curve's numbers the lowest and the highest."""
-        rows = self.ends
-        labels = [self.setting_texts[i] for i in rows]
-        return self._forest(
-            rows, legend=dict(enumerate(labels)), line=None, x_label="expected share, %",
-            legend_title="" if self.by else self.variable or "",
-        )  # fmt: skip
-
-    def plot(self, topic: int | None = None, axes: Any = None, *, num_columns: int = 4) -> Any:
-        """Draw the shares with matplotlib.
-
-        Parameters
-        ----------
-        topic : int, optional
-            Draw this topic's share along a number. If left out, a small panel for each topic, or
-            the shares of all topics with their intervals where the variable has labels.
-        axes : matplotlib Axes, optional
-            Not for panels, which are a figure of their own.
-        num_columns : int
-            Of the panels.
-
-        Returns
-        -------
-        Axes, or Figure of panels
-        """
-        if topic is not None:
-            drawn = self.figure(topic)
-            axes = drawn.plot(axes)
-            captioned(axes, self.caption, drawn.caption)
-            return axes
-        return self._panels(num_columns) if self.is_curve else self.forest().plot(axes)
-
-    def _panels(self, num_columns: int) -> Any:
-        count = len(self.names)
-        num_columns = min(as_positive_int(num_columns, "num_columns"), count)
-        num_rows = -(-count // num_columns)
-        lines = wrapped(self.caption, int(32 * num_columns))
-        canvas = new_figure(2.5 * num_columns, 1.8 * num_rows + 0.3 + 0.15 * len(lines))
-        panels = canvas.subplots(num_rows, num_columns, squeeze=False, sharex=True).ravel()
-        for i, axes in enumerate(panels):
-            if i >= count:
-                axes.set_visible(False)
-                continue
-            self.figure(i, has_legend=i + 1 == num_columns).plot(axes)
-            axes.set_title(self.names[i], fontsize=8, loc="left")
-            axes.tick_params(labelsize=7)
-            axes.set_ylabel(axes.get_ylabel() if i % num_columns == 0 else "", fontsize=8)
-            axes.set_xlabel(axes.get_xlabel() if i + num_columns >= count else "", fontsize=8)
-        canvas.suptitle("\n".join(lines), fontsize=7, x=0.01, ha="left")
-        return canvas
+        along = [v for axis in self.axes[:-1] for v in self.columns_of(axis).values()]
+        if not (arguments or options or any(map(are_numbers, along))):
+            return _by_topic(self, self.names).points()
+        if len(along) == 1:
+            named = replace(self, labels={**self.labels, "topic": self.names})
+            return named.curves(*arguments, **options)
+        sizes = np.nanmean(self.mean.reshape(-1, len(self.names)), axis=0)
+        number = self.columns_of("topic")["topic"][int(sizes.argmax())]
+        return self.at(topic=number).curves(*arguments, **options)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Difference(OfTopics):
-    """Posterior of how much more of each topic is expected in one setting than in another.
-
-    Its axes are the groups, one without a name if there are none, and the topics; in shares, from
-    -1 to 1. An entry is nan for a topic that the draw's chain did not find.
-
-    Attributes
-    ----------
-    draws, axes, labels, caption, probability
-        As in `pgmult.core.estimands.Estimand`.
-    scope : str
-        As in `Effects`.
-    label : str
-        The two settings in words.
-    by : str or None
-        The column whose values are the groups.
-    """
-
-    label: str
-    by: str | None
-
-    @property
-    def groups(self) -> list[Any]:
-        """The values of `by`."""
-        return list(self.labels["group"])
-
-    def _cells(self) -> dict[str, list[Any]]:
-        cells = Estimand._cells(self)
-        groups = cells.pop("group")
-        return cells if self.by is None else {self.by: groups, **cells}
-
-    def between(self, group: Any, other: Any) -> "Difference":
-        """How much larger the difference is in one group than in another: an interaction."""
-        texts, places = value_texts(self.groups), []
-        for one, name in ((group, "group"), (other, "other")):
-            places += places_of(one, self.groups, name)[:1]
-            if len(places) < 1 + (name == "other"):
-                raise ValueError(f"{name} must be one of {', '.join(texts)}, got {brief(one)}")
-        g, h = places
-        label = f"{self.label}, {self.by} {texts[g]} over {texts[h]}"
-        return replace(
-            self,
-            draws=(self.draws[:, g] - self.draws[:, h])[:, None],
-            labels={**self.labels, "group": [""]},
-            caption=self.caption.replace(sentence_case(self.label), sentence_case(label), 1),
-            label=label,
-            by=None,
-        )
-
-    def table(self, probability: float | None = None) -> Table:
-        """Mean, interval and P(>0) of every topic, in every group."""
-        size, count = len(self.groups), len(self.names)
-        columns = self._by_topic(size)
-        if self.by is not None:
-            texts = value_texts(self.groups) * count
-            columns.append(Column(self.by, self.groups * count, self.by, texts))
-        level = self.probability if probability is None else probability
-        values = (x.T.ravel() for x in (self.mean, *self.interval(level)))
-        columns += with_interval(
-            "difference", values, "difference", level, points, ("lower", "upper")
-        )
-        p = self.p_positive.T.ravel()
-        return Table(self.caption, [*columns, Column("p_positive", p, "P(>0)", probability_text)])
-
-    def figure(self) -> Forest:
-        """Differences with their intervals; filled where the interval excludes zero."""
-        found = self._forest(
-            np.arange(len(self.groups)), legend=dict(enumerate(value_texts(self.groups))),
-            legend_title=self.by or "", x_label="difference, percentage points",
-            note="Filled: the interval excludes 0.",
-        )  # fmt: skip
-        filled = (found.lower > 0.0) | (found.upper < 0.0)
-        if self.by is not None:
-            return replace(found, filled=filled)
-        ends = zip(found.mean[0], found.lower[0], found.upper[0], strict=True)
-        told = [f"{points(m / 100)} {interval(a / 100, b / 100, points)}" for m, a, b in ends]
-        p = self.p_positive[0][self._order]
-        cells = [Column("", told, "points [interval]"), Column("", p, "P(>0)", probability_text)]
-        return replace(found, filled=filled, cells=cells, told=told, legend={})
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `figure` with matplotlib: the Axes."""
-        return self.figure().plot(axes)
+def _by_topic(found: TopicShares, topics: Any) -> Estimand:
+    """With topics along the first axis."""
+    return Estimand(
+        np.moveaxis(found.draws, -1, 1), ("topic", *found.axes[:-1]),
+        {**found.labels, "topic": topics}, caption=found.caption, probability=found.probability,
+        is_difference=found.is_difference, term=found.term, contrast=found.contrast,
+    )  # fmt: skip
 
 
 def effects(
@@ -469,7 +175,7 @@ def effects(
     max_draws: int = 1000,
     probability: float = 0.9,
     random_seed: int = 0,
-) -> Effects:
+) -> TopicShares:
     """Expected shares of topics at settings of a covariate, over all draws of all chains.
 
     For each draw, theta = link(psi) is averaged over rows of the other covariates and over psi,
@@ -516,8 +222,9 @@ def effects(
 
     Returns
     -------
-    Effects
-        Costs O(draws settings num_simulated num_topics).
+    TopicShares
+        Axes `by`, if given, `variable` (or "setting") and topic. Costs O(draws settings
+        num_simulated num_topics).
 
     Raises
     ------
@@ -562,45 +269,20 @@ def effects(
                 ]
             )
             expected.append(one.place(shares))
-    return _effects(
-        expected, layout.settings, layout.about, topic_names(posterior, chain), chains, probability,
-        layout.variable, by,
+    settings: dict[str, Any] = {"setting": layout.settings}
+    if layout.variable is not None:
+        names = [layout.variable] if by is None else [by, layout.variable]
+        settings = {name: list(dict.fromkeys(layout.settings[name])) for name in names}
+    sizes = [size] if layout.variable is None else [*map(len, settings.values())]
+    return _shares(
+        np.stack(expected).reshape(len(expected), *sizes, -1), settings, layout.about, posterior,
+        chain, chains, probability,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class VarianceShares(Estimand):
-    """Posterior of the share of variance that goes with each random term; print it for a table.
-
-    Attributes
-    ----------
-    draws, axes, labels, caption, probability
-        As in `pgmult.core.estimands.Estimand`.
-    terms : tuple of GroupTerm and SplineTerm
-    """
-
-    terms: tuple[Term, ...]
-
-    def table(self, probability: float | None = None) -> Table:
-        """One row per term."""
-        level = self.probability if probability is None else probability
-        groups = [term.kind == "group" for term in self.terms]
-        each = list(zip(self.terms, groups, strict=True))
-        titles = [f"({term.name})" if it else term.name for term, it in each]
-        columns = [
-            Column("term", self.labels["term"], "term", titles),  # type: ignore[arg-type]
-            *with_interval(
-                "share", (self.mean, *self.interval(level)), "share of variance, %", level, percent,
-                ("lower", "upper"),
-            ),
-            Column("", [f"{term.size:,}" if it else "" for term, it in each], "levels"),
-        ]  # fmt: skip
-        return Table(self.caption, columns)
 
 
 def variance_shares(
     posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
-) -> VarianceShares:
+) -> Estimand:
     """The share of documents' variance, given the covariates, that goes with each random term.
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every coordinate of psi
@@ -629,12 +311,15 @@ def variance_shares(
         )
     sizes = _term_variances(posterior, terms)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
-    return VarianceShares(
-        shares, ("term",), {"term": [term.name for term in terms]},
+    groups = [term.kind == "group" for term in terms]
+    titles = [f"({term.name})" if it else term.name for term, it in zip(terms, groups, strict=True)]
+    levels = [f"{term.size:,}" if it else "" for term, it in zip(terms, groups, strict=True)]
+    return Estimand(
+        shares, ("term",), {"term": {"term": titles, "levels": levels}},
         caption="How much of what documents differ in goes with each author (or other group) and"
-        " with the bends of curves, the straight-line effects of covariates aside: posterior mean"
-        f" and {100.0 * probability:g} % interval, over all chains.",
-        probability=probability, terms=terms,
+        " with the bends of curves, the straight-line effects of covariates aside, over all"
+        " chains.",
+        probability=probability,
     )  # fmt: skip
 
 
@@ -667,7 +352,7 @@ def shares_over_time(
     chain: int | None = None,
     max_draws: int = 400,
     probability: float = 0.9,
-) -> Effects:
+) -> TopicShares:
     """Each topic's share of the words of every time step.
 
     Steps without words are left out.
@@ -691,62 +376,24 @@ def shares_over_time(
     used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
     times = np.asarray(posterior.coords[axis])[used].tolist()
     about = f"Shares of topics in the words of each {axis}, in these documents."
-    names = topic_names(posterior, chain)
-    return _effects(
-        np.stack(draws)[:, used], {axis: times}, about, names, chains, probability, axis
+    return _shares(
+        np.stack(draws)[:, used], {axis: times}, about, posterior, chain, chains, probability
     )
 
 
-def _effects(
-    draws: Any,
-    settings: Mapping[str, list[Any]],
-    about: str,
-    names: list[str],
-    chains: list[AlignedChain],
-    probability: float,
-    variable: str | None,
-    by: str | None = None,
-) -> Effects:
-    """`Effects` from draws pooled over these chains."""
-    scope = scope_of(chains)
-    return Effects(
-        np.stack(draws), ("setting", "topic"),
-        {"setting": settings, "topic": topic_labels_of(names)},
-        caption=f"{about} Posterior mean and {100 * probability:g} % interval, {scope}.",
-        probability=probability, scope=scope, variable=variable, by=by,
-    )  # fmt: skip
+def _shares(
+    draws: FloatArray, settings: Mapping[str, Any], about: str, posterior: Posterior,
+    chain: int | None, chains: list[AlignedChain], probability: float,
+) -> TopicShares:  # fmt: skip
+    """`TopicShares` from draws pooled over these chains."""
+    labels = {**settings, "topic": topic_labels_of(topic_names(posterior, chain))}
+    caption = f"{about} Intervals: {scope_of(chains)}."
+    return TopicShares(draws, (*labels,), labels, caption=caption, probability=probability)
 
 
-def difference(effects: Effects, setting: Any, baseline: Any) -> Difference:
-    """How much more of each topic is expected in one setting than in another.
-
-    Parameters
-    ----------
-    effects : Effects
-    setting, baseline : value of the variable, mapping, or number of a setting
-        Two of the settings: by the variable's values, for each group where there is `by`; by the
-        values of several columns, ``{"party": "R", "year": 2000}``; or, of settings given as a
-        table, by their row.
-    """
-    as_kind(effects, "effects", Effects, "see pgmult.topics.effects")
-    first, of_groups = _places(effects, setting, "setting")
-    second, _ = _places(effects, baseline, "baseline")
-    if len(first) != len(second):
-        raise ValueError(
-            f"setting and baseline must both be one value or both one setting, got"
-            f" {brief(setting)} and {brief(baseline)}"
-        )
-    by = effects.by if of_groups else None
-    groups = [""] if by is None else [effects.settings[by][i] for i in first]
-    label = _compared(effects, setting, first[0], second[0])
-    return Difference(
-        effects.draws[:, first] - effects.draws[:, second], ("group", "topic"),
-        {"group": groups, "topic": effects.labels["topic"]},
-        caption=f"{sentence_case(label)}, in percentage points. {effects.caption}",
-        probability=effects.probability, scope=effects.scope, label=label, by=by,
-        is_difference=True, term=effects.variable or "setting",
-        contrast=label.removeprefix(f"{effects.variable} ").replace(" minus ", " - "),
-    )  # fmt: skip
+def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Labels of an axis of all topics."""
+    return {"topic": range(len(names)), "words": names}
 
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
@@ -771,52 +418,3 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
     words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)
     return [f"{k} {' '.join(words[j] for j in row)}" for k, row in enumerate(best)]
-
-
-def sentence_case(text: str) -> str:
-    """The text with a capital letter."""
-    return text[:1].upper() + text[1:]
-
-
-def _compared(effects: Effects, setting: Any, first: int, second: int) -> str:
-    """Two settings in words, such as "party R minus D"."""
-    texts = {name: value_texts(values) for name, values in effects.settings.items()}
-    if isinstance(setting, Mapping):
-        one, two = (
-            ", ".join(f"{name} {texts[str(name)][i]}" for name in setting) for i in (first, second)
-        )
-        return f"{one} minus {two}"
-    if effects.variable is None:
-        return f"{effects.setting_texts[first]} minus {effects.setting_texts[second]}"
-    of = texts[effects.variable]
-    return f"{effects.variable} {of[first]} minus {of[second]}"
-
-
-def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bool]:
-    """Numbers of the settings meant, and whether they are one for each group."""
-    if isinstance(setting, Mapping):
-        for name in setting:
-            as_column(name, argument, list(effects.settings))
-        places = [
-            i
-            for i in range(effects.draws.shape[1])
-            if all(
-                i in places_of(x, effects.settings[name], argument) for name, x in setting.items()
-            )
-        ]
-        if len(places) != 1:
-            raise ValueError(f"{argument} must be one of the settings, got {brief(setting)}")
-        return np.array(places), False
-    if effects.variable is None:
-        last = effects.draws.shape[1] - 1
-        return np.array([as_positive_int(setting, argument, minimum=0, maximum=last)]), False
-    values = effects.settings[effects.variable]
-    places = places_of(setting, values, argument)
-    if not places:
-        known = list(dict.fromkeys(value_texts(values)))
-        few = known if len(known) <= 2 * FEW else [*known[:2], "...", known[-1]]
-        raise ValueError(
-            f"{argument} must be a value of {effects.variable}, one of {', '.join(few)}, got"
-            f" {brief(setting)} (choose values with at=)"
-        )
-    return np.array(places), True

@@ -5,7 +5,6 @@ typical values or from another table. The levels of random terms that a setting 
 those of the same rows, or new levels.
 """
 
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, brief, under_name
-from pgmult.core.labels import label_of, plain_label, tell_new_labels, value_texts
+from pgmult.core.labels import tell_new_labels, value_texts
 from pgmult.core.tables import Cells
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns, as_mapping
@@ -85,20 +84,6 @@ def as_column(name: Any, argument: str, columns: Sequence[str]) -> None:
             f"{argument} must be a column that prevalence depends on, one of"
             f" {', '.join(columns) or 'none'}, got {brief(name)}"
         )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of a column is a number rather than a label."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-
-
-def places_of(value: Any, known: Sequence[Any], argument: str) -> list[int]:
-    """Where a value stands among those of its column: 1, 1.0 and "1" are one."""
-    try:
-        wanted = plain_label(label_of(value))
-    except TypeError as error:
-        raise TypeError(f"{argument} must be a value of a column, and {error}") from None
-    return [i for i, one in enumerate(known) if plain_label(label_of(one)) == wanted]
 
 
 def _settings(

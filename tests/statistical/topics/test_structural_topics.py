@@ -12,7 +12,7 @@ from pgmult.priors.mixed_regression import MixedRegression
 from pgmult.sampling import Origin
 from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
-from pgmult.topics import StructuralTopics, as_corpus, difference, effects, with_covariates
+from pgmult.topics import StructuralTopics, as_corpus, effects, with_covariates
 
 pytestmark = pytest.mark.slow
 
@@ -244,7 +244,7 @@ def test_intervals_of_a_known_effect_cover_it():
         draws, owner = fitted(rng, data)
         posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3, effects="sticks"), data))
         found = effects(posterior, settings, probability=probability)
-        rise = difference(truth, 1, 0), difference(found, 1, 0)
+        rise = tuple(one.difference("x", 1.0, -1.0) for one in (truth, found))
         for one, other in ((truth, found), rise):
             exact = one.mean
             lower, upper = other.lower[..., owner], other.upper[..., owner]

@@ -12,7 +12,6 @@ from pgmult.topics import (
     StructuralTopics,
     as_corpus,
     as_timed_corpus,
-    difference,
     effects,
     with_covariates,
 )
@@ -107,7 +106,7 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, ave
     assert ("in documents such as these" in found.caption) == (scope == "documents")
 
 
-def test_typical_values_and_curves(rng, corpus):
+def test_typical_values_and_curves(rng, corpus, monkeypatch):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
     posterior = point_mass(
         data, rng.normal(size=(4, 2)), np.eye(2), rng.normal(size=(data.design.num_effects, 2)),
@@ -118,11 +117,15 @@ def test_typical_values_and_curves(rng, corpus):
     at_mean = effects(posterior, "party", at={"year": float(YEARS.mean())})
     np.testing.assert_allclose(typical.mean, at_mean.mean, atol=1e-9)
     run = effects(posterior, "year", by="party")
-    assert run.draws.shape == (1, 3 * 6, 3)  # six different years: each of them
-    assert list(run.groups) == ["D", "I", "R"]
+    assert run.draws.shape == (1, 3, 6, 3)  # six different years: each of them
+    assert run.axes == ("party", "year", "topic")
+    np.testing.assert_array_equal(
+        run.table().to_dataframe()["mean"], np.moveaxis(run.mean, -1, 0).ravel()
+    )
+    monkeypatch.setattr(module, "FEW", 5)
     table = run.table().to_dataframe()
-    np.testing.assert_array_equal(table["share"], run.mean[[0, 5, 6, 11, 12, 17]].T.ravel())
-    assert np.isnan(table["difference"][0])
+    np.testing.assert_array_equal(table["mean"], np.moveaxis(run.mean[:, [0, 5]], -1, 0).ravel())
+    assert "At the ends of year alone." in run.table().caption
 
 
 # ------------------------------------------------------------------ chains
@@ -160,7 +163,7 @@ def test_effects_pool_all_chains_with_topics_matched(rng, corpus):
     _, posterior = two_chains(rng, corpus)
     each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
     check_pooled(effects(posterior, "party", num_simulated=2), each)
-    assert each[1].scope == "within chain 1"
+    assert "Intervals: within chain 1." in each[1].caption
 
 
 @pytest.mark.parametrize("mutant", ["one chain", "not matched"])
@@ -183,7 +186,7 @@ def test_a_topic_that_a_chain_did_not_find_is_left_out_of_its_draws(rng, corpus)
     lost = np.isnan(found.draws[4:]).all(axis=(0, 1))
     assert lost.any()
     np.testing.assert_allclose(found.mean[:, lost], found.draws[:4].mean(axis=0)[:, lost])
-    assert np.isfinite(difference(found, "R", "D").p_positive).all()
+    assert np.isfinite(found.difference("party", "R", "D").p_above()).all()
 
 
 # ------------------------------------------------------------------ data and arguments
@@ -256,23 +259,17 @@ def test_settings_to_compare_are_named(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ year + party")
     draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
     found = effects(draws, "year", by="party", at={"year": [1990, 2020]}, num_simulated=4)
-    rise = difference(found, 2020, 1990)
-    assert rise.groups == ["D", "I", "R"]
-    assert "Year 2020 minus 1990, in percentage points." in str(rise).replace("\n", " ")
-    apart = rise.between("R", "D")
-    np.testing.assert_allclose(apart.draws[:, 0], rise.draws[:, 2] - rise.draws[:, 0])
-    assert "Year 2020 minus 1990, party R over D, in" in apart.caption
-    with pytest.raises(ValueError, match="other must be one of D, I, R, got 'X'"):
-        rise.between("R", "X")
-    one = difference(found, {"year": 2020, "party": "R"}, {"year": 1990, "party": "D"})
-    np.testing.assert_allclose(one.draws[:, 0], found.draws[:, 5] - found.draws[:, 0])
+    rise = found.difference("year", 2020, 1990)
+    assert rise.labels["party"] == ["D", "I", "R"]
+    assert "year 2020 less year 1990." in str(rise).replace("\n", " ")
+    apart = rise.difference("party", "R", "D")
+    np.testing.assert_allclose(apart.draws, rise.draws[:, 2] - rise.draws[:, 0])
+    with pytest.raises(ValueError, match="'party' must be one of D, I, R, got 'X'"):
+        rise.difference("party", "R", "X")
     np.testing.assert_allclose(rise.take([2, 0]).mean, rise.mean[:, [2, 0]])
-    with pytest.raises(ValueError, match="setting must be a value of year, one of 1990, 2020"):
-        difference(found, 2000, 1990)
-    with pytest.raises(ValueError, match="must both be one value or both one setting"):
-        difference(found, 2020, {"year": 1990, "party": "D"})
-    with pytest.raises(TypeError, match=r"baseline must be a value of a column, .* got None"):
-        difference(found, 2020, None)
+    assert list(rise.table().columns)[:3] == ["topic", "words", "party"]
+    with pytest.raises(ValueError, match="'year' must be one of 1990, 2020, got '2000'"):
+        found.difference("year", 2000, 1990)
     with pytest.raises(ValueError, match="names must be 2, one for each of the topics, got 1"):
         rise.take([2, 0], ["a"])
     with pytest.raises(TypeError, match="names must be a sequence of strings, got 'ab'"):
@@ -286,7 +283,7 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
     posterior = run_of(model, data, effect_variances=rho)
     table = variance_shares(posterior).to_dataframe()
     shares = rho / (1.0 + rho.sum(axis=2, keepdims=True))
-    np.testing.assert_allclose(table["share"], shares.mean(axis=(0, 1)))
+    np.testing.assert_allclose(table["mean"], shares.mean(axis=(0, 1)))
     np.testing.assert_allclose(table["upper"], np.quantile(shares, 0.95, axis=(0, 1)))
     assert "(1 | author)" in str(variance_shares(posterior))
     plain = with_covariates(corpus, COLUMNS, "~ year")
@@ -313,7 +310,7 @@ def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus, 
     model = StructuralTopics(3, effects=link, random_effects="free")
     table = variance_shares(run_of(model, data, **draws)).to_dataframe()
     of_author = 3.0 * omega[..., 0] / (unit * (1.0 + rho[..., 0]) + 3.0 * omega[..., 0])
-    np.testing.assert_allclose(table["share"][1], of_author.mean())
+    np.testing.assert_allclose(table["mean"][1], of_author.mean())
 
 
 def test_new_authors_add_their_own_covariance(rng, corpus):
@@ -349,21 +346,22 @@ def test_figures_draw_what_the_tables_say(rng, corpus):
     coefficients = rng.normal(size=(1, 20, 4, 2))
     draws = known(data, {"coefficients": coefficients, "Sigma": np.tile(np.eye(2), (1, 20, 1, 1))})
     by_year = effects(draws, "year", by="party", num_simulated=4)
-    axes = by_year.plot(topic=1)
-    lines = [line.get_ydata() for line in axes.get_lines()]
-    np.testing.assert_allclose(np.concatenate(lines), 100 * by_year.mean[:, 1])
-    assert by_year.caption.split(".")[0] in axes.get_title(loc="left").replace("\n", " ")
-    assert by_year.plot(topic=0, axes=axes) is axes
-    gap = difference(effects(draws, "party", num_simulated=4), "R", "D")
+    one = by_year.at(topic=1)
+    axes = one.plot()
+    lines = np.sort([line.get_ydata() for line in axes.get_lines()], axis=0)
+    np.testing.assert_allclose(lines, np.sort(one.mean, axis=0))
+    assert one.plot(axes) is axes
+    all_topics = effects(draws, "year", num_simulated=4)
+    names = [text.get_text() for text in all_topics.plot().get_legend().get_texts()]
+    assert set(names) >= set(all_topics.names)
+    gap = effects(draws, "party", num_simulated=4).difference("party", "R", "D")
     axes = gap.plot()
     ends = [part.get_segments()[0][:, 0] for part in axes.collections[::2]]
-    order = np.argsort(-gap.mean[0], kind="stable")
-    np.testing.assert_allclose(ends, 100 * np.stack([gap.lower[0], gap.upper[0]], axis=1)[order])
+    np.testing.assert_allclose(ends, gap.interval().T)
     assert gap.plot().figure is not axes.figure
-    assert len(by_year.take([0, 2]).plot(num_columns=1).axes) == 2
-    with pytest.raises(ValueError, match="effects must be of a column of numbers to make a curve"):
-        effects(draws, "party", num_simulated=4).plot(topic=0)
-    assert len(by_year.forest().plot().get_legend().get_texts()) == 6
+    largest = int(by_year.mean.mean(axis=(0, 1)).argmax())
+    first = by_year.plot().get_lines()[0].get_ydata()
+    assert first in by_year.mean[:, :, largest]
 
 
 def test_shares_over_time_are_those_of_the_draws(rng):
@@ -373,7 +371,7 @@ def test_shares_over_time_are_those_of_the_draws(rng):
     posterior = run_of(DynamicTopics(2), data, prevalence=prevalence)
     found = shares_over_time(posterior)
     np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
-    axes = found.plot(topic=1)
+    axes = found.at(topic=1).plot()
     np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])
 
 
@@ -392,18 +390,15 @@ def test_numbers_that_differ_in_a_late_digit_are_different_settings(rng, corpus,
     data = with_covariates(corpus, {"day": years * 2, "party": PARTIES}, "~ day + party")
     draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
     found = effects(draws, "day", num_simulated=4)
-    assert found.setting_texts == shown
-    gap = difference(found, years[0], years[2])
-    np.testing.assert_array_equal(gap.draws[:, 0], found.draws[:, 0] - found.draws[:, 2])
+    gap = found.difference("day", years[0], years[2])
+    np.testing.assert_array_equal(gap.draws, found.draws[:, 0] - found.draws[:, 2])
     assert np.abs(gap.mean).max() > 0.01
-    assert gap.label == f"day {shown[0]} minus {shown[2]}"
+    assert gap.contrast == f"{shown[0]} - {shown[2]}"
     by_day = effects(draws, "party", by="day", num_simulated=4)
-    assert list(by_day.groups) == shown
     assert by_day.table().to_dataframe()["day"].tolist() == list(np.repeat(years, 3)) * 3
-    apart = difference(by_day, "R", "D").between(years[2], years[0])
-    np.testing.assert_allclose(
-        apart.draws[:, 0], np.diff(difference(by_day, "R", "D").draws[:, ::2], axis=1)[:, 0]
-    )
+    gap = by_day.difference("party", "R", "D")
+    apart = gap.difference("day", years[2], years[0])
+    np.testing.assert_allclose(apart.draws, np.diff(gap.draws[:, ::2], axis=1)[:, 0])
 
 
 # ------------------------------------------------------------------ labels on the way back
@@ -431,7 +426,7 @@ def test_labels_that_are_equal_as_values_are_the_same_author(numbered, two):
     names = effects(numbered, "author", at={"year": 2000}, num_simulated=2)
     np.testing.assert_array_equal(one.draws[:, 0], names.draws[:, 1])
     np.testing.assert_array_equal(
-        difference(names, two, 1).draws, difference(names, "2", "1").draws
+        names.difference("author", two, 1).draws, names.difference("author", "2", "1").draws
     )
 
 

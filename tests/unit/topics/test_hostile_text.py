@@ -16,7 +16,6 @@ from pgmult.topics import (
 )
 from pgmult.topics import (
     content,
-    difference,
     document_topics,
     effects,
     quotes,
@@ -83,11 +82,11 @@ def results(posterior):
     """Everything that a run can be asked for."""
     party, year, _ = (str(name) for name in ("party" + ATTACK, "year" + ATTACK, "author"))
     found = effects(posterior, party, num_simulated=4)
-    labels = found.settings[party]
+    labels = found.labels[party]
     yield found
     yield effects(posterior, year, by=party, num_simulated=4)
     yield effects(posterior, {party: labels}, num_simulated=4)
-    yield difference(found, *labels)
+    yield found.difference(party, *labels)
     yield content(posterior)
     yield content(posterior).words(*content(posterior).groups, topic=0)
     yield quotes(posterior)
@@ -108,13 +107,11 @@ def test_tables_figures_and_notebook_views_run_nothing(posterior):
     for one in results(posterior):
         drawn = [one._repr_html_()]
         arguments = {
-            "Difference": (), "GroupWords": (), "TopicStability": (),
-            "TopicCorrelations": (names,), "Effects": (0,),
+            "TopicShares": (), "GroupWords": (), "TopicStability": (),
+            "TopicCorrelations": (names,),
         }.get(type(one).__name__)  # fmt: skip
-        if arguments is not None and getattr(one, "is_curve", True):
+        if arguments is not None:
             drawn += [one.figure(*arguments).svg(), one.figure(*arguments)._repr_html_()]
-        if hasattr(one, "forest"):
-            drawn.append(one.forest().svg())
         for page in drawn:
             found = live(page)
             assert (found.scripts, found.found) == (0, []), type(one).__name__

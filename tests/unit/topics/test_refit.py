@@ -5,7 +5,7 @@ import pytest
 import topic_runs
 
 from pgmult import StickBreaking
-from pgmult.topics import CorrelatedTopics, as_corpus, difference, with_covariates
+from pgmult.topics import CorrelatedTopics, as_corpus, with_covariates
 from pgmult.topics.fits import refit
 
 VOCABULARY = [f"w{v}" for v in range(12)]
@@ -37,7 +37,7 @@ def drifting():
 def test_effects_drift_over_time(drifting):
     """Formulas tell it: a product with a curve."""
     found = drifting.effects("party", at={"year": [3, 36]}, by="year", max_draws=60)
-    gap = difference(found, "R", "D")
+    gap = found.difference("party", "R", "D")
     truth = []
     noise = 0.7 * np.random.default_rng(0).standard_normal((20_000, 2))
     for year in (3, 36):
@@ -51,7 +51,7 @@ def test_effects_drift_over_time(drifting):
 
 def test_effects_have_the_columns_of_marginaleffects(drifting):
     found = drifting.effects("party", at={"year": [3, 36]}, by="year", max_draws=20)
-    gap = difference(found, "R", "D")
+    gap = found.difference("party", "R", "D")
     tidy = gap.tidy(0.8)
     assert list(tidy.columns) == [
         "term", "contrast", "year", "topic", "words", "estimate", "std_error", "conf_low",

@@ -11,7 +11,6 @@ from topic_runs import run_of, speeches
 
 from pgmult import Posterior
 from pgmult.topics import (
-    difference,
     effects,
     topic_stability,
 )
@@ -27,14 +26,14 @@ def report():
 
 def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     (found,) = report.found.structure.differences
-    library = difference(effects(speeches(), "party"), "R", "D")
-    np.testing.assert_allclose(found.mean, library.mean[:, report.found.topics])
+    library = effects(speeches(), "party").difference("party", "R", "D")
+    np.testing.assert_allclose(found.mean, library.mean[report.found.topics])
     assert found.names == report.found.names
-    assert report.verdict[2].startswith("Party R minus D: ")
+    assert report.verdict[2].startswith("Party R - D: ")
     assert report.found.names[2] in report.verdict[2], "topic 0 of the draws is the smallest"
     text = report.text()
-    assert "Party R minus D" in text
-    assert f"{100 * found.mean[0, 2]:+.1f}" in text
+    assert "Party R - D" in text
+    assert f"{found.mean[2]:.3f}" in text
     assert topic_report(speeches(), title="t", covariates=False).found.structure is None
     calm = topic_report(speeches(effect=0.0), title="t", num_documents=0)
     assert "no topic's share differs beyond its 90 % interval" in calm.verdict[2]
