@@ -72,8 +72,8 @@ MODELS = {
         topics.StructuralTopics(4),
         structured("~ year + (1 | who)", content="~ party"),
     ),
-    "StructuralTopics free": lambda: (
-        topics.StructuralTopics(4, effects="sticks", random_effects="free"),
+    "StructuralTopics sticks": lambda: (
+        topics.StructuralTopics(4, effects="sticks"),
         structured("~ party + (1 | who)"),
     ),
     "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),

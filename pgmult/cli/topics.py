@@ -122,12 +122,6 @@ def _add_covariates(group: Any) -> None:
         "--content", metavar="FORMULA", help='what the words of topics depend on: "~ party"'
     )
     group.add_argument(
-        "--random-effects",
-        choices=["shared", "free"],
-        help="covariance of the effects of (1 | author): that of documents times a learned size, or"
-        " any, which takes many authors (default: shared)",
-    )
-    group.add_argument(
         "--effects",
         choices=["softmax", "sticks"],
         help="what covariates act on (default: softmax, as in stm)",
@@ -137,8 +131,7 @@ def _add_covariates(group: Any) -> None:
 
 def _of_covariates(options: argparse.Namespace) -> dict[str, Any]:
     """What the options tell a structural topic model."""
-    told = {name: getattr(options, name) for name in ("random_effects", "effects")}
-    return {name: value for name, value in told.items() if value is not None}
+    return {} if options.effects is None else {"effects": options.effects}
 
 
 def _kind(corpus: Any, options: argparse.Namespace) -> Any:

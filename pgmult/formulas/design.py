@@ -78,7 +78,6 @@ from pgmult.formulas.terms import (
     Slopes,
     SplineTerm,
     Term,
-    are_free,
     process_term,
     spline_term,
     times_of,
@@ -160,18 +159,14 @@ class Design:
         bounds = np.cumsum([0, *(term.size for term in self.terms)])
         return [effects[a:b] for a, b in pairwise(bounds)]
 
-    def covariances(
-        self, Sigma: FloatArray, variances: FloatArray, free: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
+    def covariances(self, Sigma: FloatArray, variances: FloatArray) -> tuple[IntArray, FloatArray]:
         """Covariances of psi, unknown levels having effects of the prior.
 
         Parameters
         ----------
         Sigma : array, ``(n, n)``
-        variances : array, ``(num_shared,)``
+        variances : array, ``(num_terms,)``
             Rho of random terms, in units of Sigma.
-        free : array, ``(num_free, n, n)``
-            Omega of groupings that have a covariance of their own.
 
         Returns
         -------
@@ -181,11 +176,10 @@ class Design:
         """
         if not self.terms:
             return np.zeros(len(self.matrix), dtype=np.int64), Sigma[None]
-        shared, own = iter(variances), iter(free)
-        each = [next(own) if it else next(shared) * Sigma for it in are_free(self.terms, free)]
         unseen = np.column_stack([term.unseen() for term in self.terms])
+        each = np.stack([variance * Sigma for variance in variances])
         kinds, which = np.unique(unseen, axis=0, return_inverse=True)
-        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, np.stack(each))
+        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, each)
 
     def take(self, rows: IntArray | slice) -> "Design":
         """The design of some rows."""

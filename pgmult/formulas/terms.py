@@ -377,11 +377,6 @@ class SplineTerm(BasisTerm):
 Term = GroupTerm | SplineTerm | ProcessTerm
 
 
-def are_free(terms: Sequence[Term], covariances: FloatArray) -> list[bool]:
-    """Which terms' effects have a covariance of their own: groupings, if there are any."""
-    return [len(covariances) > 0 and term.kind == "group" for term in terms]
-
-
 def spline_term(
     name: str,
     expression: str,

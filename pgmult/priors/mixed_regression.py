@@ -31,7 +31,7 @@ The largest grouping has Z'Z diagonal: it is eliminated first, and what is left 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -178,42 +178,6 @@ class MixedRegression:
         """From `sums` over rows of terms like these, under a prior of the same mean."""
         return cls(prior, num_rows, tuple(sizes), _outer(designs, sizes), *sums)
 
-    def given(self, effects: Mapping[int, FloatArray], first: int = -1) -> "MixedRegression":
-        """The regression of what known effects of some terms leave, ``(A_j, n)`` each.
-
-        Where the term that is eliminated first is among them, the grouping `first` takes its place.
-        """
-        if not effects:
-            return self
-        inner, p = [j for j in range(len(self.sizes)) if j != self.outer], len(self.prior.mean)
-        bounds = np.cumsum([p, *(self.sizes[j] for j in inner)])
-        places = {j: np.arange(*bounds[i : i + 2]) for i, j in enumerate(inner)}
-        pull, outer_pull, squares = self.pull, self.outer_pull, self.squares
-        outer, counts, cross, gram = self.outer, self.outer_counts, self.outer_cross, self.gram
-        for j, u in effects.items():
-            if j == outer:
-                taken, own = np.einsum("ar,an->rn", cross, u), counts[:, None] * u
-                squares = _less(squares, u, outer_pull, own)
-            else:
-                at = places.pop(j)
-                taken = np.einsum("rs,sn->rn", gram[:, at], u)
-                squares = _less(squares, u, pull[at], taken[at])
-                outer_pull = outer_pull - np.einsum("as,sn->an", cross[:, at], u)
-            pull = pull - taken
-        if outer in effects:
-            outer = -1
-            counts, outer_pull, cross = np.empty(0), outer_pull[:0], cross[:0]
-            if first >= 0:
-                outer, at = first, places.pop(first)
-                counts, outer_pull, cross = np.diagonal(gram)[at], pull[at], gram[at]
-        left = np.concatenate([np.arange(p), *(places[j] for j in inner if j in places)])
-        kept = [j for j in range(len(self.sizes)) if j not in effects]
-        return MixedRegression(
-            self.prior, self.num_rows, tuple(self.sizes[j] for j in kept),
-            kept.index(outer) if outer >= 0 else -1, counts, outer_pull,
-            np.ascontiguousarray(cross[:, left]), gram[np.ix_(left, left)], pull[left], squares,
-        )  # fmt: skip
-
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
         return self._solve(variances).log_evidence
@@ -230,12 +194,7 @@ class MixedRegression:
         inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
         outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
         outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
-        return self.arranged(inner, outer, Sigma)
-
-    def arranged(self, inner: FloatArray, outer: FloatArray, Sigma: FloatArray) -> MixedDraw:
-        """A draw out of all that is not eliminated first, ``(r, n)``, and what is, ``(A, n)``."""
-        p, n = self.prior.mean.shape
-        effects, done = [], p
+        p, effects, done = len(self.prior.mean), [], len(self.prior.mean)
         for j, size in enumerate(self.sizes):
             if j == self.outer:
                 effects.append(outer)
@@ -245,22 +204,16 @@ class MixedRegression:
         whole = np.concatenate(effects) if effects else np.empty((0, n))
         return MixedDraw(self.prior.mean + inner[:p], whole, Sigma)
 
-    def inner_precision(self, variances: FloatArray) -> FloatArray:
-        """Precision of all that is not eliminated first, given rho of these terms, ``(r, r)``."""
-        p = len(self.prior.mean)
-        kept = np.array([a for j, a in enumerate(self.sizes) if j != self.outer], dtype=np.int64)
+    def _solve(self, variances: FloatArray) -> _Solved:
+        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
+        p, n = self.prior.mean.shape
+        others = np.arange(len(self.sizes)) != self.outer
+        sizes = np.array(self.sizes, dtype=np.int64)[others]
         precision = self.gram.copy()
         precision[:p, :p] += self.prior.row_precision
         places = np.arange(p, len(precision))
-        precision[places, places] += 1.0 / np.repeat(variances, kept)
-        return precision
-
-    def _solve(self, variances: FloatArray) -> _Solved:
-        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
-        n = self.prior.mean.shape[1]
-        others = np.arange(len(self.sizes)) != self.outer
-        precision = self.inner_precision(variances[others])
-        log_det = float(np.sum(np.array(self.sizes)[others] * np.log(variances[others])))
+        precision[places, places] += 1.0 / np.repeat(variances[others], sizes)
+        log_det = float(np.sum(sizes * np.log(variances[others])))
         outer, pull = np.empty(0), self.pull
         squares = self.prior.scale + self.squares
         if self.outer >= 0:
@@ -282,14 +235,6 @@ class MixedRegression:
         dof = self.prior.dof + self.num_rows
         evidence = -0.5 * n * log_det - dof * float(np.sum(np.log(diagonal)))
         return _Solved(outer, half, np.einsum("qr,qn->rn", half, pulled), scale, evidence)
-
-
-def _less(
-    squares: FloatArray, effects: FloatArray, pull: FloatArray, own: FloatArray
-) -> FloatArray:
-    """Products of y - Z u with itself, from those of y, Z'y and Z'Z u."""
-    both = np.einsum("an,am->nm", effects, pull - 0.5 * own)
-    return np.asarray(squares - both - both.T)
 
 
 def _outer(designs: "Sequence[IntArray | FloatArray]", sizes: Sequence[int]) -> int:

@@ -20,7 +20,7 @@ Data = TypeVar("Data")
 Draws = Mapping[str, NDArray[Any]]
 
 _POOL = 15  # most probable words of a topic, out of which its name is chosen
-_OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances", "effect_covariances")
+_OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 
 
 def spread(num_draws: int, max_draws: int) -> IntArray:
@@ -130,8 +130,7 @@ def prior_at(
         return at["mu"][None], np.zeros(1, dtype=np.int64), at["Sigma"][None]
     means = design.mean(at["coefficients"], at.get("effects", np.empty((0, n))))
     variances = at.get("effect_variances", np.empty(0))
-    free = at.get("effect_covariances", np.empty((0, n, n)))
-    return means, *design.covariances(at["Sigma"], variances, free)
+    return means, *design.covariances(at["Sigma"], variances)
 
 
 def num_chains(posterior: Draws, name: str) -> int:

@@ -39,7 +39,7 @@ from pgmult.topics.summaries.matching import align_topics
 from pgmult.topics.summaries.stability import topic_stability
 
 _KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics")
-_KEPT_OF_COVARIATES = ("coefficients", "effects", "effect_variances", "effect_covariances",
+_KEPT_OF_COVARIATES = ("coefficients", "effects", "effect_variances",
                        "group_topics")  # fmt: skip
 _FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
 _SIMULATIONS, _SIMULATED = 100, 200  # draws of mu and Sigma, documents of each: correlations

@@ -75,5 +75,4 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.set_defaults(effects="shared")
     main(parser.parse_args())

@@ -124,8 +124,6 @@ def followed(model, state, data, likely, documents):
             "effects": state.effects,
             "log content concentration": np.log(state.content_concentration),
         }
-        if len(state.effect_covariances):
-            numbers["log diag Omega"] = np.log(np.einsum("jkk->jk", state.effect_covariances))
     else:
         numbers |= {
             "mu of times": state.mu,
@@ -149,7 +147,6 @@ def directions(options):
     structural = corpus.with_covariates(formula, content="~ party")
     for name, model, data in (
         ("shared effects", StructuralTopics(10), structural),
-        ("free effects", StructuralTopics(10, random_effects="free"), structural),
         ("dynamic, by decade", DynamicTopics(10), as_timed_corpus(corpus, decade)),
     ):
         rng = np.random.default_rng(0)

@@ -1,7 +1,6 @@
 """Do intervals of effects cover? Clustered documents, with and without random effects.
 
     python tests/benchmarks/structural_coverage.py --replicates 200
-    python tests/benchmarks/structural_coverage.py --replicates 200 --effects free --authors 40
 
 Authors write ten documents each, and half of the authors are treated. The question is by how much
 treatment changes what is expected of each topic, E[theta | 1] - E[theta | 0], over documents of new
@@ -9,15 +8,10 @@ authors. Each replicate is a corpus of its own, fitted by `StructuralTopics` wit
 and without; the third method regresses draws of theta on the treatment by least squares and draws
 from the coefficients' normal law: the method of composition of stm's estimateEffect. All three are
 scored on the same corpora. A replicate's topics are averaged: they are dependent.
-
-With ``--effects free`` authors differ in other topics than documents do: the covariance of their
-effects is OMEGA, hardly anything on the first stick and much on the second, and the model with a
-covariance of authors' own stands beside the others. Coverage is then printed by topic as well.
 """
 
 import argparse
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +21,6 @@ from pgmult.topics import StructuralTopics, with_covariates
 LINK = StickBreaking()
 COEFFICIENTS = np.array([[-0.6, 0.1], [0.5, -0.4]])
 SIGMA = np.array([[0.8, 0.2], [0.2, 0.5]])
-OMEGA = np.array([[0.05, 0.1], [0.1, 2.5]])
 LEVELS = (0.5, 0.8, 0.9)
 WORDS_A_TOPIC = 8
 
@@ -60,8 +53,7 @@ def fit(rng, data, model, options):
         state = model.step(rng, state, data)
         if sweep >= options.tune:
             coefficients.append(data.design.unscale(state.coefficients))
-            shared = state.Sigma * (1.0 + state.effect_variances.sum())
-            covs.append(shared + state.effect_covariances.sum(axis=0))
+            covs.append(state.Sigma * (1.0 + state.effect_variances.sum()))
             theta.append(model.theta(state, data))
     shares = state.topics.reshape(model.num_topics, model.num_topics, -1).sum(axis=2)
     owner = shares.argmax(axis=0)
@@ -93,16 +85,13 @@ def covered(draws, truth):
 
 def main(options):
     truth_noise = np.random.default_rng(1).standard_normal((200_000, 2))
-    omega = OMEGA if options.effects == "free" else options.rho * SIGMA
+    omega = options.rho * SIGMA
     truth = contrast(LINK, COEFFICIENTS[None], SIGMA[None] + omega, truth_noise)[0]
     model = StructuralTopics(3, effects="sticks", start_sweeps=40)
     methods = {
-        "(1 | author), free": ("~ treated + (1 | author)", replace(model, random_effects="free")),
         "(1 | author)": ("~ treated + (1 | author)", model),
         "documents independent": ("~ treated", model),
     }
-    if options.effects == "shared":
-        del methods["(1 | author), free"]
     sizes = options.authors, options.documents, options.length, omega
     measure(options, truth, lambda rng: simulate(rng, *sizes), methods, "documents independent")
 
@@ -139,18 +128,16 @@ def measure(options, truth, simulate, methods, composed):
 def report(inside, widths, count, lost, options):
     print(
         f"{count} replicates of {options.authors} x {options.documents} documents of"
-        f" {options.length} tokens, {options.effects} effects; {lost} without all topics"
+        f" {options.length} tokens; {lost} without all topics"
     )
     for name, hits in inside.items():
-        by_topic = np.mean(hits, axis=0)[-1]
         hits = np.mean(hits, axis=2)
         error = hits.std(axis=0, ddof=1) / np.sqrt(len(hits))
         cells = "  ".join(
             f"{100 * p:.0f} %: {share:.2f} ± {e:.2f}"
             for p, share, e in zip(LEVELS, hits.mean(axis=0), error, strict=True)
         )
-        each = "" if options.effects == "shared" else f", 90 % by topic {by_topic.round(2)}"
-        print(f"  {name:24s} {cells}  90 % width {np.mean(widths[name]):.3f}{each}", flush=True)
+        print(f"  {name:24s} {cells}  90 % width {np.mean(widths[name]):.3f}", flush=True)
 
 
 if __name__ == "__main__":
@@ -159,7 +146,6 @@ if __name__ == "__main__":
     parser.add_argument("--authors", type=int, default=20)
     parser.add_argument("--documents", type=int, default=10)
     parser.add_argument("--length", type=int, default=60)
-    parser.add_argument("--effects", choices=["shared", "free"], default="shared")
     parser.add_argument("--rho", type=float, default=1.0)
     parser.add_argument("--tune", type=int, default=100)
     parser.add_argument("--draws", type=int, default=300)

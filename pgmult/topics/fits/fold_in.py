@@ -93,8 +93,8 @@ def fold_in(
     posterior : Posterior
         Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.LogisticNormalTopics`, with
         ``topics``, ``mu`` and ``Sigma``; or of `pgmult.topics.StructuralTopics`, with ``topics``,
-        ``coefficients``, ``Sigma`` and, where there are any, ``effects``, ``effect_variances``,
-        ``effect_covariances`` and ``group_topics``.
+        ``coefficients``, ``Sigma`` and, where there are any, ``effects``, ``effect_variances`` and
+        ``group_topics``.
     corpus : Corpus, or sparse matrix or array of counts
         With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
         ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.

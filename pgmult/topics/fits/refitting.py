@@ -40,7 +40,7 @@ from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import Allocation
 
 _KEPT = (
-    "coefficients", "effects", "effect_variances", "effect_covariances", "mu", "Sigma", "theta",
+    "coefficients", "effects", "effect_variances", "mu", "Sigma", "theta",
     "topic_shares",
 )  # fmt: skip
 
@@ -72,7 +72,7 @@ def refit(
         Sweeps more at the first of a chain.
     random_seed : int
     **options
-        Of `StructuralTopics`: ``random_effects="free"``, say.
+        Of `StructuralTopics`: ``effects="sticks"``, say.
 
     Returns
     -------

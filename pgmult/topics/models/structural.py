@@ -15,8 +15,7 @@ regression of psi on the covariates. With ``effects="sticks"`` psi is K - 1 stic
 are those of `pgmult.topics.CorrelatedTopics`. Three parts are optional:
 
 * random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
-  sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`). Groupings may have a covariance of their
-  own, where authors differ most in other topics than documents do (`pgmult.priors.free_effects`);
+  sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`);
 * groups of documents with words of their own, phi_gk ~ Dir(c_k topics_k): the content covariates of
   stm, by table counts (`pgmult.topics.updates.content`);
 * keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
@@ -106,9 +105,7 @@ class StructuralTopicsState(KeywordsState):
     effects : array, ``(num_effects, n)``
         Of random terms, one after the other.
     effect_variances : array, ``(num_terms,)``
-        Rho: variance of a term's effects in units of Sigma; of terms without a covariance.
-    effect_covariances : array, ``(num_groupings, n, n)``
-        Omega: covariance of a grouping's effects, where it is free.
+        Rho: variance of a term's effects in units of Sigma.
     group_topics : array, ``(num_groups, num_topics, num_words)``
         Word probabilities in each group.
     branch_topics : array, ``(num_branches, num_topics, num_words)``
@@ -133,9 +130,6 @@ class StructuralTopicsState(KeywordsState):
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
     effects: Annotated[FloatArray, "effect", "stick"] = field(default_factory=_EMPTY2)
     effect_variances: Annotated[FloatArray, "term"] = field(default_factory=_EMPTY1)
-    effect_covariances: Annotated[FloatArray, "grouping", "stick", "other_stick"] = field(
-        default_factory=_EMPTY3
-    )
     group_topics: Annotated[FloatArray, "group", "topic", "word"] = field(default_factory=_EMPTY3)
     branch_topics: Annotated[FloatArray, "branch", "topic", "word"] = field(default_factory=_EMPTY3)
     content_concentration: Annotated[FloatArray, "factor", "topic"] = field(default_factory=_EMPTY2)
@@ -181,14 +175,9 @@ class StructuralTopics(GaussianTopics):
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     scales : HalfTScales, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
-    random_effects : {"shared", "free"}
-        Covariance of the effects of a grouping, ``(1 | author)``. Shared: Sigma times a number that
-        is learned. Free: any covariance; it has K (K - 1) / 2 numbers to learn, which takes many
-        levels. Curves ``s(x)`` have a shared covariance in either case.
     effect_scale : float
         The standard deviation of a random term's effects, in units of that of psi given all
-        covariates, is half-t with 3 degrees of freedom and this scale; where it is free, that of
-        the effects on each coordinate, in units of psi.
+        covariates, is half-t with 3 degrees of freedom and this scale.
     content : ContentPrior
         How far words by group may stray from those of their topic.
     keywords : mapping from str to sequence of str, optional
@@ -202,8 +191,7 @@ class StructuralTopics(GaussianTopics):
     The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep costs what
     one of `LogisticNormalTopics` does, plus O(D (p + K)**2) for p covariates; with random terms, of
     which the largest grouping has A levels and the others r, some 10 J (A (p + r)**2 + (p + r)**3 +
-    K**3) more for J terms, and K times that for a free covariance; with G groups O(G K V) gamma
-    variates.
+    K**3) more for J terms; with G groups O(G K V) gamma variates.
 
     Draws keep ``group_topics`` in single precision, 4 G K V bytes each, which is more than all else
     together where G > 2. Thin, or keep less: with ``keep=`` and no ``group_topics`` there is still
@@ -217,7 +205,6 @@ class StructuralTopics(GaussianTopics):
     order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     scales: HalfTScales | None = None
-    random_effects: Literal["shared", "free"] = "shared"
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
@@ -228,7 +215,7 @@ class StructuralTopics(GaussianTopics):
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     default_keep: ClassVar[tuple[str, ...]] = (
-        "coefficients", "effects", "effect_variances", "effect_covariances", "group_topics",
+        "coefficients", "effects", "effect_variances", "group_topics",
         "group_tokens", "content_concentration", *GaussianTopics.default_keep,
     )  # fmt: skip
 
@@ -254,9 +241,7 @@ class StructuralTopics(GaussianTopics):
     @property
     def psi_mean(self) -> RegressedMean:
         """The regression of psi on covariates and random terms."""
-        return RegressedMean(
-            self.regression, self._uniform(), self.random_effects, self.effect_scale, self.scales
-        )
+        return RegressedMean(self.regression, self._uniform(), self.effect_scale, self.scales)
 
     def as_data(self, data: Any) -> StructuredCorpus:
         """`data` itself, if it is a corpus with as many covariates as the prior has."""
@@ -274,9 +259,7 @@ class StructuralTopics(GaussianTopics):
         coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
         coords["coding"] = np.array([data.design.coding], dtype=np.str_)
         if data.design.terms:
-            shared, free = self.psi_mean.terms(data)
-            coords["term"] = np.array([term.name for term in shared], dtype=np.str_)
-            coords["grouping"] = np.array([term.name for term in free], dtype=np.str_)
+            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
             coords["effect"] = data.design.effect_names
         if data.content is not None:
             coords["group"] = data.content.labels
@@ -287,11 +270,8 @@ class StructuralTopics(GaussianTopics):
     def absent(self, data: StructuredCorpus) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
         absent = set(GaussianTopics.absent(self, data))
-        shared, free = self.psi_mean.terms(data)
         if not data.design.terms:
-            absent |= {"effects"}
-        absent |= set() if shared else {"effect_variances"}
-        absent |= set() if free else {"effect_covariances"}
+            absent |= {"effects", "effect_variances"}
         if data.content is None:
             absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
         if data.content is None or not data.content.num_branches:

@@ -3,16 +3,12 @@
 ::
 
     B, Sigma      ~ MNIW,                              B: covariates x coordinates of psi
-    u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)    effect of level a of random term j
+    u_ja          ~ N(0, rho_j Sigma)                  effect of level a of random term j
     psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma)
 
-Effects whose covariance is rho_j Sigma are drawn with B and Sigma, rho_j before them
-(`pgmult.priors.mixed_regression`). Those with a covariance Omega_j of their own follow, one
-grouping after the other: its variances along the axes that it shares with Sigma, then its effects,
-B and the effects above in one draw, then Omega_j given them (`pgmult.priors.free_effects`).
+Effects are drawn with B and Sigma, rho_j before them (`pgmult.priors.mixed_regression`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +16,7 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
-from pgmult.formulas.terms import Term, are_free
 from pgmult.priors import HalfTScales, MatrixNormalInverseWishart, MvNormal
-from pgmult.priors.free_effects import (
-    FreeEffects,
-    OmegaPrior,
-    given_scales,
-    prior_covariances,
-    sample_covariance,
-)
 from pgmult.priors.mixed_regression import (
     MixedRegression,
     log_variance_density,
@@ -42,15 +30,13 @@ from pgmult.topics.priors.means import Fields
 
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
-_FURTHEST = 300.0  # of |log lambda|: no slice gets there, and squares are still numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressedMean:
     """psi_d ~ N(B' x_d + random effects, Sigma).
 
-    Fields of the state: ``coefficients``, ``Sigma``, ``effects``, ``effect_variances`` and
-    ``effect_covariances``.
+    Fields of the state: ``coefficients``, ``Sigma``, ``effects`` and ``effect_variances``.
 
     Attributes
     ----------
@@ -58,7 +44,6 @@ class RegressedMean:
         Prior of B and Sigma; None: the weak one around `centre`.
     centre : array, ``(n,)``
         Mean of the intercept under the weak prior.
-    random_effects : {"shared", "free"}
     effect_scale : float
         Of the half-t prior of effects' standard deviations.
     scales : HalfTScales or None
@@ -67,7 +52,6 @@ class RegressedMean:
 
     regression: MatrixNormalInverseWishart | None
     centre: FloatArray
-    random_effects: str
     effect_scale: float
     scales: HalfTScales | None
 
@@ -96,12 +80,6 @@ class RegressedMean:
             )
         return self.regression
 
-    def terms(self, data: StructuredCorpus) -> tuple[list[Term], list[Term]]:
-        """Random terms whose covariance is shared with documents, and those that have their own."""
-        terms = data.design.terms
-        free = [term for term in terms if self.random_effects == "free" and term.kind == "group"]
-        return [term for term in terms if term not in free], free
-
     def means(self, state: Any, data: StructuredCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
@@ -119,7 +97,8 @@ class RegressedMean:
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)
         regression = MixedRegression.of_sums(prior, count, *_designs(data), sums.rounded)
-        return sample_effects(rng, regression, data.design.terms, state, self.effect_scale)
+        variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
+        return _fields(*regression.sample(rng, variances), variances)
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi and the regression, drawn from the prior."""
@@ -127,45 +106,34 @@ class RegressedMean:
         if self.scales is not None:
             regression = self.scales.sample(rng, regression)
         coefficients, Sigma = regression.sample(rng)
-        shared, free = self.terms(data)
-        n = len(Sigma)
-        variances = prior_variances(rng, len(shared), self.effect_scale)
-        covariances = prior_covariances(rng, len(free), n, self.effect_scale)
-        names = [term.name for term in (*shared, *free)]
-        each = [*(variance * Sigma for variance in variances), *covariances]
-        own = dict(zip(names, each, strict=True))
-        drawn = [prior_effects(rng, term.size, own[term.name]) for term in data.design.terms]
-        effects = np.concatenate([np.empty((0, n)), *drawn])
+        terms = data.design.terms
+        variances = prior_variances(rng, len(terms), self.effect_scale)
+        drawn = [
+            prior_effects(rng, term.size, variance * Sigma)
+            for term, variance in zip(terms, variances, strict=True)
+        ]
+        effects = np.concatenate([np.empty((0, len(Sigma))), *drawn])
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
-        return psi, _fields(coefficients, Sigma, effects, variances, covariances)
+        return psi, _fields(coefficients, effects, Sigma, variances)
 
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """The regression given psi, with variances of effects at the scale of their prior."""
         prior, terms = self.prior_of(data), data.design.terms
-        n = len(prior.scale)
         if not terms:
             coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
-            none = np.empty((0, n)), np.empty(0), np.empty((0, n, n))
-            return _fields(coefficients, Sigma, *none)
+            return _fields(coefficients, np.empty((0, len(Sigma))), Sigma, np.empty(0))
         regression = MixedRegression.of(prior, psi, data.covariates, *_designs(data))
         variances = np.full(len(terms), self.effect_scale**2)
-        coefficients, effects, Sigma = regression.sample(rng, variances)
-        shared, free = self.terms(data)
-        covariances = np.repeat(variances[0] * Sigma[None], len(free), axis=0)
-        return _fields(coefficients, Sigma, effects, variances[: len(shared)], covariances)
+        return _fields(*regression.sample(rng, variances), variances)
 
 
 def _fields(
-    coefficients: FloatArray,
-    Sigma: FloatArray,
-    effects: FloatArray,
-    variances: FloatArray,
-    covariances: FloatArray,
+    coefficients: FloatArray, effects: FloatArray, Sigma: FloatArray, variances: FloatArray
 ) -> Fields:
     """Fields of the state."""
     return {
         "coefficients": coefficients, "Sigma": Sigma, "effects": effects,
-        "effect_variances": variances, "effect_covariances": covariances,
+        "effect_variances": variances,
     }  # fmt: skip
 
 
@@ -173,62 +141,6 @@ def _designs(data: StructuredCorpus) -> tuple[list[Any], list[int]]:
     """Designs and sizes of random terms."""
     terms = data.design.terms
     return [term.design for term in terms], [term.size for term in terms]
-
-
-def sample_effects(
-    rng: np.random.Generator,
-    regression: MixedRegression,
-    terms: Sequence[Term],
-    at: Any,
-    scale: float,
-) -> Fields:
-    """One sweep over a regression of psi on covariates and random terms.
-
-    `at` is the state, of which fields the result has new values. Where the state has covariances of
-    effects, groupings are the terms that have them. Besides what `sample_variances` costs there are
-    then some eight densities of O(A r**2 + r**3) for each of n axes of each grouping.
-    """
-    covariances = at.effect_covariances.copy()
-    free = np.flatnonzero(are_free(terms, covariances)).tolist()
-    shared = [j for j in range(len(terms)) if j not in free]
-    bounds = np.cumsum([0, *(term.size for term in terms)])
-    own = [at.effects[bounds[j] : bounds[j + 1]] for j in range(len(terms))]
-
-    def keep(of: Sequence[int], effects: FloatArray) -> None:
-        ends = np.cumsum([terms[j].size for j in of])
-        for j, end in zip(of, ends, strict=True):
-            own[j] = effects[end - terms[j].size : end]
-
-    whole = regression.given({j: own[j] for j in free})
-    variances = sample_variances(rng, whole, at.effect_variances, scale)
-    coefficients, effects, Sigma = whole.sample(rng, variances)
-    keep(shared, effects)
-    for i, j in enumerate(free):
-        omega_prior = given_scales(rng, covariances[i], scale)
-        here = regression.given({k: own[k] for k in free if k != j}, j)
-        along = FreeEffects.of(here, variances, Sigma, covariances[i])
-        moved = _sample_axes(rng, along, omega_prior)
-        coefficients, effects, _ = along.sample(rng, moved)
-        keep(sorted([*shared, j]), effects)
-        covariances[i] = sample_covariance(rng, omega_prior, own[j])
-    together = np.concatenate(own) if own else at.effects
-    return _fields(coefficients, Sigma, together, variances, covariances)
-
-
-def _sample_axes(rng: np.random.Generator, along: FreeEffects, prior: OmegaPrior) -> FloatArray:
-    """Move the variances along each axis by a slice of its logarithm, effects integrated out."""
-    moved = along.variances.copy()
-    for axis in range(len(moved)):
-
-        def log_density(x: FloatArray, _: BoolArray, axis: int = axis) -> FloatArray:
-            if not abs(x[0]) < _FURTHEST:
-                return np.array([-np.inf])
-            here = along.log_density(axis, float(np.exp(x[0])), moved, prior)
-            return np.array([here + x[0]])
-
-        start = np.log(moved[axis : axis + 1])
-        moved[axis] = np.exp(slice_sample(rng, log_density, start, _WIDTH)[0])
-    return moved
 
 
 def sample_variances(

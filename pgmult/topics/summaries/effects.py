@@ -46,8 +46,6 @@ from pgmult.core.tabled import (
     Table,
 )
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.terms import Term, are_free
-from pgmult.links import LogisticNormal
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import (
@@ -187,7 +185,7 @@ def effects(
     ----------
     posterior : Posterior
         Of `pgmult.topics.StructuralTopics`, with ``coefficients`` and ``Sigma``, and with
-        ``effects``, ``effect_variances`` and ``effect_covariances`` where there are any.
+        ``effects`` and ``effect_variances`` where there are any.
     variable : str, or a table of settings
         A column that prevalence depends on: its labels are the settings, or 25 values between the
         smallest and largest number. Or a mapping, data frame or matrix, one setting per row:
@@ -287,11 +285,8 @@ def variance_shares(
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every coordinate of psi
     alike: for ``(1 | author)`` the correlation of two documents of one author that share nothing
-    else, for a curve what its bends add at the average document. Groupings with a covariance of
-    their own have another share of every coordinate, and this is that of all: the trace of Omega in
-    that of all covariances, under the softmax of differences between topics. All draws of all
-    chains are taken: how topics are numbered makes no difference, but for such groupings a little
-    under sticks.
+    else, for a curve what its bends add at the average document. All draws of all chains are taken:
+    how topics are numbered makes no difference.
 
     Parameters
     ----------
@@ -309,7 +304,8 @@ def variance_shares(
             "posterior must be of a formula with random terms, such as (1 | author), got"
             f" {', '.join(structured_data(posterior, data).design.names)}"
         )
-    sizes = _term_variances(posterior, terms)
+    as_draws(posterior, "effect_variances")
+    sizes = np.asarray(posterior.stack("effect_variances"), dtype=np.float64)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
     groups = [term.kind == "group" for term in terms]
     titles = [f"({term.name})" if it else term.name for term, it in zip(terms, groups, strict=True)]
@@ -321,29 +317,6 @@ def variance_shares(
         " chains.",
         probability=probability,
     )  # fmt: skip
-
-
-def _term_variances(posterior: Posterior, terms: Sequence[Term]) -> FloatArray:
-    """Variance of each term in units of that of documents, in every draw, ``(draws, terms)``."""
-    known = [name for name in ("effect_variances", "effect_covariances") if name in posterior]
-    stacked = {name: np.asarray(posterior.stack(name), np.float64) for name in known}
-    free = stacked.get("effect_covariances")
-    if free is None:
-        as_draws(posterior, "effect_variances")
-        return stacked["effect_variances"]
-    as_draws(posterior, "Sigma")
-    unit = _total_variance(np.asarray(posterior.stack("Sigma"), np.float64), posterior)
-    own = iter((_total_variance(free, posterior) / unit[:, None]).T)
-    shared = iter(stacked.get("effect_variances", np.empty((0, 0))).T)
-    return np.stack([next(own) if it else next(shared) for it in are_free(terms, free)], axis=1)
-
-
-def _total_variance(covariances: FloatArray, posterior: Posterior) -> FloatArray:
-    """Traces of covariances ``(..., n, n)``; under the softmax, of differences between topics."""
-    trace = np.trace(covariances, axis1=-2, axis2=-1)
-    if isinstance(posterior.link, LogisticNormal):
-        trace = trace - covariances.mean(axis=-1).sum(axis=-1)
-    return np.asarray(trace)
 
 
 def shares_over_time(

@@ -29,12 +29,12 @@ TABLE = {
 }
 FIELDS = (
     "psi", "coefficients", "Sigma", "topics", "topic_counts", "effects", "effect_variances",
-    "effect_covariances", "group_topics", "branch_topics", "content_concentration", "content_rate",
+    "group_topics", "branch_topics", "content_concentration", "content_rate",
     "keyword_shares", "keyword_words",
 )  # fmt: skip
 
 
-def problem(formula, keywords=None, random_effects="shared", **options):
+def problem(formula, keywords=None, **options):
     """A model, its data and statistics of everything that a state holds."""
     corpus = as_corpus(COUNTS, ["w0", "w1", "w2", "w3"])
     data = with_covariates(corpus, TABLE, formula, **options)
@@ -46,7 +46,6 @@ def problem(formula, keywords=None, random_effects="shared", **options):
         effects="sticks",
         content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
         keywords=keywords,
-        random_effects=random_effects,
         block_rows=3,
     )
     state = model.prior(np.random.default_rng(0), data)
@@ -57,8 +56,6 @@ def problem(formula, keywords=None, random_effects="shared", **options):
     }
     statistics["log_likelihood"] = model.log_likelihood
     statistics["regression"] = lambda state, data: data.covariates.T @ state.psi
-    if len(state.effect_covariances):
-        statistics["correlations"] = correlations
     for j, term in enumerate(data.design.terms):
         rows = np.eye(term.size)[term.design] if term.kind == "group" else term.design
         statistics[f"term {j}"] = lambda state, data, rows=rows: rows.T @ state.psi
@@ -73,19 +70,8 @@ def alike(state, data):
     return np.sum(state.group_topics * above[data.content.parents[-1]], axis=-1)
 
 
-def correlations(state, data):
-    """Of free covariances, and their log determinants: what their parts do not show."""
-    first, second = (state.effect_covariances[:, k, k] for k in (0, 1))
-    correlation = state.effect_covariances[:, 0, 1] / np.sqrt(first * second)
-    dets = np.linalg.slogdet(state.effect_covariances)[1]
-    return np.concatenate([correlation, correlation**2, dets, np.log(first), np.log(second)])
-
-
 PROBLEMS = {
     "effects": lambda: problem("~ s(year, knots=5) + (1 | author) + (1 | place)"),
-    "free": lambda: problem(
-        "~ s(year, knots=5) + (1 | author) + (1 | place)", random_effects="free"
-    ),
     "groups": lambda: problem("~ year", content="~ party"),
     "tree": lambda: problem(
         "~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place"
@@ -144,32 +130,6 @@ def test_variances_without_their_prior_are_refused(monkeypatch):
         lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0,
     )  # fmt: skip
     refused(*made("effects"))
-
-
-def test_axes_without_their_volume_are_refused(monkeypatch):
-    right = regression.FreeEffects.log_density
-    monkeypatch.setattr(
-        regression.FreeEffects, "log_density",
-        lambda self, axis, variance, at, prior: right(self, axis, variance, at, prior)
-        - np.sum(np.log(np.abs(variance - np.delete(at, axis)))),
-    )  # fmt: skip
-    refused(*made("free"), replicates=500)
-
-
-def test_covariances_that_forget_their_scales_are_refused(monkeypatch):
-    right = regression.given_scales
-    monkeypatch.setattr(
-        regression, "given_scales", lambda rng, Omega, scale: right(rng, np.diag([1.0, 0.2]), scale)
-    )
-    refused(*made("free"))
-
-
-def test_effects_that_look_smaller_than_they_are_are_refused(monkeypatch):
-    right = regression.sample_covariance
-    monkeypatch.setattr(
-        regression, "sample_covariance", lambda rng, prior, own: right(rng, prior, 0.5 * own)
-    )
-    refused(*made("free"))
 
 
 def test_variances_of_other_terms_are_refused(monkeypatch):

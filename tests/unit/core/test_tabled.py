@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from pgmult.core.tabled import Column, Table, Tabled, number, once, with_interval, write_csv
+from pgmult.core.tabled import Column, Table, Tabled, number, with_interval, write_csv
 
 
 def table(faint=None):
@@ -42,10 +42,6 @@ def test_results_show_and_hand_on_their_table():
     assert Found().to_dataframe()["x"].tolist() == [1.5]
     assert repr(Found()) == "What.\n\n x, %\n(150)"
     assert "<td>(150)</td>" in Found()._repr_html_()
-
-
-def test_repeated_labels_are_printed_once():
-    assert once(["a", "a", "b", "a"]) == ["a", "", "b", "a"]
 
 
 def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):

@@ -94,36 +94,3 @@ def test_draws_are_those_of_the_dense_regression(rng, prior, problem):
     error = products.std(axis=0) / np.sqrt(num_draws)
     covariance = np.kron(np.linalg.inv(posterior.row_precision), expected)
     assert (np.abs(products.mean(axis=0) - covariance) < 5.0 * error).all()
-
-
-@pytest.mark.parametrize(
-    ("known", "first"), [([0], 1), ([1], -1), ([0, 2], 1), ([0, 1], -1), ([2], -1)]
-)
-def test_known_effects_leave_the_regression_of_what_they_leave(known, first):
-    rng = np.random.default_rng(3)
-    codes = [rng.integers(-1, 9, size=60), rng.integers(0, 5, size=60)]
-    designs = [*codes, rng.normal(size=(60, 3))]
-    x, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
-    prior = MatrixNormalInverseWishart.weak(rng.normal(size=(2, 2)), x)
-    sizes = [9, 5, 3]
-    effects = {j: rng.normal(size=(sizes[j], 2)) for j in known}
-    left = y.copy()
-    for j, u in effects.items():
-        rows = designs[j] if j == 2 else (designs[j][:, None] == np.arange(sizes[j])).astype(float)
-        left -= rows @ u
-    kept = [j for j in range(3) if j not in known]
-    variances = rng.gamma(1.0, size=len(kept))
-    whole = MixedRegression.of(prior, y, x, designs, sizes).given(effects, first)
-    direct = MixedRegression.of(
-        prior, left, x, [designs[j] for j in kept], [sizes[j] for j in kept]
-    )
-    got = [
-        whole.log_evidence(v) - whole.log_evidence(variances) for v in (2 * variances, variances**2)
-    ]
-    want = [
-        direct.log_evidence(v) - direct.log_evidence(variances)
-        for v in (2 * variances, variances**2)
-    ]
-    np.testing.assert_allclose(got, want, rtol=1e-8)
-    draws = [r.sample(np.random.default_rng(5), variances).Sigma for r in (whole, direct)]
-    np.testing.assert_allclose(*draws, rtol=1e-8)

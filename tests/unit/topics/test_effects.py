@@ -291,45 +291,22 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
         variance_shares(run_of(model, plain, x=np.zeros((1, 1))))
 
 
-@pytest.mark.parametrize("link", ["sticks", "softmax"])
-def test_shares_of_free_covariances_are_their_part_of_all_variance(rng, corpus, link):
-    """Under the softmax, of what differs between topics: a third number that all have is none."""
-    data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + (1 | author)")
-    rho, omega = rng.gamma(1.0, size=(2, 30, 1)), rng.gamma(1.0, size=(2, 30, 1))
-    Sigma = rng.gamma(3.0, size=(2, 30, 1, 1)) * np.array([[1.0, 0.2], [0.2, 2.0]])
-    draws = {
-        "effect_variances": rho, "Sigma": Sigma,
-        "effect_covariances": omega[..., None, None] * np.array([[3.0, 0.0], [0.0, 0.0]]),
-    }  # fmt: skip
-    unit = Sigma.trace(axis1=2, axis2=3)
-    if link == "softmax":
-        contrasts = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
-        alike = 7.0 * np.ones((3, 3))
-        for name in ("Sigma", "effect_covariances"):
-            draws[name] = contrasts.T @ draws[name] @ contrasts + alike
-    model = StructuralTopics(3, effects=link, random_effects="free")
-    table = variance_shares(run_of(model, data, **draws)).to_dataframe()
-    of_author = 3.0 * omega[..., 0] / (unit * (1.0 + rho[..., 0]) + 3.0 * omega[..., 0])
-    np.testing.assert_allclose(table["mean"][1], of_author.mean())
-
-
 def test_new_authors_add_their_own_covariance(rng, corpus):
-    """Against quadrature, of a grouping whose covariance is not that of documents."""
+    """Against quadrature."""
     data = with_covariates(corpus, COLUMNS, "~ year + (1 | author)")
     coefficients, Sigma = rng.normal(size=(2, 2)), np.array([[0.5, 0.1], [0.1, 0.2]])
-    Omega = np.array([[0.1, 0.2], [0.2, 3.0]])
     u = rng.normal(size=(data.design.num_effects, 2))
-    model = StructuralTopics(3, effects="sticks", random_effects="free")
+    model = StructuralTopics(3, effects="sticks")
     posterior = repeated(
         model, data, coefficients=coefficients, Sigma=Sigma, effects=u,
-        effect_covariances=Omega[None],
+        effect_variances=np.array([4.0]),
     )  # fmt: skip
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
     weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
     author = str(data.design.terms[0].levels[1])
     for scope, shift, covariance in (
-        ({"year": 2003}, 0.0, Sigma + Omega), ({"year": 2003, "author": author}, u[1], Sigma),
+        ({"year": 2003}, 0.0, 5.0 * Sigma), ({"year": 2003, "author": author}, u[1], Sigma),
     ):  # fmt: skip
         mean = data.design.rows({"year": 2003})[0] @ coefficients + shift
         shares = StickBreaking().probs(mean + grid @ np.linalg.cholesky(covariance).T)

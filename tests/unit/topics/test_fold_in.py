@@ -129,29 +129,23 @@ TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]
 FORMULA = "~ party + (1 | author)"
 STRUCTURED = with_covariates(COUNTS, TABLE, FORMULA, content="~ party")
 COEFFICIENTS = np.array([[-0.4, 0.3], [1.0, -0.7]])
-OMEGA = np.array([[0.2, 0.3], [0.3, 4.0]])
 EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
 GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
 
 
-def structured(draws, random_effects="shared"):
-    model = StructuralTopics(3, effects="sticks", random_effects=random_effects)
+def structured(draws):
+    model = StructuralTopics(3, effects="sticks")
     values = {
         "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
-        "group_topics": GROUP_TOPICS,
+        "group_topics": GROUP_TOPICS, "effect_variances": VARIANCES,
     }  # fmt: skip
-    if random_effects == "shared":
-        values["effect_variances"] = VARIANCES
-    else:
-        values["effect_covariances"] = OMEGA[None]
     return repeated(model, STRUCTURED, draws, **values)
 
 
-@pytest.mark.parametrize("random_effects", ["shared", "free"])
-def test_covariates_authors_and_groups_enter_the_prior(random_effects):
+def test_covariates_authors_and_groups_enter_the_prior():
     """Against quadrature: of a known author and of a new one, whose effect is the prior's."""
-    posterior = structured(1500, random_effects)
-    of_new = 2.5 * SIGMA if random_effects == "shared" else SIGMA + OMEGA
+    posterior = structured(1500)
+    of_new = 2.5 * SIGMA
     new = STRUCTURED.new_documents(
         COUNTS, {"party": ["D", "R", "R", "D", "R"], "author": ["a", "b", "X", "X", "a"]},
         new_levels=True,

@@ -33,22 +33,6 @@ def model(**options):
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_free_covariances_are_stored_under_the_names_of_their_groupings(tmp_path):
-    own = model(random_effects="free")
-    whole = sample(own, data(), draws=3, **OPTIONS)
-    sample(own, data(), draws=2, store=str(tmp_path / "run"), **OPTIONS)
-    resumed = resume(str(tmp_path / "run"), draws=3, progressbar=False)
-    assert whole["effect_covariances"].shape == (2, 3, 1, 3, 3)
-    for name in whole:
-        np.testing.assert_array_equal(resumed[name], whole[name])
-    loaded = load(str(tmp_path / "run"))
-    assert list(loaded.coords["term"]) == ["s(year, knots=5)"]
-    assert list(loaded.coords["grouping"]) == ["1 | author"]
-    only_authors = sample(own, data("~ (1 | author)", None), draws=2, **OPTIONS)
-    assert "effect_variances" not in only_authors
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_stored_and_resumed_runs_go_on_with_the_same_draws(tmp_path):
     own = model(keywords=WORDS)
     whole = sample(own, data(), draws=4, **OPTIONS)
