@@ -192,7 +192,8 @@ class LeftOut(NamedTuple):
     Attributes
     ----------
     log_p : array, ``(num_observations,)``
-    by_chain : array, ``(num_chains, num_observations)``
+        With `told`, ``(num_observations, num_told)``.
+    by_chain : array, ``(num_chains, *log_p.shape)``
         By the draws of each chain alone.
     k : array, ``(num_observations,)``
         Shape of the tail of the weights; above `LARGE_K` they say little. nan of fewer than 25
@@ -204,7 +205,7 @@ class LeftOut(NamedTuple):
     k: FloatArray
 
 
-def leave_one_out(log_p: FloatArray) -> LeftOut:
+def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
     """How probable each observation is given all others, by importance sampling.
 
     Parameters
@@ -212,17 +213,29 @@ def leave_one_out(log_p: FloatArray) -> LeftOut:
     log_p : array, ``(num_chains, num_draws, num_observations)``
         Log probability of each observation given each draw; observations are independent given a
         draw, or each given those before it.
+    told : array, ``(num_chains, num_draws, num_observations, num_told)``, optional
+        Log probabilities of other things given each draw, which are wanted given all observations
+        but that one.
     """
     chains, draws, size = log_p.shape
-    found, k = np.empty((2, size))
-    by_chain = np.empty((chains, size))
-    block = max(1, _BLOCK // (chains * draws))
+    shape = () if told is None else told.shape[3:]
+    found, k = np.empty((size, *shape)), np.empty(size)
+    by_chain = np.empty((chains, size, *shape))
+    block = max(1, _BLOCK // (chains * draws * int(np.prod(shape))))
     for first in range(0, size, block):
         part = slice(first, first + block)
         each = log_p[:, :, part].reshape(chains * draws, -1)
         weights, k[part] = _smoothed(-each)
-        found[part] = logsumexp(weights + each, axis=0) - logsumexp(weights, axis=0)
-        by_chain[:, part] = np.log(draws) - logsumexp(-log_p[:, :, part], axis=1)
+        if told is None:
+            found[part] = logsumexp(weights + each, axis=0) - logsumexp(weights, axis=0)
+            by_chain[:, part] = np.log(draws) - logsumexp(-log_p[:, :, part], axis=1)
+            continue
+        values = told[:, :, part]
+        weights -= logsumexp(weights, axis=0)
+        found[part] = logsumexp(weights[..., None] + values.reshape(len(each), -1, *shape), axis=0)
+        alone = -log_p[:, :, part]
+        alone = alone - logsumexp(alone, axis=1, keepdims=True)
+        by_chain[:, part] = logsumexp(alone[..., None] + values, axis=1)
     return LeftOut(found, by_chain, k)
 
 

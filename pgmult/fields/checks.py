@@ -120,7 +120,7 @@ def compare(
         `pgmult.fields.rivals`.
     held_out : int array, ``(num_rows, num_categories)``, optional
         Counts that were not in the fits. Without them two runs are not ranked, and simple models
-        are scored by leaving out one count at a time.
+        are scored by leaving out one row of counts at a time.
     names : pair of str
         What to call the runs.
     max_draws : int

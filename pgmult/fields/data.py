@@ -121,9 +121,17 @@ class CountField:
         if self.counted is None:
             return _sticks(self.site_counts()[:, self.order])
         parts = np.zeros((2, self.num_sites, self.num_categories - 1), dtype=np.int64)
-        for total, each in zip(parts, _sticks(self.counts[:, self.order]), strict=True):
-            np.add.at(total, self.row_sites, each * self.counted[:, self.order[:-1]])
+        for total, each in zip(parts, self.row_stick_counts(), strict=True):
+            np.add.at(total, self.row_sites, each)
         return parts[0], parts[1]
+
+    def row_stick_counts(self) -> tuple[IntArray, IntArray]:
+        """`stick_counts` of each row, ``(num_rows, num_categories - 1)``."""
+        taken, reaching = _sticks(self.counts[:, self.order])
+        if self.counted is None:
+            return taken, reaching
+        there = self.counted[:, self.order[:-1]]
+        return taken * there, reaching * there
 
     def row_psi(self, psi: FloatArray) -> FloatArray:
         """Sticks in each row, ``(..., num_rows, K - 1)``, of those at the sites.

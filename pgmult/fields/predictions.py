@@ -49,7 +49,7 @@ from pgmult.sampling.posterior import Posterior
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
-_NEWTON_STEPS = 30
+_NEWTON_STEPS, _SETTLED = 30, 1e-6  # nodes about a point so near the mode are as good
 _CELLS = 2**21  # of a covariance, at a time
 _NOTHING_LEFT = 0.01  # correlation below which a place says nothing of another
 
@@ -430,19 +430,28 @@ def _require(run: Posterior, needed: Sequence[str], purpose: str = "") -> None:
 
 
 def log_mean_binomial(
-    taken: ArrayLike, reaching: ArrayLike, mean: FloatArray, var: FloatArray
+    taken: ArrayLike,
+    reaching: ArrayLike,
+    mean: FloatArray,
+    var: FloatArray,
+    start: FloatArray | None = None,
 ) -> FloatArray:
     """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
 
-    Gauss-Hermite quadrature around the mode, scaled by the curvature there.
+    Gauss-Hermite quadrature around the mode, which is looked for from `start` on, or from the mean,
+    scaled by the curvature there.
     """
     x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
     precision = 1.0 / np.maximum(var, 1e-300)
-    psi = np.broadcast_to(mean, np.broadcast_shapes(mean.shape, x.shape)).copy()
+    first = mean if start is None else start
+    psi = np.broadcast_to(first, np.broadcast_shapes(mean.shape, x.shape)).copy()
     for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
         slope = x - n * expit(psi) - precision * (psi - mean)
         bend = n * expit(psi) * expit(-psi) + precision
-        psi += slope / np.maximum(bend, np.abs(slope))
+        move = slope / np.maximum(bend, np.abs(slope))
+        psi += move
+        if np.abs(move).max(initial=0.0) < _SETTLED:
+            break
     scale = 1.0 / np.sqrt(n * expit(psi) * expit(-psi) + precision)
     nodes = psi[..., None] + scale[..., None] * _NODES
     log_density = x[..., None] * nodes - n[..., None] * np.logaddexp(0.0, nodes)

@@ -1,39 +1,46 @@
-r"""Baselines for fields: shares of everything, of a place, of the time before, of a row alone.
+r"""Baselines for fields: shares of everything, of a place, a year, neighbours, the time before.
 
-Each count is predicted from all the others. A baseline takes shares of some of the counts, n of
-category k out of N, drawn towards the pooled shares q of everything::
+Each row of counts is told from all others, its own counts left out, a count at a time: the score is
+the log probability of its category. A baseline takes shares of some of the other rows, n of
+category k out of N, drawn towards the pooled shares q of all other rows::
 
-    p_k = (n_k + s q_k) / (N + s),      the count itself left out of n, N and q
+    p_k = (n_k + s q_k) / (N + s)
 
-with the weight s that predicts all counts best, one number for each baseline. The model's
-probability of a count given the others follows from draws of the probabilities pi of its row by
-importance sampling (`pgmult.core.scores.leave_one_out`). Counts that were held out are predicted
-from the data of the fit, and nothing needs to be left out.
+with the weight s that tells all counts best, one number for each baseline; where categories were
+not counted, p is that of the others. Of series there is an autoregression of second order of each
+category's log ratio to the geometric mean of all, fitted to all rows by least squares, on the two
+rows before. The model's probabilities given all other rows are in `pgmult.fields.left_out`. Counts
+that were held out are told from the data of the fit, and nothing needs to be left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, xlogy
 
 from pgmult.core.comparison import Comparison
-from pgmult.core.scores import Score
+from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.fields.data import CountField
+from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.left_out import as_drawn, without_row
 from pgmult.fields.predictions import own_data, row_labels
 from pgmult.sampling.posterior import Posterior
 
 _HELD = 2**25  # draws of probabilities held at a time
+_NEAREST = 5  # places
+_SHORTEST = 8  # rows of a series whose autoregression is worth a try
 _ADVICE = {
     "pooled shares": "take the shares of all counts together: nothing moves that these data show",
     "shares of its place": "take each place's own shares: they hardly move along the other inputs",
+    "its nearest places": "take the shares of the nearest places at the same time",
     "last shares": "carry each place's last shares forward",
-    "its row alone": "take each row's own shares, for each has many counts (--hold-out 0.1, or"
-    " held_out=, scores what the model says of other rows)",
+    "the rows before and after": "take the shares of the rows before and after, or between them",
+    "AR(2) of log ratios": "take an autoregression of log ratios on the two rows before",
 }
 
 
@@ -61,93 +68,163 @@ def compare_with_rivals(
     told = data.counts if held_out is None else data.held_out(held_out)
     if not told.any():
         raise ValueError("there must be counts to be told, all rows are empty")
-    row, category = np.nonzero(told)
-    cells = _Cells(data.counts, row, category, told[row, category], held_out is None)
-    scores = {"the model": _own(run, data, cells, as_positive_int(max_draws, "max_draws"))}
-    for name, counts in _sources(data, held_out is None).items():
-        scores[name] = cells.score(*counts)
+    rows = np.flatnonzero(told.any(axis=1))
+    most = as_positive_int(max_draws, "max_draws")
+    scores = {"the model": _own(run, data, told[rows], rows, most, held_out is None)}
+    rivals = _Rivals(data, told, rows)
+    axis, sources = _sources(data)
+    for name, counts in sources.items():
+        if counts is None or counts[rows].any():
+            scores[name] = rivals.score(counts)
     how = (
-        "Each count is told from all the others, those of its own row among them."
+        "Each row of counts is told from all other rows, its own counts left out, a count at a"
+        " time."
         if held_out is None
         else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown."
     )
-    return Comparison.of(scores, "a count", how, _ADVICE)
+    advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
+    return Comparison.of(scores, "a count", how, _ADVICE | advice)
 
 
-class _Cells:
-    """Cells with counts to be told, and how probable rivals find them."""
+class _Rivals:
+    """Rows of counts to be told, and how probable rivals find them."""
 
-    def __init__(
-        self, counts: IntArray, row: IntArray, category: IntArray, number: IntArray, left_out: bool
-    ):
-        self.row, self.category, self.number, self.left_out = row, category, number, left_out
-        self.rows, self.unit = np.unique(row, return_inverse=True)
-        pooled = counts.sum(axis=0).astype(np.float64)
-        own = float(left_out)  # the count itself is in what is shown
-        self._pooled = (pooled[category] - own + 0.5) / (pooled.sum() - own + 0.5 * len(pooled))
+    def __init__(self, data: CountField, told: IntArray, rows: IntArray):
+        self.told, self.rows = told[rows], rows
+        self.counted = None if data.counted is None else data.counted[rows]
+        others = data.counts.sum(axis=0) - data.counts[rows].astype(np.float64)
+        self.pooled = smoothed_shares(others, 0.5)
 
-    def _told(self, log_p: FloatArray) -> Score:
-        """That of probabilities, added up over the counts of each row."""
-        totals = np.bincount(self.unit, self.number).astype(np.int64)
-        return Score(np.bincount(self.unit, self.number * log_p).astype(np.float64), totals)
+    def _told(self, probs: FloatArray) -> FloatArray:
+        """Log probabilities of each row's counts, ``(num_rows,)``."""
+        if self.counted is not None:
+            probs = np.where(self.counted, probs, 0.0)
+            probs = probs / probs.sum(axis=1, keepdims=True)
+        return np.asarray(xlogy(self.told, probs).sum(axis=1))
 
-    def score(self, source: FloatArray | None, has_own: bool) -> Score:
-        """That of shares of the source, ``(num_rows, num_categories)``, at the best weight."""
+    def score(self, source: FloatArray | None) -> Score:
+        """That of shares of the source, ``(all rows, num_categories)``, at the best weight."""
+        totals = self.told.sum(axis=1)
         if source is None:
-            return self._told(np.log(self._pooled))
-        own = float(self.left_out and has_own)
-        taken = source[self.row, self.category] - own
-        total = source.sum(axis=1)[self.row] - own
+            return Score(self._told(self.pooled), totals)
+        taken = source[self.rows]
+        total = taken.sum(axis=1, keepdims=True)
 
-        def log_p(log_weight: float) -> FloatArray:
+        def by_row(log_weight: float) -> FloatArray:
             weight = np.exp(log_weight)
-            return np.asarray(np.log((taken + weight * self._pooled) / (total + weight)))
+            return self._told((taken + weight * self.pooled) / (total + weight))
 
         def loss(log_weight: float) -> float:
-            return -float(self.number @ log_p(log_weight))
+            return -float(by_row(log_weight).sum())
 
-        best = minimize_scalar(loss, bounds=(-5.0, 15.0), method="bounded", options={"xatol": 0.05})
-        return self._told(log_p(float(best.x)))
-
-
-def _own(run: Posterior, data: CountField, cells: _Cells, max_draws: int) -> Score:
-    """The model's score, from draws of the probabilities."""
-    most = min(max_draws, max(4 * run.num_chains, _HELD // max(1, data.counts.size)))
-    by_psi = "psi" in run
-    draws = run.thinned("psi" if by_psi else "pi", most)
-    link: Callable[[FloatArray], FloatArray] = run.link.probs if by_psi else np.asarray
-    sites = data.row_sites if by_psi else np.arange(data.num_rows)
-    at = sites[cells.rows], np.searchsorted(cells.rows, cells.row)
-    log_p = np.empty((*draws.shape[:2], len(cells.row)))
-    for chain, draw in np.ndindex(*draws.shape[:2]):
-        probs = link(draws[chain, draw, at[0]])
-        log_p[chain, draw] = np.log(np.maximum(probs[at[1], cells.category], 1e-300))
-    number = cells.number
-    return Score.of_draws(log_p, number, unit=cells.unit, times=number, left_out=cells.left_out)
+        best = minimize_scalar(
+            loss, bounds=(-10.0, 15.0), method="bounded", options={"xatol": 0.05}
+        )
+        return Score(by_row(float(best.x)), totals)
 
 
-def _sources(data: CountField, left_out: bool) -> dict[str, tuple[FloatArray | None, bool]]:
-    """Of each rival the counts that it takes shares of, by row, and whether the row's are in."""
-    counts = data.counts.astype(np.float64)
-    found: dict[str, tuple[FloatArray | None, bool]] = {"pooled shares": (None, True)}
-    _, x, places, place = axis_and_places(data, row_labels(data, ("seen",))["row"], data.num_rows)
-    if 1 < len(places) < data.num_rows:
-        by_place = np.zeros((len(places), counts.shape[1]))
-        np.add.at(by_place, place, counts)
-        found["shares of its place"] = by_place[place], True
-    last = _last(x, place, counts)
-    if last is not None:
-        found["last shares"] = last, False
+def _own(
+    run: Posterior, data: CountField, told: IntArray, rows: IntArray, most: int, left_out: bool
+) -> Score:
+    """The model's score, by probabilities given all other rows."""
+    most = min(most, max(4 * run.num_chains, _HELD // max(1, data.counts.size)))
+    totals = told.sum(axis=1)
     if left_out:
-        found["its row alone"] = counts, True
-    return found
+        each = without_row(run, data, rows, most)
+        found = leave_one_out(each.log_p, each.log_probs)
+        pooled, alone = found.log_p, found.by_chain
+        large = float(totals @ (found.k > LARGE_K) / totals.sum())
+    else:
+        log_probs = as_drawn(run, data, rows, most)
+        alone = logsumexp(log_probs, axis=1) - np.log(log_probs.shape[1])
+        pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
+    by_chain = np.einsum("crk,rk->cr", alone, told)
+    return Score(np.sum(pooled * told, axis=1), totals, by_chain, large)
 
 
-def _last(x: FloatArray, place: IntArray, counts: FloatArray) -> FloatArray | None:
-    """Of each row the counts of the last row before it at its place that has any."""
+def _sources(data: CountField) -> tuple[str, dict[str, FloatArray | None]]:
+    """Of each rival the counts of other rows that it takes shares of, by row; and the axis."""
+    counts = data.counts.astype(np.float64)
+    found: dict[str, FloatArray | None] = {"pooled shares": None}
+    columns = row_labels(data, ("seen",))["row"]
+    axis, x, places, place = axis_and_places(data, columns, data.num_rows)
+    _, at = np.unique(x, return_inverse=True)
+    for name, group in (("shares of its place", place), (f"shares of its {axis}", at)):
+        if 1 < group.max() + 1 < data.num_rows:
+            total = np.zeros((group.max() + 1, counts.shape[1]))
+            np.add.at(total, group, counts)
+            found[name] = total[group] - counts
+    if len(places) > 1:
+        found["its nearest places"] = _nearest(data, axis, at, place, counts)
+    before, after = _last(x, place, counts), _last(-x, place, counts)
+    found["last shares"] = before
+    if after.any():
+        found["the rows before and after"] = before + after
+    found["AR(2) of log ratios"] = _autoregression(at, place, counts)
+    return axis, found
+
+
+def _nearest(
+    data: CountField, axis: str, at: IntArray, place: IntArray, counts: FloatArray
+) -> FloatArray:
+    """Of each row the counts of the nearest places where it stands on the axis."""
+    names = [] if data.input_names is None else data.input_names.tolist()
+    others = [i for i in range(data.inputs.shape[1]) if i >= len(names) or names[i] != axis]
+    if not others:
+        return np.zeros_like(counts)
+    first = np.unique(place, return_index=True)[1]
+    points = data.inputs[first][:, others]
+    tables = np.zeros((at.max() + 1, len(first), counts.shape[1]))
+    np.add.at(tables, (at, place), counts)
+    near = np.zeros((len(first), len(first)))
+    for one in range(len(first)):
+        distance = np.square(points - points[one]).sum(axis=1)
+        distance[one] = np.inf
+        chosen = np.argsort(distance, kind="stable")[: min(_NEAREST, len(first) - 1)]
+        near[one, chosen] = 1.0
+    return np.asarray(np.einsum("pq,tqk->tpk", near, tables)[at, place])
+
+
+def _autoregression(at: IntArray, place: IntArray, counts: FloatArray) -> FloatArray:
+    """Shares of each row by an autoregression on the two rows before it at its place; 0 if none.
+
+    Rows without counts are told in turn, and so tell those after them.
+    """
+    shape = at.max() + 1, place.max() + 1, counts.shape[1]
+    shares = np.zeros_like(counts)
+    if shape[0] < _SHORTEST:
+        return shares
+    table = np.zeros(shape)
+    np.add.at(table, (at, place), counts)
+    logs = np.log(smoothed_shares(table, 0.5))
+    logs -= logs.mean(axis=2, keepdims=True)
+    full = np.asarray(table.sum(axis=2) > 0.0)
+    target = full[2:] & full[1:-1] & full[:-2]
+    slopes = np.zeros((shape[2], 3))
+    for k in range(shape[2]):
+        lags = [logs[2 - lag : shape[0] - lag, :, k][target] for lag in range(3)]
+        design = np.column_stack([np.ones(len(lags[0])), lags[1], lags[2]])
+        if len(design) < 2 * design.shape[1]:
+            return shares
+        slopes[k] = np.linalg.lstsq(design, lags[0], rcond=None)[0]
+    known, told = full.copy(), np.zeros(shape)
+    for t in range(2, shape[0]):
+        there = known[t - 1] & known[t - 2]
+        told[t] = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
+        told[t] = np.where(there[:, None], told[t], -np.inf)
+        new = there & ~full[t]
+        logs[t, new], known[t] = told[t, new], full[t] | there
+    has = np.isfinite(told[at, place]).all(axis=1) & (at >= 2)
+    values = told[at, place][has]
+    weights = np.exp(values - values.max(axis=1, keepdims=True))
+    shares[has] = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _last(x: FloatArray, place: IntArray, counts: FloatArray) -> FloatArray:
+    """Of each row the counts of the last row before it at its place that has any; 0 if none."""
     order = np.lexsort((x, place))
     before = np.zeros_like(counts)
-    known = False
     last, where, when = None, -1, -np.inf
     pending: list[int] = []
     for r in order:
@@ -159,9 +236,9 @@ def _last(x: FloatArray, place: IntArray, counts: FloatArray) -> FloatArray | No
                 last = counts[full].sum(axis=0)
             pending, when = [], float(x[r])
         if last is not None:
-            before[r], known = last, True
+            before[r] = last
         pending.append(int(r))
-    return before if known else None
+    return before
 
 
 def axis_and_places(

@@ -47,23 +47,22 @@ def drawn(data, concentration, seed=0):
     return run_of(data, pi)
 
 
-def test_a_count_left_out_is_told_as_the_dirichlet_law_says():
-    counts = np.random.default_rng(1).multinomial(12, [0.5, 0.3, 0.2], size=(8, 2))
-    data, a = field(counts), 0.7
-    found = compare_with_rivals(drawn(data, a), max_draws=4000)
-    n = data.counts
-    exact = n * np.log(np.maximum(n - 1 + a, a) / (n.sum(axis=1, keepdims=True) - 1 + 3 * a))
-    assert found.levels[0] == pytest.approx(exact.sum() / n.sum(), abs=0.01)
+def test_a_row_left_out_is_told_by_its_prior_where_rows_are_independent():
+    """Draws that have seen the row, weighted: all that is left of it is the Dirichlet prior."""
+    counts = np.random.default_rng(1).multinomial(3, [0.5, 0.3, 0.2], size=(8, 2))
+    found = compare_with_rivals(drawn(field(counts), 4.0), max_draws=4000)
+    assert found.levels[0] == pytest.approx(-np.log(3.0), abs=0.01)
 
 
-def test_rivals_are_shares_without_the_count_that_is_told():
+def test_rivals_are_shares_without_the_row_that_is_told():
     counts = np.random.default_rng(2).multinomial(40, [0.6, 0.3, 0.1], size=(8, 2))
     data = field(counts)
     found = compare_with_rivals(drawn(data, 1.0))
-    pooled = data.counts.sum(axis=0)
-    p = (pooled - 0.5) / (pooled.sum() - 1 + 1.5)
+    others = data.counts.sum(axis=0) - data.counts + 0.5
+    p = others / others.sum(axis=1, keepdims=True)
     at = found.names.index("pooled shares")
-    assert found.levels[at] == pytest.approx(float(pooled @ np.log(p) / pooled.sum()), abs=1e-9)
+    expected = float((data.counts * np.log(p)).sum() / data.counts.sum())
+    assert found.levels[at] == pytest.approx(expected, abs=1e-9)
     assert found.best != "the model", "rows that learn nothing from each other lose here"
 
 
@@ -76,8 +75,8 @@ def test_last_shares_win_where_a_place_keeps_its_own_and_drifts():
     wrong = np.tile(np.array([1 / 3] * 3), (2, 50, data.num_rows, 1))
     found = compare_with_rivals(run_of(data, wrong))
     order = sorted(found.names, key=lambda name: -found.levels[found.names.index(name)])
-    assert order.index("its row alone") < order.index("shares of its place")
-    assert order.index("last shares") < order.index("pooled shares")
+    assert order.index("the rows before and after") < order.index("shares of its place")
+    assert order.index("last shares") < order.index("shares of its year")
     assert "worse than the obvious" in found.sentences[0]
 
 

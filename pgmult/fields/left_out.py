@@ -1,0 +1,196 @@
+r"""Each row of counts from all others: how probable the model finds it without its own counts.
+
+Given hyperparameters, coefficients and psi at all other sites the sticks of site i are normal, with
+r = psi - mean and K their covariance (Rasmussen and Williams 2006, section 5.4.2)::
+
+    m_i = psi_i - [K^-1 r]_i / [K^-1]_ii,      v_i = 1 / [K^-1]_ii
+
+and the counts x_i of a row given these are one-dimensional integrals, a stick each::
+
+    p(x_i | psi_-i)  =  prod_k E[sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k)],   psi_k ~ N(m_ik, v_i)
+
+A draw of the posterior has seen x_i. Weighted by 1 / p(x_i | psi_-i) it has not, for its psi_i is
+integrated out and all else depends on x_i through that factor alone (Vehtari, Mononen, Tolvanen,
+Sivula and Winther 2016, "Bayesian leave-one-out cross-validation approximations for Gaussian latent
+variable models"). These weights vary much less than 1 / p(x_i | psi_i), whatever the counts: psi_i
+hardly tells of all else. The largest are smoothed, and their shape says where they do not serve
+(`pgmult.core.scores`). Rows at one site: the others of the site stay.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.fields.data import CountField
+from pgmult.fields.models.multinomial_gp import MultinomialGP
+from pgmult.fields.predictions import log_mean_binomial
+from pgmult.links.logistic import logistic_expectations
+from pgmult.sampling.posterior import Posterior
+
+_NUGGET = 1e-9  # of the largest variance; smooth covariances are singular to rounding without
+_LEAST_VAR = 1e-8
+_WORK = 1e11  # multiplications of all inverses
+_HELD = 2**25  # draws of probabilities held at a time
+_LEAST, _NEVER = 1e-300, -700.0
+_NEEDED = ("psi", "beta", "hyperparameters")
+
+
+class WithoutRow(NamedTuple):
+    """Rows by draws that know all others.
+
+    Attributes
+    ----------
+    log_p : array, ``(num_chains, num_draws, num_rows)``
+        Log probability of the row's counts.
+    log_probs : array, ``(num_chains, num_draws, num_rows, num_categories)``
+        Log probabilities of the categories.
+    """
+
+    log_p: FloatArray
+    log_probs: FloatArray
+
+
+def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -> WithoutRow:
+    """Of some rows, how probable each draw of a run finds them given all others.
+
+    Where the run did not keep what this takes, or the model is another, draws are taken as they
+    are: they have seen the row.
+
+    Parameters
+    ----------
+    run : Posterior
+        That kept ``psi``, ``beta`` and ``hyperparameters``; or ``psi`` or ``pi``.
+    data : CountField
+    rows : int array
+    max_draws : int
+        Draws to use at most; fewer where inverses of covariances are large.
+    """
+    told = data.counts[rows]
+    kept = all(name in run for name in _NEEDED)
+    together = kept and len({run.size_of(name) for name in _NEEDED}) == 1  # draws of one state
+    if not (together and isinstance(run.model, MultinomialGP)):
+        log_probs = as_drawn(run, data, rows, max_draws)
+        return WithoutRow(np.einsum("cdrk,rk->cdr", log_probs, told), log_probs)
+    size = np.count_nonzero(data.site_counts().any(axis=1))
+    work = float(size) ** 3 * len(run.model.start(data))
+    draws = [run.thinned(name, _number(run, max_draws, _WORK / work)) for name in _NEEDED]
+    shape = draws[0].shape[:2]
+    out = WithoutRow(np.empty((*shape, len(rows))), np.empty((*shape, *told.shape)))
+    counts = _Counts.of(data, rows)
+    laws = _Laws(run.model, data)
+    for at in np.ndindex(*shape):
+        psi, *law = laws.of(*(each[at] for each in draws))
+        out.log_p[at], out.log_probs[at] = counts.told(
+            *(x[data.row_sites[rows]] for x in (psi, *law))
+        )
+    return out
+
+
+def _number(run: Posterior, max_draws: int, affordable: float) -> int:
+    """Draws to use."""
+    return min(max_draws, max(4 * run.num_chains, int(affordable)))
+
+
+def as_drawn(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -> FloatArray:
+    """Log probabilities of the categories, ``(chains, draws, rows, categories)``."""
+    draws = run.thinned(
+        "psi" if "psi" in run else "pi", _number(run, max_draws, _HELD / data.counts.size)
+    )
+    probs = np.empty((*draws.shape[:2], len(rows), data.num_categories))
+    for at in np.ndindex(*draws.shape[:2]):
+        whole = run.link.probs(data.row_psi(draws[at])) if "psi" in run else draws[at]
+        probs[at] = whole[rows]
+    return np.log(np.maximum(probs, _LEAST))
+
+
+class _Laws:
+    """Laws of psi at each site given psi at all others that have counts."""
+
+    def __init__(self, model: MultinomialGP, data: CountField):
+        self._model, self._data = model, data
+        self._seen = np.flatnonzero(data.site_counts().any(axis=1))
+        self._found: dict[bytes, FloatArray] = {}
+
+    def of(
+        self, psi: FloatArray, beta: FloatArray, hyperparameters: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """psi, means and variances at the sites, each ``(num_sites, num_sticks)``."""
+        model, data, seen = self._model, self._data, self._seen
+        psi = psi[: data.num_sites]
+        left = (psi - model.mean_at_sites(beta, data))[seen]
+        mean, var = psi.copy(), np.full(psi.shape, _LEAST_VAR)
+        found = {}
+        for theta, columns in zip(hyperparameters, model.columns(data), strict=True):
+            key = theta.tobytes()
+            inverse = self._found.get(key)
+            found[key] = self._inverse(theta) if inverse is None else inverse
+            precision = np.diag(found[key])[:, None]
+            mean[seen, columns] -= found[key] @ left[:, columns] / precision
+            var[seen, columns] = np.maximum(1.0 / precision, _LEAST_VAR)
+        self._found = found  # of the draw before: hyperparameters often stay
+        return psi, mean, var
+
+    def _inverse(self, theta: FloatArray) -> FloatArray:
+        law = self._model.law
+        cov = law.with_log_params(np.log(theta)) if law.num_params else law
+        matrix = cov.cov(self._data.sites[self._seen])
+        matrix[np.diag_indices(len(matrix))] += _NUGGET * matrix.max()
+        return np.asarray(cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix))))
+
+
+class _Counts(NamedTuple):
+    """Of some rows, what sticks take and what reaches them: the row's own and its site's others.
+
+    Attributes
+    ----------
+    taken, reaching, other_taken, other_reaching : arrays, ``(num_rows, num_sticks)``
+    counted : bool array, ``(num_rows, num_sticks)``
+    order : int array
+    """
+
+    taken: FloatArray
+    reaching: FloatArray
+    other_taken: FloatArray
+    other_reaching: FloatArray
+    counted: BoolArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, data: CountField, rows: IntArray) -> "_Counts":
+        taken, reaching = data.row_stick_counts()
+        own = taken[rows].astype(np.float64), reaching[rows].astype(np.float64)
+        there = data.row_sites[rows]
+        others = (data.stick_counts()[0][there] - own[0], data.stick_counts()[1][there] - own[1])
+        counted = np.ones(own[0].shape, dtype=np.bool_)
+        if data.counted is not None:
+            counted = data.counted[rows][:, data.order[:-1]]
+        return cls(*own, *others, counted, data.order)
+
+    def told(
+        self, psi: FloatArray, mean: FloatArray, var: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log probability of each row's own counts, and of each category, given all others."""
+
+        def integral(taken: FloatArray, reaching: FloatArray) -> FloatArray:
+            return log_mean_binomial(taken, reaching, mean, var, start=psi)
+
+        both = integral(self.taken + self.other_taken, self.reaching + self.other_reaching)
+        if self.other_reaching.any():
+            others = integral(self.other_taken, self.other_reaching)
+            share = integral(self.other_taken + 1.0, self.other_reaching + 1.0) - others
+            rest = integral(self.other_taken, self.other_reaching + 1.0) - others
+            both -= others
+        else:
+            share, rest = (
+                np.log(np.maximum(logistic_expectations(sign * mean, var)[1], _LEAST))
+                for sign in (1.0, -1.0)
+            )
+        share = np.where(self.counted, share, _NEVER)
+        before = np.cumsum(np.where(self.counted, rest, 0.0), axis=1)
+        on_sticks = np.concatenate([share, np.zeros((len(share), 1))], axis=1)
+        on_sticks[:, 1:] += before
+        log_probs = np.empty_like(on_sticks)
+        log_probs[:, self.order] = on_sticks
+        return both.sum(axis=1), log_probs
