@@ -15,7 +15,7 @@ SEQUENCES = Family(
         "states": Verb("pgmult.sequences.states:states", models=("MultinomialHMM",)),
         "effects": Verb("pgmult.sequences.effects:effects", models=_ALL, keeps=_TOLD),
         "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_TOLD),
-        "compare": Verb("pgmult.sequences.scores.one_step:compare"),
+        "compare": Verb("pgmult.sequences.scores.rivals:compare"),
         "report": Verb(
             "pgmult.sequences.reports:report",
             models=("MultinomialLDS", "MultinomialHMM", "MarkovChain"),

@@ -41,9 +41,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under_name
-from pgmult.core.comparison import Comparison
-from pgmult.core.reports import Report
+from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -329,47 +327,3 @@ def one_step_ahead(
     name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"
     log_predictive = mix_draws(by_draw, test.offsets, pooling)
     return SequenceScore.of_steps(name, log_predictive, test, len(by_draw))
-
-
-def compare(
-    posterior: Posterior,
-    other: Posterior | None = None,
-    *,
-    held_out: Any = None,
-    names: tuple[str, str] = ("the first", "the second"),
-    random_seed: int = 0,
-) -> Report | Comparison:
-    """Compare the predictions of a run with simple models, or with another run.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    other : Posterior, optional
-        Of the same sequences. Without it the run is compared with simple models: see
-        `pgmult.sequences.scores.rivals`.
-    held_out : Sequences, optional
-        The continuation of each sequence, which was not in the fits; without it each step of the
-        data is predicted by draws given the others.
-    names : pair of str
-        What to call two runs.
-    random_seed : int
-        Of chains of simple models and of particles.
-    """
-    from pgmult.sequences.scores.rivals import compare_with_rivals, paired
-
-    if other is None:
-        return compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
-    runs = as_kind(posterior, "posterior", Posterior), as_kind(other, "other", Posterior)
-    called = as_strings(names, "names")
-    if len(called) != 2:
-        raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
-    with under_name("held_out", of="data"):
-        scores = paired(*runs, held_out, random_seed)
-    gain = scores[0].gain_over(scores[1])
-    what = "what neither was shown" if held_out is not None else "each step, given the others,"
-    sentences = [
-        f"One step ahead, the first tells {what} {gain.word} the second: {gain} nats an"
-        " observation.",
-        *(f"{name}: {score.mean:.4f} nats." for name, score in zip(called, scores, strict=True)),
-    ]
-    return Report(" and ".join(called), sentences)

@@ -20,8 +20,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.core.arguments import as_flag, as_kind, as_list, as_seed, made, under_name
+from pgmult.core.arguments import (
+    as_flag,
+    as_kind,
+    as_list,
+    as_seed,
+    as_strings,
+    made,
+    under_name,
+)
 from pgmult.core.comparison import Comparison
+from pgmult.core.reports import Report
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -69,6 +78,55 @@ class Search(Comparison):
         return [
             f"Take {self.best}: {self.names[0]} predicts best, but by no more than twice the error."
         ]
+
+
+def compare(
+    posterior: Posterior,
+    other: Posterior | None = None,
+    *,
+    held_out: Any = None,
+    names: tuple[str, str] = ("the first", "the second"),
+    random_seed: int = 0,
+) -> Report | Comparison:
+    """Compare the predictions of a run with simple models, or with another run.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    other : Posterior, optional
+        Of the same sequences. Without it the run is compared with simple models: see
+        `pgmult.sequences.scores.rivals`.
+    held_out : Sequences, optional
+        The continuation of each sequence, which was not in the fits; without it each step of the
+        data is predicted by draws given the others.
+    names : pair of str
+        What to call two runs.
+    random_seed : int
+        Of chains of simple models and of particles.
+    """
+    if other is None:
+        return compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
+    runs = as_kind(posterior, "posterior", Posterior), as_kind(other, "other", Posterior)
+    called = as_strings(names, "names")
+    if len(called) != 2:
+        raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
+    scores = []
+    for run, its in zip(runs, ("posterior", "other"), strict=True):
+        with under_name(its, of="posterior"):
+            data = sequences_of(run)
+        test, after = data, None
+        with under_name("held_out", of="data"), under_name("held_out", of="test"):
+            if held_out is not None:
+                test, after = sequences_of(run, held_out), data
+            scores.append(_own(run, test, after, 100, 200, as_seed(random_seed))[0])
+    gain = scores[0].gain_over(scores[1])
+    what = "what neither was shown" if held_out is not None else "each step, given the others,"
+    sentences = [
+        f"One step ahead, the first tells {what} {gain.word} the second: {gain} nats an"
+        " observation.",
+        *(f"{name}: {score.mean:.4f} nats." for name, score in zip(called, scores, strict=True)),
+    ]
+    return Report(" and ".join(called), sentences)
 
 
 def compare_with_rivals(
@@ -258,23 +316,6 @@ def search_state_dim(
         whole, models, as_seed(random_seed), hold_out, as_positive_int(draws, "draws")
     )
     return int(name), found
-
-
-def paired(
-    run: Posterior, other: Posterior, held_out: Any, random_seed: int
-) -> tuple[Score, Score]:
-    """Scores of two runs on the same steps."""
-    scores = []
-    for one, its in ((run, "posterior"), (other, "other")):
-        with under_name(its, of="posterior"):
-            data = sequences_of(one)
-        test, after = data, None
-        if held_out is not None:
-            with under_name("held_out", of="test"):
-                test, after = sequences_of(one, held_out), data
-        with under_name("held_out", of="test"):
-            scores.append(_own(one, test, after, 100, 200, as_seed(random_seed))[0])
-    return scores[0], scores[1]
 
 
 def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from pgmult.sequences.scores.one_step import (
     SequenceScore,
     blend,
     blocks_of,
-    compare,
     joined,
     mix_draws,
     one_step_ahead,
 )
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
+from pgmult.sequences.scores.rivals import compare
 
 K = 3
 TRAIN = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=K)
