@@ -5,6 +5,7 @@ r = psi - mean and K their covariance (Rasmussen and Williams 2006, section 5.4.
 
     m_i = psi_i - [K^-1 r]_i / [K^-1]_ii,      v_i = 1 / [K^-1]_ii
 
+(on a table of times and places at the cost of a rotation: `pgmult.fields.priors.separable`)
 and the counts x_i of a row given these are one-dimensional integrals, a stick each::
 
     p(x_i | psi_-i)  =  prod_k E[sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k)],   psi_k ~ N(m_ik, v_i)
@@ -31,7 +32,7 @@ from pgmult.sampling.posterior import Posterior
 
 _NUGGET = 1e-9  # of the largest variance; smooth covariances are singular to rounding without
 _LEAST_VAR = 1e-8
-_WORK = 1e11  # multiplications of all inverses
+_WORK, _CELLS = 1e11, 1e6  # multiplications of all inverses; probabilities of all draws on tables
 _HELD = 2**25  # draws of probabilities held at a time
 _LEAST, _NEVER = 1e-300, -700.0
 _NEEDED = ("psi", "beta", "hyperparameters")
@@ -73,13 +74,12 @@ def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int
     if not (together and isinstance(run.model, MultinomialGP)):
         log_probs = as_drawn(run, data, rows, max_draws)
         return WithoutRow(np.einsum("cdrk,rk->cdr", log_probs, told), log_probs)
-    size = np.count_nonzero(data.site_counts().any(axis=1))
-    work = float(size) ** 3 * len(run.model.start(data))
-    draws = [run.thinned(name, _number(run, max_draws, _WORK / work)) for name in _NEEDED]
+    laws = _Laws(run.model, data)
+    most = _number(run, max_draws, laws.affordable)
+    draws = [run.thinned(name, most) for name in _NEEDED]
     shape = draws[0].shape[:2]
     out = WithoutRow(np.empty((*shape, len(rows))), np.empty((*shape, *told.shape)))
     counts = _Counts.of(data, rows)
-    laws = _Laws(run.model, data)
     for at in np.ndindex(*shape):
         psi, *law = laws.of(*(each[at] for each in draws))
         out.log_p[at], out.log_probs[at] = counts.told(
@@ -106,31 +106,51 @@ def as_drawn(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -
 
 
 class _Laws:
-    """Laws of psi at each site given psi at all others that have counts."""
+    """Laws of psi at each site given psi at all others that have counts, or at all of a table."""
 
     def __init__(self, model: MultinomialGP, data: CountField):
         self._model, self._data = model, data
+        self._table = model.on_table(data)
         self._seen = np.flatnonzero(data.site_counts().any(axis=1))
         self._found: dict[bytes, FloatArray] = {}
+
+    @property
+    def affordable(self) -> float:
+        """Draws that are soon done."""
+        data, size = self._data, float(len(self._seen))
+        if self._table is not None:
+            return _CELLS / (size * data.num_categories)
+        return _WORK / (size**3 * len(self._model.start(data)))
 
     def of(
         self, psi: FloatArray, beta: FloatArray, hyperparameters: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """psi, means and variances at the sites, each ``(num_sites, num_sticks)``."""
-        model, data, seen = self._model, self._data, self._seen
-        psi = psi[: data.num_sites]
-        left = (psi - model.mean_at_sites(beta, data))[seen]
-        mean, var = psi.copy(), np.full(psi.shape, _LEAST_VAR)
+        size = self._data.num_sites
+        mean, var = psi[:size].copy(), np.full((size, psi.shape[1]), _LEAST_VAR)
         found = {}
-        for theta, columns in zip(hyperparameters, model.columns(data), strict=True):
+        level = self._model.mean_at_sites(beta, self._data)
+        for i, columns in enumerate(self._model.columns(self._data)):
+            theta = hyperparameters[min(i, len(hyperparameters) - 1)]
+            if self._table is not None:
+                sticks = self._table[i]
+                law = sticks.law(np.log(theta[: len(sticks.start)]))
+                away = sticks.table.arranged(psi[:, columns]) - sticks.mean(beta[:, columns])
+                centre, spread = law.others(law.rotate(away))
+                mean[:, columns] = sticks.table.at_sites(centre + sticks.mean(beta[:, columns]))[
+                    :size
+                ]
+                var[:, columns] = sticks.table.at_sites(spread[None])[:size]
+                continue
             key = theta.tobytes()
             inverse = self._found.get(key)
             found[key] = self._inverse(theta) if inverse is None else inverse
-            precision = np.diag(found[key])[:, None]
-            mean[seen, columns] -= found[key] @ left[:, columns] / precision
-            var[seen, columns] = np.maximum(1.0 / precision, _LEAST_VAR)
+            seen, precision = self._seen, np.diag(found[key])[:, None]
+            left = (psi[:size, columns] - level[:, columns])[seen]
+            mean[seen, columns] -= found[key] @ left / precision
+            var[seen, columns] = 1.0 / precision
         self._found = found  # of the draw before: hyperparameters often stay
-        return psi, mean, var
+        return psi[:size], mean, np.maximum(var, _LEAST_VAR)
 
     def _inverse(self, theta: FloatArray) -> FloatArray:
         law = self._model.law

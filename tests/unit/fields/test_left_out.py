@@ -47,6 +47,27 @@ def test_the_law_of_a_site_is_the_conditional_normal(shared):
             assert var[i, j] == pytest.approx(K[i, i] - weights @ K[others, i], rel=1e-6)
 
 
+@pytest.mark.parametrize("missing", [[], [4, 7]])
+def test_a_table_has_the_same_laws(missing):
+    """All its cells are known, those without counts, too."""
+    at = np.array([[t, s] for t in range(4) for s in (0.0, 1.0, 3.0)])
+    there = np.delete(at, missing, axis=0)
+    counts = np.random.default_rng(0).multinomial(9, [0.5, 0.3, 0.2], size=len(there))
+    covariance = 2.0 * Matern(1.5, 3.0, active=[0]) * Matern(0.5, 2.0, active=[1])
+    model = MultinomialGP(covariance, structure="separable", overdispersion=0.3)
+    data = as_field(there, counts)
+    assert model.on_table(data) is not None
+    state = model.prior(np.random.default_rng(0), data)
+    _, mean, var = _Laws(model, data).of(state.psi, state.beta, state.hyperparameters)
+    # the same with counts in every cell, which stand as the table has them
+    sites = model.on_table(data)[0].table.sites
+    whole = as_field(sites, np.ones((len(sites), 3), int), order=data.order)
+    dense = MultinomialGP(covariance, structure="dense", overdispersion=0.3)
+    _, *expected = _Laws(dense, whole).of(state.psi, state.beta, state.hyperparameters)
+    np.testing.assert_allclose(mean, expected[0][: len(there)], atol=1e-6)
+    np.testing.assert_allclose(var, expected[1][: len(there)], rtol=1e-6)
+
+
 def test_probabilities_of_all_counts_of_a_row_sum_to_one():
     """Beside another row at its site, and a category that was not counted."""
     other, total = [3, 1, 2], 4
