@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
-from pgmult.core.labels import Levels, find_labels, labels_of
+from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
 from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of, truth_of
 from pgmult.core.typing import FloatArray, IntArray
@@ -388,10 +388,7 @@ def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
     """The column of alternatives: labels, numbers among them in their order, the base first."""
     cells = table_column(columns, name, "alternative")
     labels = labels_of(cells, name)
-    order = columns[name].order or tuple(
-        np.unique(labels) if cells.dtype.kind not in "iuf"
-        else sorted(set(labels.tolist()), key=float)
-    )  # fmt: skip
+    order = columns[name].order or tuple(numbered(labels)[0])
     if base is not None:
         at = int(find_labels(order, [base], "base", what="argument")[0])
         order = (order[at], *order[:at], *order[at + 1 :])

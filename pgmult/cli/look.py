@@ -28,11 +28,13 @@ _TIMES = (
 _COUNTS = "n count counts freq frequency births votes number total weight weights cases"
 _OUTCOMES = (
     "vote choice choices class outcome answer response y label species category target party"
-    " diagnosis status state symbol activity behaviour behavior brand mode type name"
+    " diagnosis status survived admitted admit state symbol activity behaviour behavior brand mode"
+    " type name"
 )
 _PEOPLE = (
     "who id person people respondent subject customer consumer traveller household user animal"
 )
+_ROW_NUMBERS = "rownames row rows index id obs observation case unnamed:"
 _GAPS = "n/a na nan null missing . ? - #n/a"
 _ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
 _CHOICES = "choice chosen mode alt brand depvar"
@@ -99,8 +101,12 @@ class _Seen:
 
     @property
     def is_row_number(self) -> bool:
-        """Whether it counts the rows."""
-        return self.kind == "whole numbers" and self.cells == [*range(1, len(self.cells) + 1)]
+        """Whether it numbers the rows, as a step of time may, too."""
+        if self.kind != "whole numbers" or self.missing or len(self.cells) < _FEWEST_STEPS:
+            return False
+        in_order = any(self.cells == [*range(n, n + len(self.cells))] for n in (0, 1))
+        named = self.is_called(_ROW_NUMBERS) and len(self.counts) == len(self.cells)
+        return (in_order or named) and not self.is_time
 
     @property
     def can_be_named(self) -> bool:
@@ -152,6 +158,7 @@ def _columns(table: Any) -> list[_Seen]:
 
 def _kind(values: list[Any], dates: bool) -> str:
     """What cells are, in words."""
+    from pgmult.core.labels import as_looked_at
     from pgmult.datasets.names import us_states
 
     if not values or dates:
@@ -161,7 +168,8 @@ def _kind(values: list[Any], dates: bool) -> str:
     different = set(map(str, values))
     if sum(len(str(x).split()) for x in values) >= _TEXT_WORDS * len(values):
         return "texts" if 2 * len(different) > len(values) else "labels"
-    if len(different) > 1 and different <= us_states().keys():
+    states = {as_looked_at(name) for name in us_states()}
+    if len(different) > 1 and {as_looked_at(str(x)) for x in different} <= states:
         return "US states"
     return "names, all different" if len(different) == len(values) > 2 else "labels"
 
@@ -275,7 +283,10 @@ class _Jobs:
 
     def __init__(self, path: Path, columns: Sequence[_Seen], reading: list[_Option]):
         self.path, self.reading = _file(path), reading
-        self.columns = [c for c in columns if c.can_be_named and 2 * c.missing < len(c.cells)]
+        self.columns = [
+            c for c in columns
+            if c.can_be_named and 2 * c.missing < len(c.cells) and not c.is_row_number
+        ]  # fmt: skip
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time]
         self.time = min(times, key=lambda c: c.kind != "dates", default=None)
@@ -321,11 +332,18 @@ class _Jobs:
             return None
         if time.counts.total() < _FEWEST_STEPS:
             return None
-        symbol = _best(symbols, _OUTCOMES)
         if len(time.counts) < 0.95 * time.counts.total():  # several sequences beside each other
-            whose = self._whose_steps(time, symbol)
+            whose = self._whose_steps(time, _best(symbols, _OUTCOMES))
             if whose is None:
                 return None
+            symbols = [
+                c
+                for c in symbols
+                if c is not whose and max(map(len, _values_of_each(c, whose))) > 1
+            ]
+            if not symbols:
+                return None
+        symbol = _best(symbols, _OUTCOMES)
         used = {"--symbol": symbol, "--sequence": whose, "--time": time}
         columns = [column for column in used.values() if column is not None]
         options: list[_Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
@@ -337,7 +355,11 @@ class _Jobs:
         why = f"One of {len(symbol.counts)} labels of '{_told(symbol.name)}' at each"
         why += f" '{_told(time.name)}'{of_each}: what comes next, and what the gaps were."
         commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
-        inputs = dict([*self._numbers(*columns).items()][:_FEW])
+        inputs = {
+            name: c for name, c in self._numbers(*columns).items()
+            if whose is None or {None} not in _values_of_each(c, whose)
+        }  # fmt: skip
+        inputs = dict([*inputs.items()][:_FEW])
         if inputs:
             group = _in_formula(whose.name) if whose else ""
             terms = [*inputs, *([f"(1 | {group})"] if group else [])]
@@ -361,6 +383,8 @@ class _Jobs:
         where = [c for c in (self.time, *self.places[:1]) if c is not None]
         where += [] if self.places else self._coordinates()
         others = [c for c in self.categories if c not in where]
+        if self.count is None:
+            others = [c for c in others if not self._is_of_a_group(c)]
         if not where or not others:
             return None
         inputs = set(zip(*(column.cells for column in where), strict=True))
@@ -499,14 +523,14 @@ class _Jobs:
     def _regression(self) -> _Job | None:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]
         outcomes = [c for c in outcomes if c not in self.places and _in_formula(c.name)]
-        outcomes = [c for c in outcomes if not c.is_called(_PEOPLE)]
+        outcomes = [c for c in outcomes if not (c.is_called(_PEOPLE) or self._is_of_a_group(c))]
         if not outcomes:
             return self._regression_of_counts()
         outcome = _best(outcomes, _OUTCOMES)
-        terms = self._terms(outcome)
-        if not any("(" in term for term in terms):  # a grouping or a curve
-            return None
         weights = [self.count] if self.count else []
+        terms = self._terms(outcome)
+        if not terms or not (weights or any("(" in term for term in terms)):
+            return None  # without counts only where there is a grouping or a curve
         options: list[_Option] = [("--weight", [column.name]) for column in weights]
         others = [_told(column.name) for column in outcomes if column is not outcome][:_SHOWN]
         or_these = f" (or of {', '.join(others)}: the formula says)" if others else ""
@@ -515,13 +539,24 @@ class _Jobs:
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
 
+    def _is_of_a_group(self, outcome: _Seen) -> bool:
+        """Whether labels of another column tell it, as those of countries do continents."""
+        return any(
+            len(outcome.counts) < len(c.counts) and 3 * len(c.counts) <= c.counts.total()
+            and max(map(len, _values_of_each(outcome, c))) == 1
+            for c in self.columns if c.is_category or c.is_called(_PEOPLE)
+        )  # fmt: skip
+
     def _regression_of_counts(self) -> _Job | None:
-        """Counts side by side, a column a category."""
-        counts = [
-            c for c in self.columns
-            if c.kind == "whole numbers" and min(c.counts) >= 0 and c is not self.time
-            and not c.is_called(_PEOPLE) and _in_formula(c.name) and len(c.counts) > _FEW
-        ]  # fmt: skip
+        """Counts side by side, a column a category: the most that stand together."""
+        runs: list[list[_Seen]] = [[]]
+        for c in self.columns:
+            is_count = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > _FEW
+            if is_count and _in_formula(c.name) and not (c.is_time or c.is_called(_PEOPLE)):
+                runs[-1].append(c)
+            elif runs[-1]:
+                runs.append([])
+        counts = max(runs, key=len)
         terms = self._terms(*counts)
         if not 3 <= len(counts) <= _MOST_OUTCOMES or not any("(" in term for term in terms):
             return None
@@ -535,7 +570,7 @@ class _Jobs:
         """Columns of numbers that differ, as a formula names them."""
         numbers = {
             _in_formula(c.name): c for c in self.columns
-            if c.is_number and c not in without and len(c.counts) > 1 and not c.is_row_number
+            if c.is_number and c not in without and len(c.counts) > 1
         }  # fmt: skip
         return dict([(name, c) for name, c in numbers.items() if name][:_MOST_TERMS])
 
@@ -554,7 +589,26 @@ class _Jobs:
                 groups[f"(1 | {name})"] = column
             elif column.is_number and not (whose or different == len(column.cells)):
                 curves[f"s({name})" if different > _FEW else name] = column
-        return dict([*fixed.items(), *groups.items(), *curves.items()][:_MOST_TERMS])
+        others = {**groups, **curves}
+        return dict([*_apart(fixed, [*without, *others.values()]), *others.items()][:_MOST_TERMS])
+
+
+def _apart(fixed: dict[str, _Seen], others: Iterable[_Seen]) -> list[tuple[str, _Seen]]:
+    """Columns of labels none of which follows from those before it, in rows without gaps."""
+    import numpy as np
+
+    every = [*fixed.values(), *others]
+    whole = [row for row in zip(*(c.cells for c in every), strict=True) if None not in row]
+    kept, design = list[tuple[str, _Seen]](), np.ones((len(whole), 1))
+    for i, (name, column) in enumerate(fixed.items()):
+        levels = sorted({row[i] for row in whole}, key=str)
+        own = np.array([[row[i] == level for level in levels[1:]] for row in whole], dtype=float)
+        wider = np.column_stack([design, own.reshape(len(whole), -1)])
+        distinct = np.unique(wider, axis=0)
+        if len(levels) > 1 and np.linalg.matrix_rank(distinct) == wider.shape[1]:
+            kept.append((name, column))
+            design = wider
+    return kept
 
 
 def _of_choice(outcome: str, own: list[str], whose: str, choosers: list[str]) -> str:
@@ -562,6 +616,14 @@ def _of_choice(outcome: str, own: list[str], whose: str, choosers: list[str]) ->
     named = " + ".join(own)
     formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
     return formula + (f" | {' + '.join(choosers)}" if choosers else "")
+
+
+def _values_of_each(column: _Seen, whose: _Seen) -> list[set[Any]]:
+    """The different values of each sequence, or of each group."""
+    values: dict[Any, set[Any]] = {}
+    for one, value in zip(whose.cells, column.cells, strict=True):
+        values.setdefault(one, set()).add(value)
+    return list(values.values())
 
 
 def _step(time: _Seen, whose: _Seen | None) -> str | None:

@@ -140,6 +140,24 @@ def _coded(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray
     return np.array(known, dtype=np.str_), own if codes is None else own[codes]
 
 
+def order_of(label: str) -> tuple[bool, float, str]:
+    """What sorts labels: numbers by their value, then all others by their text.
+
+    >>> sorted(["10", "b", "2", "a", "1.5"], key=order_of)
+    ['1.5', '2', '10', 'a', 'b']
+    """
+    is_text = not _NUMBER.fullmatch(label)
+    return is_text, 0.0 if is_text else float(label), label
+
+
+def numbered(labels: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
+    """The different labels as `order_of` has them, and each row's number among them."""
+    known, codes = np.unique(labels, return_inverse=True)
+    texts = known.tolist()
+    order = np.array(sorted(range(len(texts)), key=lambda i: order_of(texts[i])), dtype=np.int64)
+    return known[order], np.argsort(order)[codes.reshape(-1)]
+
+
 def _combined(parts: Sequence[IntArray]) -> IntArray:
     """One number for each combination of numbers that occurs."""
     codes = parts[0]
@@ -364,14 +382,13 @@ class Levels:
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> "tuple[Levels, IntArray]":
-        """The levels of columns by name, sorted, and each row's number among them."""
+        """The levels of columns by name, as `order_of` has them, and each row's number."""
         parts = [_coded(cells, name) for name, cells in columns.items()]
         each = _combined([codes for _, codes in parts])
         first = np.unique(each, return_index=True)[1]
         labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
-        rows = labels.tolist()
-        in_order = sorted(range(len(rows)), key=lambda i: (":".join(rows[i]), rows[i]))
-        order = np.array(in_order, dtype=np.int64)
+        keys = [[order_of(label) for label in row] for row in labels.tolist()]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
         return cls(tuple(columns), labels[order]), np.argsort(order)[each]
 
     @property

@@ -25,7 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
-from pgmult.core.labels import as_looked_at, find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.labels import (
+    as_looked_at,
+    find_labels,
+    labels_of,
+    numbered,
+    warn_of_look_alikes,
+)
 from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
@@ -143,7 +149,7 @@ def read_field(
     if count is not None:
         number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
         _warn_of_repeats(columns)
-    labels, of_label = np.unique(labels_of(of_category, category), return_inverse=True)
+    labels, of_label = numbered(labels_of(of_category, category))
     warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
     kept = {key: column[first] for key, column in at.items()}

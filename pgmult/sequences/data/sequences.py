@@ -22,6 +22,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_repeats, as_strings, brief
+from pgmult.core.labels import order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
@@ -624,7 +625,7 @@ def _number_labels(
     composed = in_one_form(np.array(written, dtype=np.str_), "data").tolist()
     labels = alphabet
     if labels is None:
-        labels = sorted(set(composed))
+        labels = sorted(set(composed), key=order_of)
     number: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
     alike = {unicodedata.normalize("NFC", label): i for label, i in number.items()}
     number |= {

@@ -16,7 +16,6 @@ whose symbol is unknown: it keeps its place.
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +26,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, under_name
-from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.labels import find_labels, labels_of, numbered, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
     as_columns,
@@ -50,7 +49,6 @@ from pgmult.sequences.data.times import (
 )
 
 _MOST_STEPS = 10**8
-_WHOLE = re.compile(r"-?\d{1,30}")
 
 
 def sequences_of(
@@ -115,12 +113,9 @@ def sequences_of(
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
 
-    def numbered(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
-        names, number = np.unique(in_one_form(labels, f"column {name!r}"), return_inverse=True)
+    def named(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
+        names, number = numbered(in_one_form(labels, f"column {name!r}"))
         warn_of_look_alikes(names, f"column {name!r}")
-        if all(_WHOLE.fullmatch(label) for label in names.tolist()):
-            order = np.array(sorted(range(len(names)), key=lambda i: int(names[i])))
-            return names[order], np.argsort(order)[number]
         return names, number
 
     cells_of_symbol = column(symbol, "symbol")
@@ -129,12 +124,12 @@ def sequences_of(
         raise ValueError("table must have a row at least, got none")
     if unknown.all():
         raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
-    symbols, known = numbered(labels_of(cells_of_symbol[~unknown], symbol), symbol)
+    symbols, known = named(labels_of(cells_of_symbol[~unknown], symbol), symbol)
     of_symbol = np.zeros(num_rows, dtype=np.int64)
     of_symbol[~unknown] = known
     names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
     if sequence is not None:
-        names, of_sequence = numbered(labels_of(column(sequence, "sequence"), sequence), sequence)
+        names, of_sequence = named(labels_of(column(sequence, "sequence"), sequence), sequence)
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
         number = counts_of(column(count, "count"), count)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 import pgmult
+from pgmult.core.labels import order_of
 from pgmult.sequences import (
     Forecast,
     Imputed,
@@ -167,7 +168,7 @@ IDS = ["1234567890123456789", "1234567890123456788", "1E5", "100000"]
 def test_sequences_and_symbols_keep_names_that_floats_would_merge(ids):
     table = {"who": ids * 2, "state": ids + ids[::-1], "t": [0] * len(ids) + [1] * len(ids)}
     data = sequences_of(table, symbol="state", sequence="who", time="t")
-    assert data.names.tolist() == data.alphabet.tolist() == sorted(map(str, ids))
+    assert data.names.tolist() == data.alphabet.tolist() == sorted(map(str, ids), key=order_of)
 
 
 @pytest.mark.parametrize(
