@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
     from pgmult.fields.data import CountField
     from pgmult.fields.tables import Absent
-    from pgmult.regression.models.additive import AdditiveRows
+    from pgmult.regression.data import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
 
 _SHOWN = 6  # columns named in an error

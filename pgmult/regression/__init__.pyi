@@ -5,10 +5,10 @@ from pgmult.regression.answers import groups as groups
 from pgmult.regression.answers import poststratify as poststratify
 from pgmult.regression.answers import predict as predict
 from pgmult.regression.answers import variance_shares as variance_shares
+from pgmult.regression.data import AdditiveRows as AdditiveRows
 from pgmult.regression.estimators import AdditiveClassifier as AdditiveClassifier
 from pgmult.regression.estimators import CountRegressor as CountRegressor
 from pgmult.regression.models.additive import AdditiveRegression as AdditiveRegression
-from pgmult.regression.models.additive import AdditiveRows as AdditiveRows
 from pgmult.regression.reports import report as report
 from pgmult.regression.scores import LeaveOneOut as LeaveOneOut
 from pgmult.regression.scores import check as check

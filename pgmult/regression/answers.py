@@ -43,7 +43,7 @@ from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
-from pgmult.regression.models.additive import AdditiveRows
+from pgmult.regression.data import AdditiveRows
 from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors

@@ -37,7 +37,8 @@ from pgmult.core.sklearn import as_classes, as_seed
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_nonnegative
 from pgmult.regression.answers import Means
-from pgmult.regression.models.additive import AdditiveRegression, AdditiveRows
+from pgmult.regression.data import AdditiveRows
+from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.rows import as_row_numbers, rows_of
 from pgmult.sampling.driver import sample
 

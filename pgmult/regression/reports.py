@@ -27,7 +27,7 @@ from pgmult.regression.answers import (
     pairs_of,
     variance_shares,
 )
-from pgmult.regression.models.additive import AdditiveRows
+from pgmult.regression.data import AdditiveRows
 from pgmult.regression.scores import check, compare
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior

@@ -31,7 +31,7 @@ from pgmult.core.validate import as_counts, as_finite, place_of
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
-from pgmult.regression.models.additive import AdditiveRows
+from pgmult.regression.data import AdditiveRows
 
 _MORE = 1.001  # sum of fractional weights by their number, from which on it is told
 _LARGEST = 1e12

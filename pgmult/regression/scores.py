@@ -29,7 +29,8 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
 from pgmult.regression.answers import Means, chosen, data_of_run
-from pgmult.regression.models.additive import AdditiveRows, rough_size
+from pgmult.regression.data import AdditiveRows
+from pgmult.regression.models.approximated import rough_size
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.sites import CountSite

@@ -94,9 +94,9 @@ def knowing_sds(run, table):
     latent = model.latent(data, data.design.like(table, new_levels=True))
     rng, x = np.random.default_rng(0), from_sd(np.array(list(SDS.values())))
     weights = []
-    from pgmult.regression.models.additive import _blocks
+    from pgmult.regression.models.approximated import approximated
 
-    for family, _, found in _blocks(data, model):
+    for family, _, found in approximated(data, model):
         law = family.at(x, found.seen)
         weights.append([law.sample(rng) for _ in range(200)])
     draws = [latent.draw(rng, np.array(w), np.tile(x, (3, 1))) for w in zip(*weights, strict=True)]

@@ -30,57 +30,49 @@ before it, so interpret probabilities instead.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partialmethod
-from itertools import zip_longest
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
-from pgmult.core.memory import once_a_data_set, part_of
 from pgmult.core.parameters import Checked, axes_of, whole
-from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
-from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.elsewhere import AsWeights, RowsElsewhere, Summed, answer
-from pgmult.latent.moves import Point, carry, interweave, reflect, swing
+from pgmult.latent.approximation import Approximation, hyperparameters_near
+from pgmult.latent.elsewhere import RowsElsewhere, answer
 from pgmult.latent.predictors import (
-    Joint,
     Latent,
     as_priors,
-    check_priors,
     latent_of,
-    mapping,
     prior_rows,
 )
 from pgmult.links import StickBreaking
 from pgmult.priors import LogNormal
+from pgmult.regression.data import MOST_EVENTS, AdditiveRows, NoRows
 from pgmult.regression.family import REGRESSION
-from pgmult.regression.models.dense import Dense, is_dense, softmax_likelihood
+from pgmult.regression.models.approximated import (
+    Block,
+    approximated,
+    dense_parts,
+    joint_of,
+    likelihoods,
+    quadratics,
+    whole_latent,
+)
+from pgmult.regression.models.dense import Dense
+from pgmult.regression.models.moves import SIZES, swept
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, SweepsInBlocks, as_block_rows
-from pgmult.sampling.moves import slice_sample
-from pgmult.variational.sites import CountSite, LogisticSite
+from pgmult.variational.sites import CountSite
 
-_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
-_FAR = 2.0  # spread from which on leaps are hardly ever taken
-_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
-_SAME = 0.05  # spread up to which one kick is enough
-_MORE_KICKS = 2
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
-_SIZES = (0.05, 1e4)
 _MOST_RESPONDENTS = 100_000  # that are told one by one
 _SHIFT_DRAWS = 100
-_EVENLY = 10_000
-_LINEARISED = 3  # times that rows of a softmax are seen anew
-_LEAST_SHARE = 1e-4
-_MOST_EVENTS = 40.0  # log rate of simulated counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,142 +95,6 @@ class Softmax:
         out = np.empty_like(scores)
         out[..., self.order] = softmax(scores, axis=-1)
         return out
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class AdditiveRows:
-    """Outcomes in cells of equal covariates: ``pgmult.read(table).rows(formula)``.
-
-    Attributes
-    ----------
-    counts : int64 array, ``(num_rows, num_categories)``
-        Of the categories, float64 if they are sums of fractional weights; or events,
-        ``(num_rows, 1)``.
-    design : Design
-        Fixed effects, random terms and the offset of each cell.
-    order : int64 array, ``(num_categories,)``
-        Stick j breaks for category ``order[j]``, and the last category takes the rest.
-    categories : str array, ``(num_categories,)``
-    family : str
-        "categories"; "poisson" or "negative_binomial" for events.
-    times : array, ``(num_rows,)``, or None
-        How many rows of the table a row of events stands for.
-    shares : array, ``(num_categories,)``, or None
-        Shares of the categories in the table, at which effects of categories are evaluated.
-    entries : int64 array, ``(num_entries, 2)``, or None
-        In the order of the table's rows, each count that is not 0: its cell times K plus its
-        category, and how many respondents it is. It matches respondents between runs with different
-        cells. None of fractional weights.
-    """
-
-    counts: NDArray[Any]
-    design: Design
-    order: IntArray
-    categories: NDArray[np.str_]
-    family: str = "categories"
-    times: FloatArray | None = None
-    shares: FloatArray | None = None
-    entries: IntArray | None = None
-
-    @property
-    def num_rows(self) -> int:
-        """Cells, those without counts included."""
-        return len(self.counts)
-
-    @property
-    def num_categories(self) -> int:
-        """Number of categories, K; 1 for events."""
-        return int(self.counts.shape[1])
-
-    @property
-    def num_sticks(self) -> int:
-        """Predictors of a row."""
-        return max(self.num_categories - 1, 1)
-
-    @property
-    def respondents(self) -> FloatArray:
-        """How many observations each row stands for, ``(num_rows,)``."""
-        own = self.counts.sum(axis=1) if self.times is None else self.times
-        return np.asarray(own, dtype=np.float64)
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether respondents have fractional weights.
-
-        The posterior is exact, of a likelihood in which each row adds its share, and averages over
-        respondents are weighted. But weighted counts are no data that can be simulated, and nobody
-        can be left out of them: `loo`, and `check` and `compare` without rows held out, are not
-        for them.
-        """
-        return bool((self.counts % 1.0).any() or (self.respondents % 1.0).any())
-
-    def refuse_weights(self, why: str) -> None:
-        """Raise ValueError if respondents have fractional weights."""
-        if self.is_weighted:
-            raise ValueError(f"rows must have whole weights {why}, got fractions")
-
-    def each_of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """What the respondents have of a column of the cells; of weighted ones 10,000 in shares."""
-        people = self.respondents
-        if not self.is_weighted:
-            return np.repeat(column, people.astype(np.int64))
-        ends = np.cumsum(people)
-        places = np.searchsorted(ends, (np.arange(_EVENLY) + 0.5) / _EVENLY * ends[-1])
-        return np.asarray(column[places])
-
-    @property
-    def is_events(self) -> bool:
-        """Whether a row is a number of events, rather than counts of categories."""
-        return self.family != "categories"
-
-    @property
-    def quantity(self) -> str:
-        """What the predictions are, in words."""
-        return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
-
-    def rows(self, part: slice) -> "AdditiveRows":
-        """Neighbouring cells; the same slice returns the same object."""
-        if not range(self.num_rows)[part]:  # and what a driver needs of all cells
-            return _NoRows.of(self._of_cells(range(0)), self)
-        return part_of(self, part, self.num_rows, self._of_cells)
-
-    def _of_cells(self, which: range) -> "AdditiveRows":
-        here = slice(which.start, which.stop)
-        times = None if self.times is None else self.times[here]
-        counts, design = self.counts[here], self.design.take(here)
-        return replace(self, counts=counts, design=design, times=times, entries=None)
-
-    def made(
-        self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
-    ) -> IntArray:
-        """Simulated counts of `totals` respondents per row, or events in `totals` rows like it.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        probs : array, ``(num_rows, num_categories)``
-            Or mean numbers of events.
-        totals : int array, ``(num_rows,)``
-        size : float
-            Of a negative binomial; infinite of other outcomes.
-        """
-        if not self.is_events:
-            return np.asarray(rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True)))
-        rates = np.minimum(totals[:, None] * probs, math.exp(_MOST_EVENTS))
-        if not math.isinf(size):
-            rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
-        return rng.poisson(np.minimum(rates, math.exp(_MOST_EVENTS)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _NoRows(AdditiveRows):
-    """No cells, and those whose approximation a sweep goes around."""
-
-    whole: AdditiveRows | None = None
-
-    @classmethod
-    def of(cls, none: AdditiveRows, whole: AdditiveRows) -> "_NoRows":
-        return cls(**{f.name: getattr(none, f.name) for f in fields(none)}, whole=whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,7 +189,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
         """Labels of categories, sticks, weights and standard deviations."""
-        latent = _everywhere(data, self)
+        latent = whole_latent(data, self)
         sticks = data.categories[data.order[: data.num_sticks]]
         return {
             "category": data.categories,
@@ -356,8 +212,8 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         predictors of its rows at a draw's weights and hyperparameters.
         """
         if design is None:
-            return _everywhere(data, self)
-        return latent_of(design, self.priors, _joint(data, self.effects))
+            return whole_latent(data, self)
+        return latent_of(design, self.priors, joint_of(data, self.effects))
 
     def prior_table(self, data: AdditiveRows) -> list[tuple[str, str, str]]:
         """Every prior: its term, the parameter and the law, in the units of the columns."""
@@ -385,17 +241,17 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
         """The Gaussian approximation of each stick's posterior, and how close it is."""
-        return tuple(found for _, _, found in _blocks(data, self))
+        return tuple(found for _, _, found in approximated(data, self))
 
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
-        latent = _everywhere(data, self)
+        latent = whole_latent(data, self)
         num = data.num_sticks if self.effects == "sticks" else 1
         drawn = [latent.family.sample(rng) for _ in range(num)]
         if data.family == "negative_binomial":
             law = self.priors.get("size", _SIZE)
             size = law.median * math.exp(law.sd * rng.standard_normal())
-            drawn = [(np.append(x, math.log(np.clip(size, *_SIZES))), w) for x, w in drawn]
+            drawn = [(np.append(x, math.log(np.clip(size, *SIZES))), w) for x, w in drawn]
         x, w = (np.array(parts) for parts in zip(*drawn, strict=True))
         return AdditiveRegressionState(w, x)
 
@@ -414,7 +270,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
             return replace(data, counts=counts, entries=None)
         times = np.asarray(data.times)
         rows = np.repeat(np.arange(len(times)), times.astype(np.int64))
-        rates = np.exp(np.minimum(psi[rows], _MOST_EVENTS))
+        rates = np.exp(np.minimum(psi[rows], MOST_EVENTS))
         ones = np.ones(len(rows), dtype=np.int64)
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
         counts = data.made(rng, rates, ones, size)
@@ -429,7 +285,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     def init(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """A draw from the approximation."""
         points = []
-        for family, rows, found in _blocks(data, self):
+        for family, rows, found in approximated(data, self):
             x = hyperparameters_near(rng, family, found.guess)
             w = family.at(x, found.seen).sample(rng)
             if isinstance(rows, CountSite) and not math.isinf(rows.size):
@@ -446,28 +302,15 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         with one_blas_thread():
             if self._has_blocks(data):
                 return blocks.step(self, rng, state, data)  # type: ignore[no-any-return]
-            return self._swept(rng, state, _blocks(data, self), _dense(data, self))
+            return self._swept(rng, state, approximated(data, self), dense_parts(data, self))
 
     def _swept(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: "Sequence[_Block]",
+        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: Sequence[Block],
         dense: Sequence[Dense] = (),
     ) -> AdditiveRegressionState:  # fmt: skip
-        """One sweep, of all sticks in turn."""
-        points = []
-        pairs = zip_longest(state.hyperparameters, state.weights, parts, dense)
-        for x, w, (family, rows, found), block in pairs:
-            own = x[: family.num_hyperparameters]
-            if len(own) < len(x):
-                law = self.priors.get("size", _SIZE)
-                x = np.append(own, _sized(rng, x[-1:], family.predictor(w), rows, law))
-                rows = replace(rows, size=math.exp(float(x[-1])))
-            if block is None:
-                point = Point.of(own, w, family, found)
-                own, w = self._moved(rng, point, family, rows, found)
-            else:
-                w = block.moved(rng, w, block.likelihood(rows), self.kicks)
-            points.append((np.append(own, x[len(own) :]), w))
-        return _state_of(points)
+        points = list(zip(state.hyperparameters, state.weights, strict=True))
+        law = self.priors.get("size", _SIZE)
+        return _state_of(swept(rng, points, parts, dense, self.kicks, law))
 
     def _has_blocks(self, data: AdditiveRows) -> bool:
         """Whether there are cells for more than one block."""
@@ -504,13 +347,13 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         data: AdditiveRows, ask: Asks,
     ) -> AdditiveRegressionState:  # fmt: skip
         """The sweep itself, of weights that blocks tell the likelihood of."""
-        whole = (isinstance(data, _NoRows) and data.whole) or data
+        whole = (isinstance(data, NoRows) and data.whole) or data
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
         parts = []
-        for k, (family, found) in enumerate(_summed(whole, self)):
+        for k, (family, found) in enumerate(quadratics(whole, self)):
             rows = RowsElsewhere(ask, k, size)
             rows.remember(state.weights[k], sums.rounded[0][k])
-            parts.append(_Block(family, rows, found))
+            parts.append(Block(family, rows, found))
         return self._swept(rng, state, parts)
 
     def totals(
@@ -518,29 +361,13 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         which: IntArray, size: FloatArray, w: FloatArray, method: str = "totals",
     ) -> tuple[AdditiveRegressionState, None, Sums]:  # fmt: skip
         """The log likelihood of a block's cells at weights: see `RowsElsewhere`."""
-        family, rows = _seen(data, self)[int(which)]
+        family, rows = likelihoods(data, self)[int(which)]
         if not math.isinf(size):
             rows = replace(rows, size=float(size))
         return state, None, answer(method, family, rows, w)
 
     slopes = partialmethod(totals, method="slopes")
     values = partialmethod(totals, method="values")
-
-    def _moved(
-        self, rng: np.random.Generator, point: Point, family: Additive, rows: Any,
-        found: Approximation,
-    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-        """Leaps where the approximation is near, paths and slices the more the farther it is."""
-        near, far = found.spread < _NEAR, found.spread > _FAR
-        if not near or rng.random() < _WOVEN_NEAR:
-            point = interweave(rng, point, family, rows, found)
-        point = (carry if far else reflect)(rng, point, family, rows, found)
-        if not near or rng.random() < _SWUNG_NEAR:
-            kicks = 1 + (found.spread > _SAME)
-            if not near:
-                kicks = self.kicks * (_MORE_KICKS if far else 1)
-            point = swing(rng, point, family, rows, found, kicks)
-        return point.x, point.w
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
         """The state with these numbers, as a draw keeps them."""
@@ -574,7 +401,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Predictors of rows and sticks, ``(num_rows, num_sticks)``; or categories, "softmax"."""
-        latent = _everywhere(data, self)
+        latent = whole_latent(data, self)
         psi = np.concatenate([latent.family.predictor(w) for w in state.weights])
         return psi.reshape(len(state.weights) * latent.num_sticks, -1).T.copy()
 
@@ -618,7 +445,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""
-        latent = _everywhere(data, self)
+        latent = whole_latent(data, self)
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
 
@@ -629,189 +456,3 @@ def _cells_of_respondents(data: AdditiveRows) -> IntArray:
 def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:
     x, w = (np.array(parts) for parts in zip(*points, strict=True))
     return AdditiveRegressionState(w, x)
-
-
-def _sized(
-    rng: np.random.Generator, log_size: FloatArray, psi: FloatArray, rows: CountSite, law: LogNormal
-) -> FloatArray:
-    """The log size of a negative binomial, given the predictors."""
-
-    def log_density(at: FloatArray, active: BoolArray) -> FloatArray:
-        size = math.exp(float(at[0]))
-        if not _SIZES[0] < size < _SIZES[1]:
-            return np.array([-np.inf])
-        value = float(replace(rows, size=size).value(psi).sum())
-        return np.asarray(value + law.log_density(at))
-
-    return slice_sample(rng, log_density, log_size)
-
-
-# --------------------------------------------------------------------------- found once
-
-
-class _Block(NamedTuple):
-    """Sticks that are sampled together: their predictors, rows and approximation."""
-
-    family: Additive
-    rows: Any
-    found: Approximation
-
-
-@once_a_data_set
-def _everywhere(data: AdditiveRows, model: AdditiveRegression) -> Latent:
-    """Terms and design of all rows."""
-    is_sized = data.family == "negative_binomial"
-    priors = {k: v for k, v in model.priors.items() if not is_sized or k != "size"}
-    check_priors(data.design, priors, learns_scales=True)
-    return latent_of(data.design, model.priors, _joint(data, model.effects))
-
-
-def _joint(data: AdditiveRows, effects: str) -> Joint | None:
-    """How sticks see effects that they share."""
-    if effects == "sticks":
-        return None
-    if data.is_events:
-        raise ValueError(f"effects must be 'sticks' for events, got {effects!r}")
-    num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
-    if effects == "correlated":
-        return Joint(effects, names[:-1], np.eye(num), np.zeros(num))
-    if effects == "softmax":
-        if data.design.offset is not None:
-            raise ValueError("offset(...) adds to all categories alike, which changes no softmax")
-        return Joint("categories", names, np.eye(num + 1), np.zeros(num + 1))
-    assert data.shares is not None
-    equal = StickBreaking().inverse(np.full(num + 1, 1.0 / (num + 1)))
-    return Joint(effects, names, mapping(data.shares[data.order]), equal)
-
-
-@once_a_data_set
-def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
-    """Of each stick, or all, the rows that reach it and the approximation of its posterior."""
-    with one_blas_thread():
-        latent = _everywhere(data, model)
-        if data.is_events:
-            return [_events(data, *_seen(data, model)[0])]
-        if model.effects == "softmax":
-            return [_softmax(data, latent)]
-        return [
-            _Block(family, site, approximate(family, site)) for family, site in _seen(data, model)
-        ]
-
-
-@once_a_data_set
-def _dense(data: AdditiveRows, model: AdditiveRegression) -> list[Dense]:
-    """What dense sweeps of each stick, or all, go around; none where they are not dense."""
-    parts = _blocks(data, model)
-    if not all(is_dense(family) for family, _, _ in parts):
-        return []
-    if model.effects == "softmax":
-        rows = softmax_likelihood(data.design.matrix, data.counts.astype(np.float64), data.order)
-        return [Dense.of(family, found, rows) for family, _, found in parts]
-    return [Dense.of(family, found) for family, _, found in parts]
-
-
-@once_a_data_set
-def _seen(data: AdditiveRows, model: AdditiveRegression) -> list[tuple[Additive, Any]]:
-    """Of each stick, or all, the rows that reach it and their likelihood."""
-    latent = _everywhere(data, model)
-    if data.is_events:
-        site = CountSite(data.counts[:, 0].astype(np.float64), weights=data.times)
-        return [(latent.family, site)]
-    taken = data.counts[:, data.order].astype(np.float64)
-    reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
-    found = []
-    for sticks in np.arange(data.num_sticks).reshape(-1, latent.num_sticks):
-        y, trials = taken[:, sticks].T.ravel(), reaching[:, sticks].T.ravel()
-        rows = np.flatnonzero(trials)
-        found.append((latent.family.take(rows), LogisticSite(y[rows], trials[rows])))
-    return found
-
-
-@once_a_data_set
-def _summed(data: AdditiveRows, model: AdditiveRegression) -> list[tuple[AsWeights, Summed]]:
-    """The approximations as quadratics of the weights."""
-    return [
-        (AsWeights(family), Summed.of(family, found)) for family, _, found in _blocks(data, model)
-    ]
-
-
-def _events(data: AdditiveRows, family: Additive, site: CountSite) -> _Block:
-    """Rows of events; the size of a negative binomial is roughly that of the best predictors."""
-    found = approximate(family, site)
-    if data.family == "poisson":
-        return _Block(family, site, found)
-    for _ in range(2):
-        at = family.at(found.guess.mean, found.seen).mean
-        rates = np.exp(np.minimum(family.predictor(at), _MOST_EVENTS))
-        site = replace(site, size=rough_size(site.counts, rates, np.asarray(site.weights)))
-        found = approximate(family, site)
-    return _Block(family, site, found)
-
-
-def rough_size(counts: FloatArray, rates: FloatArray, times: FloatArray) -> float:
-    """Of negative binomials of known means: their variance beyond a Poisson's is mean^2 / size."""
-    beyond, squares = float(times @ ((counts - rates) ** 2 - rates)), float(times @ rates**2)
-    return float(np.clip(squares / max(beyond, 1e-2 * squares), 0.2, 100.0))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _SoftmaxRows:
-    """The likelihood of a softmax, as a function of predictors that are linear in its scores.
-
-    Attributes
-    ----------
-    counts : array, ``(num_rows, K)``
-    back : array, ``(num_rows, K, K - 1)``
-        From predictors less their offsets to scores, up to a constant that does not matter.
-    offset : array, ``((K - 1) num_rows,)``
-    """
-
-    counts: FloatArray
-    back: FloatArray
-    offset: FloatArray
-
-    def _scores(self, psi: FloatArray) -> FloatArray:
-        phi = (psi - self.offset).reshape(self.back.shape[2], -1)
-        return np.asarray(np.einsum("nks,sn->nk", self.back, phi))
-
-    def total(self, psi: FloatArray) -> float:
-        """Log likelihood of all rows, up to a constant."""
-        return float(np.sum(self.counts * log_softmax(self._scores(psi), axis=1)))
-
-    def slope(self, psi: FloatArray) -> FloatArray:
-        """Its derivatives."""
-        expected = self.counts.sum(axis=1, keepdims=True) * softmax(self._scores(psi), axis=1)
-        return np.ravel(np.einsum("nk,nks->sn", self.counts - expected, self.back))
-
-
-def _softmax(data: AdditiveRows, latent: Latent) -> _Block:
-    """Rows of a softmax, by what sticks are of its scores near the probabilities of each row.
-
-    There sticks are orthogonal, with binomial likelihoods: their sites, on predictors linear in
-    the scores eta, psi = M(p) (eta - eta_hat) + psi(p), have the softmax's own curvature.
-    """
-    assert data.shares is not None
-    taken = data.counts[:, data.order].astype(np.float64)
-    reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1][:, :-1]
-    site = LogisticSite(taken[:, :-1].T.ravel(), reaching.T.ravel())
-    num = data.num_rows
-    every = range(data.num_categories)
-    designs = [latent.family.design[k * num : (k + 1) * num] for k in every]
-    probs = np.tile(data.shares[data.order], (num, 1))
-    for _ in range(_LINEARISED):
-        M = np.array([mapping(p) for p in probs])
-        offset = StickBreaking().inverse(probs) - np.einsum("nsk,nk->ns", M, np.log(probs))
-        parts = [
-            sum(sparse.diags_array(m) @ each for m, each in zip(row, designs, strict=True))
-            for row in M.transpose(1, 2, 0)
-        ]
-        family = Additive(latent.family.terms, sparse.vstack(parts), offset.T.ravel())
-        found = approximate(family, site)
-        eta = latent.family.predictor(family.at(found.guess.mean, found.seen).mean)
-        near = softmax(eta.reshape(-1, num).T, axis=1) + _LEAST_SHARE
-        probs = near / near.sum(axis=1, keepdims=True)
-    rows: Any = _SoftmaxRows(taken, np.linalg.pinv(M), family.offset)
-    rng = np.random.default_rng(0)
-    law = family.at(found.guess.mean, found.seen)
-    left = [found.correction(rows, family.predictor(law.sample(rng))) for _ in range(40)]
-    return _Block(family, rows, replace(found, spread=float(np.var(left))))

@@ -9,7 +9,8 @@ from pgmult.latent import moves
 from pgmult.latent.approximation import rough
 from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
-from pgmult.regression.models import additive as module
+from pgmult.regression.models import approximated
+from pgmult.regression.models import moves as module
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.models.dense import Around
 from pgmult.regression.rows import rows_of
@@ -74,8 +75,8 @@ def around(monkeypatch):
     """
 
     def case_of(case):
-        monkeypatch.setattr(module, "approximate", rough)
-        monkeypatch.setattr(module, "_LINEARISED", 1)
+        monkeypatch.setattr(approximated, "approximate", rough)
+        monkeypatch.setattr(approximated, "_LINEARISED", 1)
         formula, priors, options, more = CASES[case]
         return AdditiveRegression(priors=priors, **options), rows_of(formula, TABLE, **more)
 
@@ -93,7 +94,7 @@ def dense(monkeypatch):
 
     def case_of(case, spread):
         monkeypatch.setattr(
-            module, "approximate", lambda *of: replace(rough(*of), spread=float(spread))
+            approximated, "approximate", lambda *of: replace(rough(*of), spread=float(spread))
         )
         formula, priors, options, more = DENSE[case]
         return AdditiveRegression(priors=priors, **options), rows_of(formula, TABLE, **more)

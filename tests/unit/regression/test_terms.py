@@ -22,7 +22,7 @@ from pgmult.latent.terms import from_sd
 from pgmult.links import StickBreaking
 from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 from pgmult.regression import AdditiveRegression
-from pgmult.regression.models import additive
+from pgmult.regression.models import approximated, moves
 from pgmult.regression.rows import rows_of
 from pgmult.regression.scores import _rivals
 
@@ -247,10 +247,10 @@ def test_effects_of_categories_and_correlated_sticks():
 
 
 def test_rows_of_a_softmax_have_its_likelihood_and_no_order(monkeypatch):
-    monkeypatch.setattr(additive, "approximate", rough)
+    monkeypatch.setattr(approximated, "approximate", rough)
     model, rng = AdditiveRegression(effects="softmax"), np.random.default_rng(3)
     data = rows("y ~ x + (z | g)")
-    (block,) = additive._blocks(data, model)
+    (block,) = approximated.approximated(data, model)
     left, state = [], model.init(rng, data)
     for _ in range(3):
         w = rng.standard_normal(state.weights.shape)
@@ -292,7 +292,7 @@ def test_another_order_moves_effects_of_sticks_more_than_those_of_categories():
     ],
 )
 def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects, monkeypatch):
-    monkeypatch.setattr(additive, "approximate", rough)
+    monkeypatch.setattr(approximated, "approximate", rough)
     run = pgmult.sample(
         AdditiveRegression(effects=effects), rows(formula), draws=4, tune=1, chains=1,
         random_seed=0, progressbar=False,
@@ -344,7 +344,7 @@ def test_rows_split_in_two_are_the_same_data():
 
 
 def test_events_have_the_likelihood_of_their_family(monkeypatch):
-    monkeypatch.setattr(additive, "approximate", rough)
+    monkeypatch.setattr(approximated, "approximate", rough)
     for family in ("poisson", "negative_binomial"):
         data = rows("n ~ x + (1 | g) + offset(z)", family=family)
         model = AdditiveRegression()
@@ -364,7 +364,7 @@ def law_of_events(mean, size):
 
 @pytest.mark.parametrize("family", ["poisson", "negative_binomial"])
 def test_scores_and_checks_of_events(family, monkeypatch):
-    monkeypatch.setattr(additive, "approximate", rough)
+    monkeypatch.setattr(approximated, "approximate", rough)
     table = TABLE | {"w": np.arange(NUM) % 3}
     data = rows("n ~ x + (1 | g) + offset(z)", table, weights="w", family=family)
     settings = {"draws": 10, "tune": 0, "chains": 2, "random_seed": 0, "progressbar": False}
@@ -427,12 +427,10 @@ def test_the_size_of_a_negative_binomial_has_its_law(is_broken, monkeypatch):
     mean = np.average(grid, weights=weights)
     sd = np.sqrt(np.average((grid - mean) ** 2, weights=weights))
     if is_broken:  # without the normaliser of the counts, which depends on the size
-        monkeypatch.setattr(
-            additive.CountSite, "value", lambda site, psi: np.array([site.total(psi)])
-        )
+        monkeypatch.setattr(moves.CountSite, "value", lambda site, psi: np.array([site.total(psi)]))
     draws, at = [], np.array([0.0])
     for _ in range(400):
-        at = additive._sized(rng, at, psi, additive.CountSite(y), law)
+        at = moves.sized(rng, at, psi, moves.CountSite(y), law)
         draws.append(at[0])
     away = abs(np.mean(draws[50:]) - mean) / sd
     assert (away > 1.0) if is_broken else (away < 0.25)

@@ -1,0 +1,154 @@
+"""Data of an additive regression: outcomes in cells of equal covariates."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.memory import part_of
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import Design
+
+MOST_EVENTS = 40.0
+"""Log rate of simulated counts, at most."""
+
+_EVENLY = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class AdditiveRows:
+    """Outcomes in cells of equal covariates: ``pgmult.read(table).rows(formula)``.
+
+    Attributes
+    ----------
+    counts : int64 array, ``(num_rows, num_categories)``
+        Of the categories, float64 if they are sums of fractional weights; or events,
+        ``(num_rows, 1)``.
+    design : Design
+        Fixed effects, random terms and the offset of each cell.
+    order : int64 array, ``(num_categories,)``
+        Stick j breaks for category ``order[j]``, and the last category takes the rest.
+    categories : str array, ``(num_categories,)``
+    family : str
+        "categories"; "poisson" or "negative_binomial" for events.
+    times : array, ``(num_rows,)``, or None
+        How many rows of the table a row of events stands for.
+    shares : array, ``(num_categories,)``, or None
+        Shares of the categories in the table, at which effects of categories are evaluated.
+    entries : int64 array, ``(num_entries, 2)``, or None
+        In the order of the table's rows, each count that is not 0: its cell times K plus its
+        category, and how many respondents it is. It matches respondents between runs with different
+        cells. None of fractional weights.
+    """
+
+    counts: NDArray[Any]
+    design: Design
+    order: IntArray
+    categories: NDArray[np.str_]
+    family: str = "categories"
+    times: FloatArray | None = None
+    shares: FloatArray | None = None
+    entries: IntArray | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Cells, those without counts included."""
+        return len(self.counts)
+
+    @property
+    def num_categories(self) -> int:
+        """Number of categories, K; 1 for events."""
+        return int(self.counts.shape[1])
+
+    @property
+    def num_sticks(self) -> int:
+        """Predictors of a row."""
+        return max(self.num_categories - 1, 1)
+
+    @property
+    def respondents(self) -> FloatArray:
+        """How many observations each row stands for, ``(num_rows,)``."""
+        own = self.counts.sum(axis=1) if self.times is None else self.times
+        return np.asarray(own, dtype=np.float64)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether respondents have fractional weights.
+
+        The posterior is exact, of a likelihood in which each row adds its share, and averages over
+        respondents are weighted. But weighted counts are no data that can be simulated, and nobody
+        can be left out of them: `loo`, and `check` and `compare` without rows held out, are not
+        for them.
+        """
+        return bool((self.counts % 1.0).any() or (self.respondents % 1.0).any())
+
+    def refuse_weights(self, why: str) -> None:
+        """Raise ValueError if respondents have fractional weights."""
+        if self.is_weighted:
+            raise ValueError(f"rows must have whole weights {why}, got fractions")
+
+    def each_of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """What the respondents have of a column of the cells; of weighted ones 10,000 in shares."""
+        people = self.respondents
+        if not self.is_weighted:
+            return np.repeat(column, people.astype(np.int64))
+        ends = np.cumsum(people)
+        places = np.searchsorted(ends, (np.arange(_EVENLY) + 0.5) / _EVENLY * ends[-1])
+        return np.asarray(column[places])
+
+    @property
+    def is_events(self) -> bool:
+        """Whether a row is a number of events, rather than counts of categories."""
+        return self.family != "categories"
+
+    @property
+    def quantity(self) -> str:
+        """What the predictions are, in words."""
+        return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
+
+    def rows(self, part: slice) -> "AdditiveRows":
+        """Neighbouring cells; the same slice returns the same object."""
+        if not range(self.num_rows)[part]:  # and what a driver needs of all cells
+            return NoRows.of(self._of_cells(range(0)), self)
+        return part_of(self, part, self.num_rows, self._of_cells)
+
+    def _of_cells(self, which: range) -> "AdditiveRows":
+        here = slice(which.start, which.stop)
+        times = None if self.times is None else self.times[here]
+        counts, design = self.counts[here], self.design.take(here)
+        return replace(self, counts=counts, design=design, times=times, entries=None)
+
+    def made(
+        self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
+    ) -> IntArray:
+        """Simulated counts of `totals` respondents per row, or events in `totals` rows like it.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        probs : array, ``(num_rows, num_categories)``
+            Or mean numbers of events.
+        totals : int array, ``(num_rows,)``
+        size : float
+            Of a negative binomial; infinite of other outcomes.
+        """
+        if not self.is_events:
+            return np.asarray(rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True)))
+        rates = np.minimum(totals[:, None] * probs, math.exp(MOST_EVENTS))
+        if not math.isinf(size):
+            rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
+        return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoRows(AdditiveRows):
+    """No cells, and those whose approximation a sweep goes around."""
+
+    whole: AdditiveRows | None = None
+
+    @classmethod
+    def of(cls, none: AdditiveRows, whole: AdditiveRows) -> "NoRows":
+        """None of these."""
+        return cls(**{f.name: getattr(none, f.name) for f in fields(none)}, whole=whole)
