@@ -115,29 +115,35 @@ def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
     return found
 
 
-def raster(data: Sequences, *, last: int = 300, most: int = 30) -> Raster:
-    """What was seen, one row per sequence: the last steps of at most so many of the sequences.
+def raster(
+    data: Sequences, *, last: int = 300, rows: IntArray | None = None,
+    names: Sequence[str] | None = None,
+) -> Raster:  # fmt: skip
+    """What was seen, one row per sequence.
 
     Parameters
     ----------
     data : Sequences
     last : int
-        Steps of each sequence.
-    most : int
-        Sequences: the first ones.
+        How many of the last steps of each sequence.
+    rows : int array, optional
+        Sequences, in the order in which they are shown; by default all.
+    names : sequence of str, optional
+        What to call these.
     """
-    main, names = main_symbols(data), labels_of(data)
+    main, labels = main_symbols(data), labels_of(data)
     seen = seen_symbols(data, main)
-    shown = range(min(data.num_sequences, most))
+    shown = list(range(data.num_sequences)) if rows is None else rows.tolist()
     starts = [max(0, int(data.lengths[s]) - last) for s in shown]
-    rows = [
+    strips = [
         seen[data.offsets[s] + first : data.offsets[s + 1]]
         for s, first in zip(shown, starts, strict=True)
     ]
-    axis = axis_of(data, 0) if len(rows) == 1 else {"x_label": "step of the sequence"}
+    axis = axis_of(data, shown[0]) if len(shown) == 1 else {"x_label": "step of the sequence"}
     return Raster(
-        rows, [name_of(data, s) for s in shown], [names[k] for k in main],
-        label="the symbols that were seen, a row a sequence", starts=starts, **axis,
+        strips, [name_of(data, s) for s in shown] if names is None else names,
+        [labels[k] for k in main], label="the symbols that were seen, a row a sequence",
+        starts=starts, **axis,
     )  # fmt: skip
 
 

@@ -211,7 +211,7 @@ class Forecast(_Probabilities):
 
     def next_change(self) -> "NextChange":
         """How long each sequence's current symbol lasts, and which symbol follows."""
-        return NextChange.of(self.simulated, self.sequences)
+        return NextChange.of(self.simulated, self.sequences, self.mean[:, 0])
 
     def figure(
         self,

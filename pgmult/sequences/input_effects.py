@@ -172,7 +172,7 @@ def long_run(transition: FloatArray) -> FloatArray:
 def input_sections(
     posterior: Posterior, probability: float, max_draws: int
 ) -> tuple[list[str], list[Section]]:
-    """What each column does, first in a sentence; of hidden chains who differs, what states are."""
+    """What each column does, first in a sentence; of hidden chains how much individuals differ."""
     data: Sequences = posterior.data
     assert data.design is not None
     given = table_of(data.design)
@@ -200,7 +200,7 @@ def input_sections(
         lead = "In the long run" if is_mixed else "On average"
         told.append(f"{lead} {_most_changed(found, column, values.tolist())}")
     if is_mixed:
-        sections += [*_who_differs(posterior, probability), _what_states_are(posterior, data)]
+        sections += _who_differs(posterior, probability)
     return told, sections
 
 
@@ -242,23 +242,3 @@ def _who_differs(posterior: Posterior, probability: float) -> list[Section]:
             head=("term", f"median [{round(100 * probability)} % interval]"), rows=rows,
         )
     ]  # fmt: skip
-
-
-def _what_states_are(posterior: Posterior, data: Sequences) -> Section:
-    """Transitions and emissions of the chain that fits best, on average over the steps."""
-    names = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    chain = _best_chain(posterior)
-    mean, transition = (posterior[name][chain].mean(axis=0) for name in ("emission", "transition"))
-    rows = []
-    for m, share in enumerate(long_run(transition)):
-        top = np.argsort(-mean[m], kind="stable")[:3]
-        shown = ", ".join(f"{names[k]} {mean[m, k]:.2f}" for k in top)
-        rows.append((str(m), f"{share:.2f}", f"{transition[m, m]:.2f}", shown))
-    found = posterior.label_matches().get("hidden_state")
-    return Section(
-        "What the states are",
-        "Long-run share, probability of staying from one step to the next and what they emit most,"
-        " in the chain that fits best; averages over the steps.",
-        sentences=[] if found is None else [f"{found.headline('states')}."],
-        head=("state", "share", "stays", "emits"), rows=rows,
-    )  # fmt: skip

@@ -47,8 +47,14 @@ class NextChange(Tabled):
     sequences: Sequences
 
     @classmethod
-    def of(cls, simulated: IntArray, sequences: Sequences) -> "NextChange":
-        """From paths of symbols, ``(num_paths, num_sequences, steps)``."""
+    def of(
+        cls, simulated: IntArray, sequences: Sequences, first: FloatArray | None = None
+    ) -> "NextChange":
+        """From paths of symbols, ``(num_paths, num_sequences, steps)``.
+
+        Probabilities of the `first` step, ``(num_sequences, num_symbols)``, where they are known,
+        are not counted in the paths: the largest of many counted ones would be far too large.
+        """
         paths, number, steps = simulated.shape
         counts, present = sequences.to_csr(), np.empty(number, dtype=np.int64)
         for s in range(number):
@@ -64,6 +70,12 @@ class NextChange(Tabled):
             ends = np.flatnonzero(length[:, s] < steps)
             come = simulated[ends, s, length[ends, s]]
             then[s] = np.bincount(come, minlength=sequences.num_symbols) / max(len(ends), 1)
+        if first is not None:
+            stays = first[np.arange(number), present]
+            counted = 1.0 - lasts[:, :1]
+            lasts[counted[:, 0] == 0.0, 1] = 1.0  # no path stays
+            lasts[:, 1:] *= stays[:, None] / np.where(counted == 0.0, 1.0, counted)
+            lasts[:, 0] = 1.0 - stays
         return cls(present, lasts, then, sequences)
 
     def quantile(self, level: float) -> IntArray:

@@ -6,6 +6,7 @@ page.
 
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,15 @@ from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare_with_rivals
 from pgmult.sequences.states import states
 
-_MOST_PANELS, _MOST_ROWS = 3, 60
+_MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
 _MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
 _HISTORY = 100  # steps in a figure
-_PANEL, _MOST_SYMBOLS, _STEPS_TOLD = 10, 12, 12  # sequences of a population; what tables of it tell
+_MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
 
 def report(
@@ -133,20 +135,29 @@ def report(
         Leading(_next(ahead), "What comes next"),
         Leading(_lasting(change), "The next change of symbol"),
     ]  # fmt: skip
-    sections = [
-        *_population(data),
-        _seen(data),
-        _coming(ahead, percent, known, data.design is not None and held_out is None, change),
-        _lasting_section(change),
-        *_figures(past, ahead),
-        _symbols(past),
-    ]
-    if data.design is not None:
-        told, own = input_sections(posterior, probability, max_draws)
-        verdict[:0], sections[:0] = told, own
+    sections, path, panel = list[Section](), None, is_panel(data)
+    order = shown = np.arange(data.num_sequences)
     if isinstance(posterior.model, MultinomialHMM):
         hidden = states(posterior, probability=probability, max_draws=max_draws)
-        sections.insert(0, hidden.section())
+        path = hidden.path
+        sections.append(hidden.section())
+    if data.design is not None:
+        told, own = input_sections(posterior, probability, max_draws)
+        verdict[:0] = told
+        sections += own
+    if panel:
+        apart = StandingOut.of(posterior, past, change)
+        sections = [*population(data), *sections, apart.section(data)]
+        order, shown = apart.by_change, np.array(list(apart.reasons()))
+    else:
+        shown = np.argsort(-data.lengths, kind="stable")
+    sections += [
+        _seen(data, path),
+        _coming(ahead, percent, known, data.design is not None and held_out is None, order),
+        _lasting_section(change, order),
+        _figures(past, ahead, shown),
+        _symbols(past),
+    ]
     if comparison is not False:
         sections.append(comparison.section())
     if held_out is not None:
@@ -235,62 +246,24 @@ def _mean_run(data: Sequences) -> float:
     return float((seen >= 0).sum() / max(1, (starts & (seen >= 0)).sum()))
 
 
-def _seen(data: Sequences) -> Section:
-    """What was observed, all sequences below each other."""
-    few = min(data.num_sequences, 30)
-    which = "" if few == data.num_sequences else f" of the first {few} of {data.num_sequences:,}"
+def _seen(data: Sequences, path: IntArray | None) -> Section:
+    """What was observed, all sequences below each other; those of a panel by their states."""
     most = "; with several observations a step, the most frequent" if data.totals.max() > 1 else ""
-    return Section(
-        "What was seen", f"A row a sequence{which}, a colour a symbol{most}; at most the last 300"
-        " steps.", figures=[raster(data, most=few)], shown=0,
-    )  # fmt: skip
-
-
-def _population(data: Sequences) -> list[Section]:
-    """Of many sequences what follows what in all of them, and how shares go."""
-    if data.num_sequences < _PANEL:
-        return []
-    shares = np.bincount(data.symbols, data.counts, data.num_symbols)
-    main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
-    names, seen = labels_of(data), seen_symbols(data, main)
-    step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-    pairs = np.flatnonzero((step[1:] > 0) & (seen[1:] >= 0) & (seen[:-1] >= 0))
-    counts = np.zeros((len(main), len(main)), dtype=np.int64)
-    np.add.at(counts, (seen[pairs], seen[pairs + 1]), 1)
-    which = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
-    follows = [
-        (names[k], f"{counts[i].sum():,}", *(f"{x:.2f}" for x in counts[i] / counts[i].sum()))
-        for i, k in enumerate(main) if counts[i].any()
-    ]  # fmt: skip
-    last = int(data.lengths.max())
-    at = np.unique(np.linspace(0, last - 1, min(last, _STEPS_TOLD)).astype(np.int64))
-    along = []
-    for t in at:
-        here = np.bincount(seen[(step == t) & (seen >= 0)], minlength=len(main))
-        if here.any():
-            along.append((str(t), f"{here.sum():,}", *(f"{x:.2f}" for x in here / here.sum())))
-    heads = [names[k] for k in main]
-    return [
-        Section(
-            "What follows what",
-            f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
-            f" came a step after each (rows){which}.",
-            head=("after", "times", *heads), rows=follows, shown=_MOST_SYMBOLS,
-        ),
-        Section(
-            "Shares step by step",
-            f"Shares of the symbols{which} over the sequences that were seen so many steps after"
-            " their first.",
-            head=("step", "seen", *heads), rows=along, shown=_STEPS_TOLD,
-        ),
-    ]  # fmt: skip
-
-
-def _standing_out(found: NextChange) -> IntArray:
-    """Sequences in the order in which they are told: of many, the likeliest to change first."""
-    if found.sequences.num_sequences < _PANEL:
-        return np.arange(found.sequences.num_sequences)
-    return np.argsort(-found.lasts[:, 0], kind="stable")
+    how = f"A row a sequence%s, a colour a symbol{most}; at most the last 300 steps."
+    if is_panel(data):
+        order, groups = grouped(data, path)
+        rows = order[np.unique(np.linspace(0, len(order) - 1, _MOST_ROWS).astype(np.int64))]
+        which = "" if len(rows) == len(order) else f" ({len(rows)} of {len(order):,}, evenly)"
+        by = "symbol" if path is None else "hidden state"
+        which += f", grouped by the {by} that it is in most"
+        of = [groups[s] for s in rows]
+        named = [f"{group}: {name_of(data, s)}" for group, s in zip(of, rows, strict=True)]
+        if len(rows) > _MOST_NAMED:  # the group alone, where it begins
+            named = [now if now != one else "" for one, now in pairwise(["", *of])]
+        shown = raster(data, rows=rows, names=named)
+    else:
+        which, shown = "", raster(data)
+    return Section("What was seen", how % which, figures=[shown], shown=0)
 
 
 def _lasting(found: NextChange) -> str:
@@ -321,9 +294,9 @@ def _lasting(found: NextChange) -> str:
     )
 
 
-def _lasting_section(found: NextChange) -> Section:
+def _lasting_section(found: NextChange, order: IntArray) -> Section:
     table = found.table()
-    rows = [table.rows[s] for s in _standing_out(found)[:_MOST_ROWS].tolist()]
+    rows = [table.rows[s] for s in order[:_MOST_LISTED].tolist()]
     return Section(
         "The next change of symbol", table.caption, head=table.head, rows=rows,
         figures=[found.figure(0)] if found.sequences.num_sequences == 1 else [], shown=12,
@@ -402,14 +375,16 @@ def _symbols(past: StepProbs) -> Section:
 
 def _coming(
     ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None, holds: bool,
-    change: NextChange,
+    order: IntArray,
 ) -> Section:  # fmt: skip
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
-    at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
+    at = [0]
+    if not is_panel(data):
+        at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
     count = min(3, data.num_symbols)
-    for s in _standing_out(change)[: _MOST_ROWS // len(at)].tolist():
+    for s in order[: _MOST_LISTED // len(at)].tolist():
         for h in at:
             mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
             first = np.argsort(-mean, kind="stable")[:count]
@@ -432,19 +407,20 @@ def _coming(
     )  # fmt: skip
 
 
-def _figures(past: StepProbs, ahead: Forecast) -> list[Section]:
+def _figures(past: StepProbs, ahead: Forecast, order: IntArray) -> Section:
+    """Probabilities along the first sequences of an order."""
     data = past.sequences
-    longest = np.sort(np.argsort(-data.lengths, kind="stable")[:_MOST_PANELS])
-    stacks = [symbol_stack(past, ahead, sequence=int(s), last=_HISTORY) for s in longest]
-    which = "" if data.num_sequences <= _MOST_PANELS else f" of {len(longest)} of the longest"
-    return [
-        Section(
-            "Probabilities, and what lies ahead",
-            f"At each step{which}, the probability of each symbol, stacked; the strip above has"
-            " what was seen. Right of the dashed line is the forecast.",
-            figures=stacks, shown=0,
-        )
-    ]  # fmt: skip
+    few = np.sort(order[:_MOST_PANELS]).tolist()
+    stacks = [symbol_stack(past, ahead, sequence=s, last=_HISTORY) for s in few]
+    which = ""
+    if data.num_sequences > _MOST_PANELS:
+        which = f" of {len(few)} " + ("that stand out" if is_panel(data) else "of the longest")
+    return Section(
+        "Probabilities, and what lies ahead",
+        f"At each step{which}, the probability of each symbol, stacked; the strip above has"
+        " what was seen. Right of the dashed line is the forecast.",
+        figures=stacks, shown=0,
+    )  # fmt: skip
 
 
 def data_in_words(data: Sequences) -> str:

@@ -83,7 +83,7 @@ class Raster(Figure):
                 x = left + (start + a - low) * wide
                 box = f"M{x:.2f} {top + 0.1 * size:.1f}h{(b - a) * wide:.2f}v{0.8 * size:.1f}"
                 strokes.setdefault(number, []).append(f"{box}h-{(b - a) * wide:.2f}z")
-            if size >= 9.0 or r % 2 == 0:
+            if size >= 9.0 or r % 2 == 0 or not self.names[r - 1]:
                 name = _short(self.names[r])
                 parts.append(tag("text", name, class_="end", x=left - 5, y=top + 0.5 * size + 4))
         parts += [tag("path", class_=_kind(n), d="".join(d)) for n, d in sorted(strokes.items())]

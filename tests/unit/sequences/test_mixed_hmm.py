@@ -102,7 +102,7 @@ def test_columns_of_numbers_are_inputs_too():
 
 def test_a_report_tells_what_inputs_do(run):
     text = run.report(comparison=False, steps=2, max_draws=8).text()
-    for told in ("In the long run", "What x does", "What the states are"):
+    for told in ("In the long run", "What x does", "Hidden states"):
         assert told in text
 
 

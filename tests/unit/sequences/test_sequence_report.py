@@ -14,6 +14,8 @@ from pgmult.sequences import (
     predict,
     report,
 )
+from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.panels import StandingOut, grouped, population
 
 PERIOD = 12
 
@@ -139,3 +141,79 @@ def test_a_page_of_a_panel_begins_with_the_population():
     ]
     assert changes == sorted(changes, reverse=True)
     assert len(coming.rows) > 0
+
+
+def of_panel():
+    """Thirty sequences of which one has a gap and another goes against all others."""
+    texts = ["AAAABB"] * 14 + ["ABBBBB"] * 14 + ["BABABA", "AAA---BBB"]
+    arm = np.repeat(["x", "y"], [14, 16])
+    table = {"id": [], "step": [], "does": [], "arm": [], "age": []}
+    for i, text in enumerate(texts):
+        for t, symbol in enumerate(text):
+            row = (f"p{i}", t, None if symbol == "-" else symbol, arm[i], float(i))
+            for column, cell in zip(table.values(), row, strict=True):
+                column.append(cell)
+    return pgmult.read(table)
+
+
+def test_sequences_that_stand_out_come_first():
+    data = of_panel().sequences("does", sequence="id", time="step")
+    run = pgmult.sample(
+        MarkovChain(1), data, draws=20, tune=20, chains=1, random_seed=1, progressbar=False
+    )
+    found = StandingOut.of(run, run.predict(), run.forecast(2).next_change())
+    names = data.names.tolist()
+    assert found.gaps[names.index("p29")] == 3
+    assert found.gaps.sum() == 3
+    assert names[int(found.told.argmin())] == "p28"
+    why = {names[s]: reasons for s, reasons in found.reasons().items()}
+    assert "long gap" in why["p29"]
+    assert "told worst" in why["p28"]
+    report = run.report(comparison=False, steps=2)
+    titles = [section.title for section in report.sections]
+    assert titles[2] == "Sequences that stand out"
+    (coming,) = (section for section in report.sections if section.title == "What comes next")
+    assert len(coming.rows) == data.num_sequences  # those that a page does not show are on demand
+    (seen,) = (section for section in report.sections if section.title == "What was seen")
+    assert [name for name in seen.figures[0].names if name] == ["B", "A"]
+
+
+def test_the_population_is_told_apart_by_its_inputs():
+    data = of_panel().sequences("does", sequence="id", time="step", inputs="~ arm + age + (1 | id)")
+    titles = {section.title: section for section in population(data)}
+    assert [*titles] == [
+        "What follows what", "What follows what, by arm", "What follows what, by age",
+        "Shares step by step",
+    ]  # fmt: skip
+    rows = {row[:2]: row[2:] for row in titles["What follows what, by arm"].rows}
+    assert rows["A", "x"] == ("56", "0.25", "0.75")  # to B, which is more frequent, and A
+    whole = {row[0]: int(row[1]) for row in titles["What follows what"].rows}
+    for section in ("What follows what, by arm", "What follows what, by age"):
+        for after, times in whole.items():
+            assert times == sum(int(row[2]) for row in titles[section].rows if row[0] == after)
+
+
+def test_sequences_are_grouped_by_their_states():
+    data = as_sequences(["AAAB", "BBBA", "BBBB", "AAAA"])
+    order, groups = grouped(data, None)
+    assert order.tolist() == [3, 0, 2, 1]
+    assert groups == ["A", "B", "B", "A"]
+    order, groups = grouped(data, np.repeat([1, 0, 0, 1], 4))
+    assert order.tolist() == [1, 2, 0, 3]
+    assert groups[0] == "state 2"
+
+
+def test_the_chance_of_a_change_at_the_next_step_is_that_of_the_forecast():
+    data = of_panel().sequences("does", sequence="id", time="step")
+    run = pgmult.sample(
+        MarkovChain(1), data, draws=10, tune=10, chains=1, random_seed=1, progressbar=False
+    )
+    ahead = run.forecast(4)
+    found = ahead.next_change()
+    stays = ahead.mean[np.arange(data.num_sequences), 0, found.present]
+    np.testing.assert_allclose(found.lasts[:, 0], 1.0 - stays)
+    np.testing.assert_allclose(found.lasts.sum(axis=1), 1.0)
+    none_stays = NextChange.of(
+        1 - np.zeros((5, 1, 2), np.int64), as_sequences(["BA"]), np.array([[0.2, 0.8]])
+    )
+    np.testing.assert_allclose(none_stays.lasts, [[0.8, 0.2, 0.0]])

@@ -1,0 +1,245 @@
+"""What a report has of panels, many sequences beside each other: the population, then who differs.
+
+>>> from pgmult.sequences import as_sequences
+>>> data = as_sequences(["ABAB", "BABA", "AABB"] * 4)
+>>> follows, shares = population(data)
+>>> follows.rows[0], shares.rows[0]
+(('A', '20', '0.20', '0.80'), ('0', '12', '0.67', '0.33'))
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.reports import Section
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.columns import quantiles
+from pgmult.formulas.design import table_of
+from pgmult.formulas.terms import GroupTerm
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import labels_of, name_of, seen_symbols
+from pgmult.sequences.forecasts import StepProbs
+from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.posteriors import PredictsSteps
+from pgmult.sequences.scores.one_step import one_step_ahead
+
+_PANEL = 10  # sequences of a panel
+_MOST_SYMBOLS, _STEPS_TOLD = 12, 12
+_MOST_LABELS, _MOST_AFTER = 6, 4  # of an input, and symbols after which it is told
+_EACH = 5  # sequences that stand out for one reason
+_DRAWS = 50  # by which steps are told
+
+
+def is_panel(data: Sequences) -> bool:
+    """Whether a report begins with the population."""
+    return data.num_sequences >= _PANEL
+
+
+class _Pairs(NamedTuple):
+    """Steps whose symbol and the one before were seen.
+
+    Attributes
+    ----------
+    steps : int array
+        The second of each two steps.
+    before, then : int arrays
+        Places of their symbols among the main ones.
+    main : int array
+        The main symbols, the most frequent first.
+    """
+
+    steps: IntArray
+    before: IntArray
+    then: IntArray
+    main: IntArray
+
+    def counts(self, some: Any = slice(None)) -> IntArray:
+        """How often each main symbol came after each, in some of the pairs."""
+        found = np.zeros((len(self.main), len(self.main)), dtype=np.int64)
+        np.add.at(found, (self.before[some], self.then[some]), 1)
+        return found
+
+
+def _pairs_of(data: Sequences) -> tuple[_Pairs, IntArray]:
+    """Pairs of steps, and the symbol of each step."""
+    shares = np.bincount(data.symbols, data.counts, data.num_symbols)
+    main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
+    seen = seen_symbols(data, main)
+    goes_on = np.ones(data.num_steps, dtype=np.bool_)
+    goes_on[data.offsets[:-1]] = False
+    steps = np.flatnonzero(goes_on[1:] & (seen[1:] >= 0) & (seen[:-1] >= 0)) + 1
+    return _Pairs(steps, seen[steps - 1], seen[steps], main), seen
+
+
+def _told(counts: IntArray) -> tuple[str, ...]:
+    """How many, and the share of each."""
+    return f"{counts.sum():,}", *(f"{x:.2f}" for x in counts / counts.sum())
+
+
+def population(data: Sequences) -> list[Section]:
+    """What follows what in all sequences, how that differs by the inputs, and how shares go."""
+    pairs, seen = _pairs_of(data)
+    main, names = pairs.main, labels_of(data)
+    heads = [names[k] for k in main]
+    step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    which = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+    follows = [
+        (names[k], *_told(row)) for k, row in zip(main, pairs.counts(), strict=True) if row.any()
+    ]
+    last = int(data.lengths.max())
+    along = []
+    for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_TOLD)).astype(np.int64)):
+        there = np.bincount(seen[(step == t) & (seen >= 0)], minlength=len(main))
+        if there.any():
+            along.append((str(t), *_told(there)))
+    return [
+        Section(
+            "What follows what",
+            f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
+            f" came a step after each (rows){which}.",
+            head=("after", "times", *heads), rows=follows, shown=_MOST_SYMBOLS,
+        ),
+        *_by_inputs(data, pairs, heads),
+        Section(
+            "Shares step by step",
+            f"Shares of the symbols{which} over the sequences that were seen so many steps after"
+            " their first.",
+            head=("step", "seen", *heads), rows=along, shown=_STEPS_TOLD,
+        ),
+    ]  # fmt: skip
+
+
+def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator[Section]:
+    """What follows what at each value of an input, which it has at the second of the steps."""
+    if data.design is None:
+        return
+    groups = {
+        name for term in data.design.terms if isinstance(term, GroupTerm) for name in term.variables
+    }
+    for column, cells in table_of(data.design).items():
+        names, part = _parts(np.asarray(cells)[pairs.steps])
+        if column in groups or not 1 < len(names) <= _MOST_LABELS:
+            continue
+        counts = np.array([pairs.counts(part == j) for j in range(len(names))])
+        rows = [
+            (after, value, *_told(row))
+            for after, by_value in zip(heads, counts.swapaxes(0, 1)[:_MOST_AFTER], strict=False)
+            for value, row in zip(names, by_value, strict=True)
+            if row.any()
+        ]
+        yield Section(
+            f"What follows what, by {column}",
+            f"The same, told apart by {column} at the step that follows.",
+            head=("after", column, "times", *heads), rows=rows,
+            shown=_MOST_AFTER * len(names),
+        )  # fmt: skip
+
+
+def _parts(cells: NDArray[Any]) -> tuple[list[str], IntArray]:
+    """Labels of a column, or thirds of its numbers, and which of them each row has."""
+    values, part = np.unique(cells, return_inverse=True)
+    if cells.dtype.kind not in "fiM" or len(values) <= _MOST_LABELS:
+        return [f"{value:.4g}" if cells.dtype.kind == "f" else str(value) for value in values], part
+    low, high = quantiles(cells, [1 / 3, 2 / 3])
+    told = (f"{end:.3g}" if cells.dtype.kind != "M" else str(end)[:10] for end in (low, high))
+    a, b = told
+    return [f"up to {a}", f"to {b}", f"over {b}"], (cells > low).astype(np.int64) + (cells > high)
+
+
+# --------------------------------------------------------------------------- who differs
+
+
+class StandingOut(NamedTuple):
+    """What may set a sequence apart.
+
+    Attributes
+    ----------
+    changes : array, ``(num_sequences,)``
+        Probability that the next symbol is another than the last.
+    told : array, ``(num_sequences,)``
+        Geometric mean of the probabilities of what was seen; 1 where nothing was. One step ahead
+        where a model knows these exactly, else given all that was seen.
+    gaps : int array, ``(num_sequences,)``
+        Most missing steps in a row.
+    """
+
+    changes: FloatArray
+    told: FloatArray
+    gaps: IntArray
+
+    @classmethod
+    def of(cls, posterior: Posterior, past: StepProbs, change: NextChange) -> "StandingOut":
+        """Of what a run says of the steps and of those ahead."""
+        data, size = past.sequences, past.sequences.num_sequences
+        if isinstance(posterior.model, PredictsSteps):
+            score = one_step_ahead(posterior, data, pooling="average", max_draws=_DRAWS)
+            sums = np.bincount(score.sequence, score.log_predictive, size)
+        else:
+            step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+            sequence = np.searchsorted(data.offsets, step, side="right") - 1
+            logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
+            sums = np.bincount(sequence, data.counts * logs, size)
+        whole = np.repeat(np.arange(size), data.lengths)
+        times = np.bincount(whole, data.totals, size)
+        bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))
+        # all steps between two of these are missing, and the first if it was not seen
+        runs = np.diff(bounds) - (data.totals[bounds[:-1]] > 0)
+        gaps = np.zeros(size, dtype=np.int64)
+        whose = np.searchsorted(data.offsets, bounds[:-1], side="right") - 1
+        np.maximum.at(gaps, whose, runs)
+        return cls(change.lasts[:, 0], np.exp(sums / np.maximum(times, 1)), gaps)
+
+    @property
+    def by_change(self) -> IntArray:
+        """Sequences, the likeliest to change first."""
+        return np.argsort(-self.changes, kind="stable")
+
+    def reasons(self) -> dict[int, list[str]]:
+        """Why a sequence stands out: the first few of each reason."""
+        found: dict[int, list[str]] = {}
+        ranked = {
+            "likely to change": self.by_change, "told worst": np.argsort(self.told, kind="stable"),
+            "long gap": np.argsort(-self.gaps, kind="stable")[: int((self.gaps > 0).sum())],
+        }  # fmt: skip
+        for reason, order in ranked.items():
+            for s in order[:_EACH].tolist():
+                found.setdefault(s, []).append(reason)
+        return found
+
+    def section(self, data: Sequences) -> Section:
+        """A row for each sequence that stands out."""
+        rows = [
+            (
+                name_of(data, s), ", ".join(why), f"{self.changes[s]:.2f}", f"{self.told[s]:.2f}",
+                str(self.gaps[s]),
+            )
+            for s, why in self.reasons().items()
+        ]  # fmt: skip
+        return Section(
+            "Sequences that stand out",
+            f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
+            " the lowest probabilities (geometric mean), and those with most missing steps in a"
+            " row. All others are in the tables below.",
+            head=("sequence", "why", "P(changes next)", "told", "gap"), rows=rows, shown=15,
+        )  # fmt: skip
+
+
+def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]]:
+    """Sequences by the state, or else the symbol, that most of their steps have; and its name.
+
+    Within a group those with a larger share of it come first.
+    """
+    names = [f"state {m + 1}" for m in range(0 if path is None else int(path.max()) + 1)]
+    if path is None:
+        shares = np.bincount(data.symbols, data.counts, data.num_symbols)
+        main = np.argsort(-shares, kind="stable")
+        path, names = seen_symbols(data, main), [labels_of(data)[k] for k in main]
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+    counts = np.zeros((data.num_sequences, len(names)))
+    np.add.at(counts, (sequence[path >= 0], path[path >= 0]), 1.0)
+    group = counts.argmax(axis=1)
+    share = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1.0)
+    return np.lexsort((-share, group)), [names[g] for g in group]
