@@ -48,7 +48,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="draw from the posterior, or at once from an approximation (default: sampling)",
     )  # fmt: skip
     fit.add_argument(
-        "--effects", choices=["sticks", "categories", "correlated", "softmax"], default="sticks",
+        "--effects", choices=["sticks", "categories", "softmax"], default="sticks",
         help="of what groups and columns have effects: each category among those after it (sticks),"
         " or all of them, which is slower and hardly depends on their order (categories)",
     )  # fmt: skip

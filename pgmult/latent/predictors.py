@@ -1,12 +1,10 @@
 r"""The latent Gaussian of a formula: its terms' priors, their design, and rows of new levels.
 
 `latent_of` puts the terms of a design side by side. For several sticks at once (`Joint`) a row has
-a predictor for each, and effects are
-
-* of categories: u_c of every category c, independent with the same standard deviations. Sticks see
-  them through M = d psi / d log pi at the data's shares pi (M_kk = 1, M_kc = -pi_c / sum_{l>k} pi_l
-  for c > k), so that no category is special and another order of sticks changes little;
-* of sticks that are correlated within a level of a grouping, by LKJ.
+a predictor for each, and effects are of categories: u_c of every category c, independent with the
+same standard deviations. Sticks see them through M = d psi / d log pi at the data's shares pi
+(M_kk = 1, M_kc = -pi_c / sum_{l>k} pi_l for c > k), so that no category is special and another
+order of sticks changes little.
 
 Levels without data are drawn from the law of their term: independent effects, or a walk's value
 given those at its known times. Random numbers of a level are keyed by its label, so that what is
@@ -47,8 +45,6 @@ class Joint(NamedTuple):
 
     Attributes
     ----------
-    kind : str
-        "categories" or "correlated".
     names : tuple of str
         Of the effects that sticks see.
     seen : array, ``(num_sticks, num_names)``
@@ -56,7 +52,6 @@ class Joint(NamedTuple):
     offset : array, ``(num_sticks,)``
     """
 
-    kind: str
     names: tuple[str, ...]
     seen: FloatArray
     offset: FloatArray
@@ -164,7 +159,7 @@ def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None 
     pieces += [_piece(term, laws_of(term, laws)) for term in design.terms]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
     if joint is not None:
-        pieces = [part for piece in pieces for part in _spread_over(piece, joint)]
+        pieces = [_spread_over(piece, joint) for piece in pieces]
         offset = (joint.offset[:, None] + offset).ravel()
     parts = [sparse.csr_array(piece.design) for piece in pieces]
     family = Additive([piece.prior for piece in pieces], sparse.hstack(parts), offset)
@@ -180,38 +175,20 @@ def mapping(shares: FloatArray) -> FloatArray:
     return M
 
 
-def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
-    """A term's effects of categories, or of several sticks."""
-    prior, seen = piece.prior, joint.seen
-    num = seen.shape[1]
+def _spread_over(piece: _Piece, joint: Joint) -> _Piece:
+    """A term's effects of categories."""
+    num = joint.seen.shape[1]
 
-    def stacked(design: Any, seen: FloatArray) -> Any:
+    def stacked(design: Any) -> Any:
         if design is None:
             return None
-        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in seen])
+        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in joint.seen])
 
     names = [f"{name},{of}" for name in piece.names for of in joint.names]
-    keys = _numbered(piece.keys[:, None], num).ravel()
-    if joint.kind == "correlated" and isinstance(prior, Levels):
-        wide = Levels(
-            prior.num_levels, prior.width * num, np.repeat(prior.scales, num), prior.dof, prior.eta
-        )
-        sds = tuple(f"{name},{of}" for name in piece.sds for of in joint.names)
-        units = None if piece.units is None else np.asarray(np.kron(piece.units, np.eye(num)))
-        whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
-        return [_Piece(wide, whole, names, fresh, sds, units, keys)]
-    if joint.kind == "correlated" and prior.num_hyperparameters and not isinstance(prior, Shrunk):
-        return [
-            _Piece(
-                prior, stacked(piece.design, seen[:, [k]]), names[k::num],
-                stacked(piece.fresh, seen[:, [k]]),
-                tuple(f"{name},{of}" for name in piece.sds), piece.units, keys[k::num],
-            )
-            for k, of in enumerate(joint.names)
-        ]  # fmt: skip
-    copies = Copies(prior, num)
-    whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
-    return [_Piece(copies, whole, names, fresh, piece.sds, piece.units, keys)]
+    return piece._replace(
+        prior=Copies(piece.prior, num), design=stacked(piece.design), names=names,
+        fresh=stacked(piece.fresh), keys=_numbered(piece.keys[:, None], num).ravel(),
+    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- one term

@@ -44,7 +44,7 @@ from pgmult.sampling.driver import sample
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
 _OUTCOME = "outcome"
-_EFFECTS = ("sticks", "categories", "correlated", "softmax")
+_EFFECTS = ("sticks", "categories", "softmax")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -185,7 +185,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     groups : str or int, optional
         Without a formula: name or number of the column that holds each row's group.
     effects : str
-        Of several classes, "softmax", "sticks", "categories" or "correlated": see
+        Of several classes, "softmax", "sticks" or "categories": see
         `AdditiveRegression`. Of two classes "softmax" is "sticks", a logistic regression.
     priors : mapping, optional
         See `AdditiveRegression`.
@@ -214,7 +214,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     grouping.
     """
 
-    effects: Literal["sticks", "categories", "correlated", "softmax"] = "softmax"
+    effects: Literal["sticks", "categories", "softmax"] = "softmax"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdditiveClassifier":
         """Draw from the posterior.

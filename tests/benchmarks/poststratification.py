@@ -145,7 +145,7 @@ def many(number):
 def orders():
     """How far posterior means move between orders, in posterior standard deviations."""
     table, truth = population(100, respondents=1500, sticks=False)
-    for effects in ("sticks", "correlated", "categories"):
+    for effects in ("sticks", "categories"):
         start = time.process_time()
         every = [posterior(table, order, effects)[0] for order in ORDERS]
         seconds = (time.process_time() - start) / len(ORDERS)

@@ -122,8 +122,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     effects : str
         What terms act on. "sticks": each stick has effects of its own, the fastest. "categories":
         each category has, with the same prior, so that the order of sticks hardly matters.
-        "correlated": sticks, with correlations within the levels of a grouping. "softmax":
-        categories, with the softmax as the link, which has no order.
+        "softmax": categories, with the softmax as the link, which has no order.
     priors : mapping from term to law, optional
         Terms as the formula writes them, ``"(1 + x | g)"``, names of columns of the design, or
         "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
@@ -150,7 +149,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     effects they are one problem: d and r are multiplied by the number of categories.
     """
 
-    effects: Literal["sticks", "categories", "correlated", "softmax"] = "sticks"
+    effects: Literal["sticks", "categories", "softmax"] = "sticks"
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
     method: Literal["sampling", "approximate"] = "sampling"

@@ -64,15 +64,13 @@ def joint_of(data: AdditiveRows, effects: str) -> Joint | None:
     if data.is_events:
         raise ValueError(f"effects must be 'sticks' for events, got {effects!r}")
     num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
-    if effects == "correlated":
-        return Joint(effects, names[:-1], np.eye(num), np.zeros(num))
     if effects == "softmax":
         if data.design.offset is not None:
             raise ValueError("offset(...) adds to all categories alike, which changes no softmax")
-        return Joint("categories", names, np.eye(num + 1), np.zeros(num + 1))
+        return Joint(names, np.eye(num + 1), np.zeros(num + 1))
     assert data.shares is not None
     equal = StickBreaking().inverse(np.full(num + 1, 1.0 / (num + 1)))
-    return Joint(effects, names, mapping(data.shares[data.order]), equal)
+    return Joint(names, mapping(data.shares[data.order]), equal)
 
 
 @once_a_data_set

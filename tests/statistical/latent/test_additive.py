@@ -46,7 +46,6 @@ CASES = {
         {"effects": "softmax"},
         {},
     ),
-    "correlated": ("c(a, b, c) ~ (1 | g) + rw(t)", {}, {"effects": "correlated"}, {}),
     "learned scales": (
         "c(a, x1, c) ~ x + z + (1 | g)", {"fixed": HalfT(5, 0.5)}, {"effects": "categories"}, {}
     ),
