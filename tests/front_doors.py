@@ -624,9 +624,6 @@ ARGUMENTS = {
     "topics.completion_score": lambda: dict(
         draws=[(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], held_out=corpus()
     ),
-    "topics.compare_scores": lambda: dict(
-        scores=dict.fromkeys("ab", topics.scores.unigram_log_predictive(corpus(), corpus()))
-    ),
     "topics.correlated_pairs": lambda: dict(correlations=correlations()),
     "topics.strongest_pairs": lambda: dict(correlations=correlations()),
     "topics.WordScores.top": lambda: dict(num_words=2),

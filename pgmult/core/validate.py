@@ -47,14 +47,6 @@ def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
     return array
 
 
-def as_covariates(value: ArrayLike) -> NDArray[np.float64]:
-    """A table of finite numbers, ``(num_rows, num_covariates)``, with a column at the least."""
-    x = as_finite(value, "covariates")
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
-    return x
-
-
 def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """A float64 array of finite numbers > 0."""
     array = as_finite(value, name)

@@ -169,47 +169,6 @@ class SoftmaxRows(ClassRows):
         return np.asarray(mean + (prior_mean - mean).mean(axis=0))
 
 
-class JointClassRows(ClassRows):
-    """Rows with a predictor for each class, whose weights are one vector with one covariance.
-
-    Predictors have means ``(num_rows, num_classes)`` and covariances
-    ``(num_rows, num_classes, num_classes)``.
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """One vector, of the weights of all classes."""
-        return 1, self.num_classes * self.covariates.shape[1]
-
-    def project(self, mean: FloatArray) -> FloatArray:
-        """Means of the predictors."""
-        return np.asarray(self.covariates @ mean.reshape(self.num_classes, -1).T)
-
-    def project_cov(self, cov: FloatArray) -> FloatArray:
-        """Covariances of the predictors."""
-        x = self.covariates
-        blocks = cov.reshape(self.num_classes, x.shape[1], self.num_classes, x.shape[1])
-        out = np.empty((len(x), self.num_classes, self.num_classes))
-        for k in range(self.num_classes):
-            for j in range(k + 1):
-                out[:, k, j] = out[:, j, k] = np.einsum("nd,nd->n", x @ blocks[k, :, j], x)
-        return out
-
-    def pull(self, d_mean: FloatArray) -> FloatArray:
-        """Gradient with respect to the weights."""
-        return (d_mean.T @ self.covariates).reshape(1, -1)
-
-    def gram(self, d_var: FloatArray) -> FloatArray:
-        """Minus twice the derivative with respect to the covariance of the weights."""
-        x = self.covariates
-        out = np.empty((self.num_classes, x.shape[1], self.num_classes, x.shape[1]))
-        for k in range(self.num_classes):
-            for j in range(k + 1):
-                out[k, :, j] = (-2.0 * d_var[:, k, j, None] * x).T @ x
-                out[j, :, k] = out[k, :, j]
-        return out.reshape(1, *(self.shape[1],) * 2)
-
-
 def _as_bounds(offsets: Any, num_rows: int) -> list[int]:
     bounds = np.asarray(as_counts(offsets, "offsets"))
     if bounds.ndim != 1 or len(bounds) < 2 or (np.diff(bounds) < 0).any():

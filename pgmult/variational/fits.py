@@ -42,7 +42,6 @@ Jaakkola and Jordan (2000), Bayesian parameter estimation via variational method
 (array([[-0.62,  0.53]]), False)
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -360,68 +359,3 @@ def _unpack(prior: MvNormal, count: int, size: int) -> tuple[FloatArray, FloatAr
             f" {mean.shape}"
         )
     return np.broadcast_to(mean, (count, size)), prior.precision()
-
-
-def correction_of_fit(fit: SiteFit, design: Design, site: Site, prior: MvNormal) -> FloatArray:
-    """`sd_of_correction` of what a fit approximates.
-
-    Parameters
-    ----------
-    fit : SiteFit
-    design, site : Design and Site
-        Of the same rows; any site of theirs will do, for F(psi, 0) is the log likelihood.
-    prior : MvNormal
-        Of each vector of weights.
-    """
-    shape, (mean0, P0) = fit.mean.shape, (prior.prior_mean, prior.precision())
-
-    def log_likelihood(weights: FloatArray) -> FloatArray:
-        psi = design.project(weights.reshape(shape))
-        return design.total(site.expect(psi, np.zeros_like(psi))[0])
-
-    if fit.joint_cov is None:
-        root = np.asarray(np.linalg.cholesky(fit.cov), dtype=np.float64)
-        return sd_of_correction(log_likelihood, fit.mean, root, mean0, P0)
-    root = np.asarray(np.linalg.cholesky(fit.joint_cov), dtype=np.float64)[None]
-    P_all = np.asarray(np.kron(np.eye(len(fit.mean)), P0), dtype=np.float64)
-    mean, prior_mean = fit.mean.reshape(1, -1), np.tile(mean0, len(fit.mean))
-    return sd_of_correction(log_likelihood, mean, root, prior_mean, P_all)
-
-
-def sd_of_correction(
-    log_likelihood: Callable[[FloatArray], FloatArray],
-    mean: FloatArray,
-    root: FloatArray,
-    prior_mean: FloatArray,
-    prior_precision: FloatArray,
-    num_draws: int = 100,
-) -> FloatArray:
-    """How far posteriors are from their Gaussian approximations: 0 where they are the same.
-
-    The standard deviation, under the Gaussian, of the log posterior less the Gaussian's log
-    density, from draws that are always the same.
-
-    Parameters
-    ----------
-    log_likelihood : callable
-        Of weights ``(num_vectors, num_weights)``: the sum over rows of each vector, or of all.
-    mean : array, ``(num_vectors, num_weights)``
-    root : array, ``(num_vectors, num_weights, num_weights)``
-        Weights are mean + root z, z standard normal.
-    prior_mean, prior_precision : arrays
-    num_draws : int
-
-    Returns
-    -------
-    array
-        As `log_likelihood` returns.
-    """
-    noise = np.random.default_rng(0).standard_normal((*mean.shape, num_draws))
-    gaps = []
-    for z in np.moveaxis(noise, 2, 0):
-        weights = mean + np.einsum("gij,gj->gi", root, z)
-        gap = weights - prior_mean
-        squares = np.einsum("gi,ij,gj->g", gap, prior_precision, gap) - (z**2).sum(axis=1)
-        told = log_likelihood(weights)
-        gaps.append(told - 0.5 * squares.reshape(len(told), -1).sum(axis=1))
-    return np.asarray(np.std(gaps, axis=0))

@@ -47,11 +47,19 @@ from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import (
     as_counts,
-    as_covariates,
+    as_finite,
     as_positive_int,
 )
 from pgmult.regression.rows import as_row_numbers
 from pgmult.variational.designs import as_matrix
+
+
+def as_covariates(value: Any) -> FloatArray:
+    """A table of finite numbers, ``(num_rows, num_covariates)``, with a column at the least."""
+    x = as_finite(value, "covariates")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    return x
 
 
 class _Rows:

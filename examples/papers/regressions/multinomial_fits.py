@@ -52,7 +52,7 @@ from pgmult.core.validate import as_finite
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation, Expectation
-from pgmult.variational.designs import JointClassRows, Rows, SoftmaxRows, predictor_vars
+from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows, predictor_vars
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import AtMode, Site, SoftmaxSite, logistic_site
 
@@ -61,6 +61,47 @@ _MATRICES = 40  # of all classes' weights, that a search holds at a time
 _LOG2_POINTS = 13  # and as many mirrors
 _LOG2_FEW = 8  # in a search
 _POINTS_A_BLOCK = 256
+
+
+class JointClassRows(ClassRows):
+    """Rows with a predictor for each class, whose weights are one vector with one covariance.
+
+    Predictors have means ``(num_rows, num_classes)`` and covariances
+    ``(num_rows, num_classes, num_classes)``.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """One vector, of the weights of all classes."""
+        return 1, self.num_classes * self.covariates.shape[1]
+
+    def project(self, mean: FloatArray) -> FloatArray:
+        """Means of the predictors."""
+        return np.asarray(self.covariates @ mean.reshape(self.num_classes, -1).T)
+
+    def project_cov(self, cov: FloatArray) -> FloatArray:
+        """Covariances of the predictors."""
+        x = self.covariates
+        blocks = cov.reshape(self.num_classes, x.shape[1], self.num_classes, x.shape[1])
+        out = np.empty((len(x), self.num_classes, self.num_classes))
+        for k in range(self.num_classes):
+            for j in range(k + 1):
+                out[:, k, j] = out[:, j, k] = np.einsum("nd,nd->n", x @ blocks[k, :, j], x)
+        return out
+
+    def pull(self, d_mean: FloatArray) -> FloatArray:
+        """Gradient with respect to the weights."""
+        return (d_mean.T @ self.covariates).reshape(1, -1)
+
+    def gram(self, d_var: FloatArray) -> FloatArray:
+        """Minus twice the derivative with respect to the covariance of the weights."""
+        x = self.covariates
+        out = np.empty((self.num_classes, x.shape[1], self.num_classes, x.shape[1]))
+        for k in range(self.num_classes):
+            for j in range(k + 1):
+                out[k, :, j] = (-2.0 * d_var[:, k, j, None] * x).T @ x
+                out[j, :, k] = out[k, :, j]
+        return out.reshape(1, *(self.shape[1],) * 2)
 
 
 def fit_softmax_regression(

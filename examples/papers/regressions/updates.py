@@ -34,6 +34,7 @@ Everything that is found beforehand depends on the data and the model alone, so 
 the posterior as it is. Groups run on all the threads of the enclosing chain.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -53,7 +54,6 @@ from pgmult import polya_gamma
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.variational.fits import sd_of_correction
 
 _FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
 _DRAWS = 20
@@ -219,3 +219,42 @@ def _check(statuses: list[int]) -> None:
             f"group {min(failed)} has no Gaussian posterior: its precision is not positive definite"
             " or not finite (are covariates of very different scales?)"
         )
+
+
+def sd_of_correction(
+    log_likelihood: Callable[[FloatArray], FloatArray],
+    mean: FloatArray,
+    root: FloatArray,
+    prior_mean: FloatArray,
+    prior_precision: FloatArray,
+    num_draws: int = 100,
+) -> FloatArray:
+    """How far posteriors are from their Gaussian approximations: 0 where they are the same.
+
+    The standard deviation, under the Gaussian, of the log posterior less the Gaussian's log
+    density, from draws that are always the same.
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        Of weights ``(num_vectors, num_weights)``: the sum over rows of each vector, or of all.
+    mean : array, ``(num_vectors, num_weights)``
+    root : array, ``(num_vectors, num_weights, num_weights)``
+        Weights are mean + root z, z standard normal.
+    prior_mean, prior_precision : arrays
+    num_draws : int
+
+    Returns
+    -------
+    array
+        As `log_likelihood` returns.
+    """
+    noise = np.random.default_rng(0).standard_normal((*mean.shape, num_draws))
+    gaps = []
+    for z in np.moveaxis(noise, 2, 0):
+        weights = mean + np.einsum("gij,gj->gi", root, z)
+        gap = weights - prior_mean
+        squares = np.einsum("gi,ij,gj->g", gap, prior_precision, gap) - (z**2).sum(axis=1)
+        told = log_likelihood(weights)
+        gaps.append(told - 0.5 * squares.reshape(len(told), -1).sum(axis=1))
+    return np.asarray(np.std(gaps, axis=0))

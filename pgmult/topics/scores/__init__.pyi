@@ -1,6 +1,5 @@
 from pgmult.topics.scores.completion import CompletionScore as CompletionScore
 from pgmult.topics.scores.completion import DocumentCompletion as DocumentCompletion
-from pgmult.topics.scores.completion import compare_scores as compare_scores
 from pgmult.topics.scores.completion import completion_score as completion_score
 from pgmult.topics.scores.completion import unigram_log_predictive as unigram_log_predictive
 from pgmult.topics.scores.selection import Candidate as Candidate

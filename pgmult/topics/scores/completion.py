@@ -27,14 +27,13 @@ of the scored documents alone. Words that drift over time are taken as drawn.
 True
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pgmult.core.arguments import as_kind, brief
-from pgmult.core.comparison import Comparison
 from pgmult.core.markup import paragraphs
 from pgmult.core.scores import Score, mean_by_token
 from pgmult.core.tables import as_frame
@@ -258,29 +257,3 @@ def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScor
         )
     frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
     return _score(held_out, [(frequencies / frequencies.sum())[held_out.words]], 1)
-
-
-def compare_scores(
-    scores: Mapping[str, CompletionScore], how: str = "Words that were held out of their documents."
-) -> Comparison:
-    """Scores of several models on the same tokens, paired by document with the first one's.
-
-    Parameters
-    ----------
-    scores : mapping from a model's name to its score
-        The model in question first, then its rivals from the simplest on.
-    how : str
-        What was held out, in a sentence.
-
-    Returns
-    -------
-    Comparison
-        The error of a gain has two parts: between documents, which the models share, and between
-        chains, which they do not.
-
-    Raises
-    ------
-    ValueError
-        If there is one score only, or they are of other tokens.
-    """
-    return Comparison.of(scores, "a word", how)

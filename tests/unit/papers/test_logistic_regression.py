@@ -18,6 +18,7 @@ from examples.papers.regressions.logistic_fits import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
 )
+from examples.papers.regressions.updates import sd_of_correction
 from pgmult import MvNormal, sample
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
@@ -230,3 +231,19 @@ def test_fits_and_draws_agree():
     sd = draws.std(axis=0)
     assert (np.abs(draws.mean(axis=0) - fit.mean[0]) < 0.1 * sd).all()
     np.testing.assert_allclose(np.sqrt(np.diag(fit.cov[0])), sd, rtol=0.06)
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.5])
+def test_correction_is_that_of_the_law(skew):
+    """0 of a Gaussian likelihood, and of f = skew w^3 its standard deviation, sqrt(15) skew s^3."""
+    pull = np.array([3.0, 1.0])
+
+    def log_likelihood(weights):
+        value = weights * pull - 0.5 * weights**2
+        value[:, 0] += skew * (weights[:, 0] - 0.5 * pull[0]) ** 3
+        return value.sum(axis=1)
+
+    root = np.sqrt(0.5) * np.eye(2)[None]
+    found = sd_of_correction(log_likelihood, 0.5 * pull[None], root, np.zeros(2), np.eye(2))
+    assert found.shape == (1,)
+    assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.5, abs=1e-12)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from topic_runs import run_of, speeches
 
+from pgmult.core.comparison import Comparison
 from pgmult.topics import (
     check as predictive_checks,
 )
@@ -26,7 +27,7 @@ from pgmult.topics import (
     report as topic_report,
 )
 from pgmult.topics.exports import export
-from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice, compare_scores
+from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice
 from pgmult.topics.summaries import permutation_test, variance_shares
 
 ATTACK = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>&lt;b&gt;"
@@ -63,7 +64,7 @@ def posterior():
 
 def test_a_page_runs_its_own_script_alone(posterior):
     score = CompletionScore(-6.0 * np.ones(3), np.ones(3, dtype=np.int64))
-    compared = compare_scores({"n": score, f"m{ATTACK}": score})
+    compared = Comparison.of({"n": score, f"m{ATTACK}": score}, "a word", "")
     report = topic_report(
         posterior, title=f"Run{ATTACK}", facts={f"corpus{ATTACK}": f"x.csv{ATTACK}"},
         comparison={f"half{ATTACK}": compared}, reference=posterior.data,

@@ -13,13 +13,16 @@ from html_pages import parsed
 from topic_runs import run_of
 
 from pgmult import Posterior
+from pgmult.core.comparison import Comparison
 from pgmult.sampling import Origin
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.draws import telling
 from pgmult.topics.reports.contents import run_facts
-from pgmult.topics.scores.completion import CompletionScore, compare_scores
+from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi, word_scores
+
+HOW = "Words that were held out of their documents."
 
 
 def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):
@@ -57,9 +60,9 @@ def summary():
     ours = CompletionScore(-6.0 * totals, totals)
     rival = CompletionScore(-6.01 * totals + 2.0 * noise, totals)
     comparison = {
-        "half": compare_scores({"ours": ours, "rival": rival}),
-        "a tenth": compare_scores(
-            {"ours": ours, "unigram": CompletionScore(-7.0 * totals, totals)}
+        "half": Comparison.of({"ours": ours, "rival": rival}, "a word", HOW),
+        "a tenth": Comparison.of(
+            {"ours": ours, "unigram": CompletionScore(-7.0 * totals, totals)}, "a word", HOW
         ),
     }
     posterior = draws_of()

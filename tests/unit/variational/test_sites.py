@@ -1,7 +1,5 @@
 """Sites and their derivatives, and the one solver that all Gaussian approximations share."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -13,7 +11,7 @@ from examples.papers.regressions.logistic_fits import fit_logistic_regression
 from pgmult import MvNormal, sample
 from pgmult.links.logistic import logistic_expectations
 from pgmult.variational.designs import Rows
-from pgmult.variational.fits import SiteFit, correction_of_fit, fit_sites
+from pgmult.variational.fits import fit_sites
 from pgmult.variational.sites import LOGISTIC_METHODS, logistic_site
 
 NAMES = list(LOGISTIC_METHODS)
@@ -193,35 +191,3 @@ def test_bad_input(data):
         logistic_site(np.array([2.0]), np.array([1.0]), "quadrature")
     with pytest.raises(ValueError, match="method must be one of laplace, delta"):
         fit_logistic_regression(LogisticRegression(), data, method="probit")
-
-
-class Cubic:
-    """f = x psi - psi^2 / 2 + skew (psi - middle)^3 of two weights, each seen by itself."""
-
-    method, is_bound, at_mode = "cubic", False, False
-    shape = (1, 2)
-
-    def __init__(self, skew):
-        self.seen, self.skew = np.array([3.0, 1.0]), skew
-
-    def project(self, mean):
-        return mean[0]
-
-    def total(self, values):
-        return np.array([values.sum()])
-
-    def expect(self, psi, var):
-        value = psi * self.seen - 0.5 * psi**2
-        value[0] += self.skew * (psi[0] - 0.5 * self.seen[0]) ** 3
-        return value, None, None
-
-
-@pytest.mark.parametrize("skew", [0.0, 0.5])
-def test_correction_is_that_of_the_law(skew):
-    """0 of a Gaussian likelihood, and of f = skew w^3 its standard deviation, sqrt(15) skew s^3."""
-    law, cov = Cubic(skew), 0.5 * np.eye(2)[None]
-    fit = SiteFit("given", 0.5 * law.seen[None], cov, np.zeros(1), False, True, 1)
-    for given in (fit, replace(fit, joint_cov=cov[0])):
-        found = correction_of_fit(given, law, law, MvNormal(np.zeros(2), np.eye(2)))
-        assert found.shape == (1,)
-        assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.5, abs=1e-12)
