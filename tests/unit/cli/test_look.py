@@ -12,6 +12,7 @@ import pytest
 
 import pgmult
 from pgmult.cli import commands as cli
+from pgmult.cli.look import _kind
 
 BASH = shutil.which("bash")
 HOSTILE = [
@@ -337,3 +338,9 @@ class TestCommands:
                 assert str(options.table if "table" in options else words[2]) == str(table)
                 columns = [getattr(options, o, None) for o in ("category", "symbol", "column")]
                 assert {c for c in columns if c is not None} <= set(named)
+
+
+@pytest.mark.parametrize("states", [["TX", "OH"], ["District Of Columbia", "new  york"]])
+def test_states_are_known_whatever_their_capitals_and_blanks(states):
+    assert _kind(states, dates=False) == "US states"
+    assert _kind([*states, "Bavaria"], dates=False) != "US states"
