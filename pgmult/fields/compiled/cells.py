@@ -24,8 +24,8 @@ _NEWTON = 10  # steps to a mode
 _MOST_STEP = 4.0
 _SLACK = 0.1  # twice the log of a bound over the density at a mode
 _HALVINGS = 100  # of an interval around a mode
-_STEP = 0.7  # between nodes, in standard deviations at the mode
-_NODES = 25
+_STEP = 0.8  # between nodes, in standard deviations at the mode
+_NODES = 21
 _TANGENT = 1.15  # where tangents touch, in standard deviations at the mode
 
 

@@ -6,7 +6,7 @@ In every cell of a table (`pgmult.fields.priors.separable`) and for every stick,
 
 and the counts x are binomial given psi. A sweep:
 
-1. theta | psi              the rest integrated out: `sample_hyperparameters`, around a fixed law
+1. theta of f | psi         the rest integrated out: `sample_hyperparameters`, around a fixed law
 2. beta, f | theta, psi     exact draws
 3. effect | u, x            psi integrated out, a step of a random walk
 4. f | theta, beta, x       psi integrated out, a swing: see below
@@ -24,6 +24,7 @@ The law of step 1 and the levels that curvatures are taken at are those of a pil
 depend on the data alone.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,9 +40,12 @@ from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import Trend
 from pgmult.fields.priors.separable import Factors, Table, TableLaw
 from pgmult.latent.hyperparameters import Leaning, laplace, sample_hyperparameters
+from pgmult.sampling.moves import slice_sample
 
 _KICKS = 4  # of a swing
 _LEAST = 0.1  # of a curvature, as a share of the prior precision
+_REMEMBERED = 8  # laws, of a few chains
+_WIDTH = 0.3  # of the first interval of slices
 _WALK = 2.0  # standard deviations of the effects' law
 _ROUNDS = 1, 1, 2, 4, 4  # sweeps of a pilot, hyperparameters at their mode before each
 _LAST_ROUND = 40
@@ -127,7 +131,8 @@ class TableSticks:
         self._features = table.arranged(trend.features)
         self._level = level[:, None, None]
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
-        self._at = lru_cache(maxsize=8)(self._find)
+        self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
+        self._bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
         self.of_effects = np.array([self._is_of_effects(i) for i in range(len(start))], dtype=bool)
 
     def law(self, x: FloatArray) -> TableLaw:
@@ -251,7 +256,13 @@ class TableSticks:
 
     def _find(self, x: bytes) -> tuple[TableLaw, float]:
         covariance = self._moved(np.frombuffer(x))
-        return TableLaw.of(self.table, covariance), covariance.log_prior() if x else 0.0
+        known = np.where(self.of_effects, self.start, np.frombuffer(x)).tobytes()
+        factors = Factors.of(covariance, self.table.sites.shape[1])
+        law = replace(self._bases(known), factors=factors)
+        return law, covariance.log_prior() if x else 0.0
+
+    def _find_bases(self, x: bytes) -> TableLaw:
+        return TableLaw.of(self.table, self._moved(np.frombuffer(x)))
 
     def _is_of_effects(self, i: int) -> bool:
         """Whether the effects' variance is all that a hyperparameter changes."""
@@ -330,13 +341,60 @@ def _swept(
     rng: np.random.Generator, sticks: TableSticks, draw: Draw, near: Near
 ) -> tuple[Draw, FloatArray]:
     """A sweep, and the u that psi was drawn around."""
-    x, psi = draw.x, draw.psi
-    if len(x):
-        x = sample_hyperparameters(rng, lambda x: sticks.given(x, psi).log_density, x, near.guess)
+    psi = draw.psi
+    x = scatter(rng, sticks, move_smooth(rng, sticks, draw, near), psi)
     beta, level = sticks.draw_level(rng, x, psi)
     x, fit = move_effects(rng, sticks, x, level, near)
     level = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
     return Draw(x, beta, sticks.draw_cells(rng, level, sticks.effect(x))), level
+
+
+def move_smooth(
+    rng: np.random.Generator, sticks: TableSticks, draw: Draw, near: Near
+) -> FloatArray:
+    """Hyperparameters of which those of f have moved given psi."""
+    x, free = draw.x, ~sticks.of_effects
+    if not free.any():
+        return x
+
+    def with_part(part: FloatArray) -> FloatArray:
+        out = x.copy()
+        out[free] = part
+        return out
+
+    part = sample_hyperparameters(
+        rng,
+        lambda part: sticks.given(with_part(part), draw.psi).log_density,
+        x[free],
+        _given_others(near.guess, free, x),
+    )
+    return with_part(part)
+
+
+def scatter(
+    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray
+) -> FloatArray:
+    """Hyperparameters of which those of effects have moved given psi, one after the other."""
+    x = x.copy()
+    for i in map(int, np.flatnonzero(sticks.of_effects)):
+
+        def log_density(value: FloatArray, active: BoolArray, i: int = i) -> FloatArray:
+            new = x.copy()
+            new[i] = value[0]
+            return np.array([sticks.given(new, psi).log_density])
+
+        x[i] = slice_sample(rng, log_density, x[i : i + 1], _WIDTH)[0]
+    return x
+
+
+def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
+    """Roughly the law of some coordinates given the others: as if it were a normal one."""
+    cov = guess.root @ guess.root.T
+    slopes = np.linalg.solve(cov[~free][:, ~free], cov[~free][:, free])
+    mean = guess.mean[free] + (x - guess.mean)[~free] @ slopes
+    left = cov[free][:, free] - cov[free][:, ~free] @ slopes
+    root = np.asarray(np.linalg.cholesky(left), dtype=np.float64)
+    return Leaning(mean, root, np.zeros(len(mean)))
 
 
 def move_effects(

@@ -94,6 +94,21 @@ def effects_without_prior(rng, sticks, x, level, near):
         return MOVE_EFFECTS(rng, sticks, x, level, near)
 
 
+def leaning(move):
+    """A move of hyperparameters given psi by another prior, of larger ones."""
+
+    def moved(rng, sticks, *arguments):
+        def given(x, psi):
+            found = GIVEN(sticks, x, psi)
+            return found._replace(log_density=found.log_density + 5.0 * x.sum())
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sticks, "given", given)
+            return move(rng, sticks, *arguments)
+
+    return moved
+
+
 def effects_of_psi(rng, sticks, x, level, near):
     """As if a cell's level were its psi: the counts' scatter is taken for that of the cells."""
     return MOVE_EFFECTS(rng, sticks, x, 2.0 + 3.0 * level, near)
@@ -121,6 +136,10 @@ DRAW_CELLS, DRAW_LEVEL, GIVEN = (
     TableSticks.given,
 )
 BROKEN = {
+    "scatter by another prior": patched(table_sticks, "scatter", leaning(table_sticks.scatter)),
+    "scales of f by another prior": patched(
+        table_sticks, "move_smooth", leaning(table_sticks.move_smooth)
+    ),
     "paths without counts": patched(table_sticks, "swing", swung_whatever),
     "effects without their prior": patched(table_sticks, "move_effects", effects_without_prior),
     "effects around another level": patched(table_sticks, "move_effects", effects_of_psi),
