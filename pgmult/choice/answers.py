@@ -299,7 +299,10 @@ def effects(
             held &= np.isin(codes, levels.find([np.atleast_1d(wanted)]))
     if not held.any():
         raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
-    asked = told_values(own[held]) if values is None else as_list(values, "values", "values")
+    asked = (
+        told_values(own[held], data.design.levels_of(column)) if values is None
+        else as_list(values, "values", "values")
+    )  # fmt: skip
     used, people = as_positive_int(max_draws, "max_draws"), np.arange(data.num_people)
     draws = []
     for value in asked:

@@ -179,7 +179,8 @@ class ChoiceRows:
                 f"{argument} must name the column of alternatives (choices(..., alternative=)) or"
                 f" one of the formula, {', '.join([*own, *names])}, got {brief(column)}"
             )
-        return Levels.of({column: known.cells(names.index(column))})
+        place = names.index(column)
+        return Levels.of({column: known.cells(place)}, {column: known.levels_of(place)})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
         """Other rows, of a design like that of these."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
-from pgmult.core.labels import Levels, find_labels, labels_of
+from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.tables import exact_columns, missing_in, numbers_of, truth_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import table_column
@@ -154,7 +154,7 @@ def wide_columns(
         labels = list(ends_of(next(iter(patterns.values()))))
     else:
         cells = table_column(columns, choice, "choice")
-        labels = np.unique(labels_of(cells[~missing_in(cells)], choice)).tolist()
+        labels = numbered(labels_of(cells[~missing_in(cells)], choice))[0].tolist()
     if without is not None:
         find_labels(labels, [without], "none", what=f"the labels of {choice}")
         labels.remove(without)

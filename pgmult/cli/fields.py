@@ -238,13 +238,13 @@ def _merged(table: Any, category: str, count: str | None, most: int) -> Any:
     """The table with all but the most frequent categories under one name."""
     import numpy as np
 
-    from pgmult.core.labels import labels_of
+    from pgmult.core.labels import labels_of, numbered
     from pgmult.core.tables import exact
 
     columns = table.columns
     if category not in columns or (count is not None and count not in columns):
         return table  # `table.field` says what is wrong
-    labels, which = np.unique(labels_of(columns[category], category), return_inverse=True)
+    labels, which = numbered(labels_of(columns[category], category))
     if len(labels) <= most:
         return table
     number = np.ones(len(which)) if count is None else columns[count].astype(np.float64)

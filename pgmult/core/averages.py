@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, under_name
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import find_labels, labels_of, which_of
+from pgmult.core.labels import find_labels, labels_of, order_of, which_of
 from pgmult.core.typing import FloatArray, IntArray
 
 
@@ -112,6 +112,8 @@ def _values(
 ) -> list[Any]:
     """The values asked for, as the column has them."""
     known = np.unique(np.asarray(cells)[chosen])
+    if known.dtype.kind == "U":
+        known = np.array(sorted(known.tolist(), key=order_of))
     if given is None:
         return list(known)
     asked = as_list(given, "values", "values of the column")

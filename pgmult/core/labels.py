@@ -21,7 +21,7 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -134,7 +134,7 @@ def _texts(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray
 def _coded(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray]:
     """Different labels in their order, and each row's number among them."""
     texts, codes = _texts(column, name)
-    known = sorted(set(texts.tolist()))
+    known = sorted(set(texts.tolist()), key=order_of)
     place = {text: i for i, text in enumerate(known)}
     own = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
     return np.array(known, dtype=np.str_), own if codes is None else own[codes]
@@ -381,14 +381,29 @@ class Levels:
     labels: NDArray[np.str_]
 
     @classmethod
-    def of(cls, columns: dict[str, Any]) -> "tuple[Levels, IntArray]":
-        """The levels of columns by name, as `order_of` has them, and each row's number."""
+    def of(
+        cls, columns: Mapping[str, Any], orders: Mapping[str, Sequence[str] | None] | None = None
+    ) -> "tuple[Levels, IntArray]":
+        """The levels of columns by name, sorted, and each row's number among them.
+
+        Parameters
+        ----------
+        columns : mapping from a name to cells, ``(num_rows,)``
+        orders : mapping from a name to labels, optional
+            The order of a column's labels, such as that of a categorical: `order_of` says that of
+            others.
+        """
         parts = [_coded(cells, name) for name, cells in columns.items()]
         each = _combined([codes for _, codes in parts])
         first = np.unique(each, return_index=True)[1]
         labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
-        keys = [[order_of(label) for label in row] for row in labels.tolist()]
-        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+        rows = labels.tolist()
+        told = [{one: i for i, one in enumerate((orders or {}).get(n) or ())} for n in columns]
+        ranks = [
+            [(own.get(one, len(own)), order_of(one)) for one, own in zip(row, told, strict=True)]
+            for row in rows
+        ]
+        order = np.array(sorted(range(len(rows)), key=ranks.__getitem__), dtype=np.int64)
         return cls(tuple(columns), labels[order]), np.argsort(order)[each]
 
     @property

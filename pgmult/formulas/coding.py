@@ -271,18 +271,21 @@ class Coding:
     def _labels(self, node: Call, rows: Columns) -> _Labels:
         """Labels of `C(column, contrasts)`."""
         key, first = str(node), node.arguments[0] if node.arguments else None
-        if not isinstance(first, Name) or len(node.arguments) > 2 or node.options:
+        asks = isinstance(first, Call) and first.function in CALENDAR
+        fits = asks or isinstance(first, Name)
+        if first is None or not fits or len(node.arguments) > 2 or node.options:
             self._refuse(f'C() takes a column, C(x) or C(x, contr.treatment("base")), got {node}')
-        found = self._column(first.name, rows)
+        name = _title(first)
+        found = self._factor(first, rows)
         if not isinstance(found, _Labels):  # numbers that are used as numbers elsewhere, too
-            cells = rows.cells(rows.place(first.name))
+            cells = found if asks else rows.cells(rows.place(name))
             texts = [label_of(value) for value in cells]
             if self.learns:
                 in_order = [label_of(value) for value in np.unique(cells)]
                 levels = np.array(in_order, dtype=np.str_)
                 self.states[key] = {"levels": levels}
             known = self.states[key]["levels"].tolist()
-            found = _Labels(find_labels(known, texts, first.name), known)
+            found = _Labels(find_labels(known, texts, name), known)
         if len(node.arguments) == 1:
             return found
         contrast = node.arguments[1]
@@ -294,7 +297,7 @@ class Coding:
             self._refuse(f"contrasts are {' and '.join(_CONTRASTS)}, got {contrast}")
         at = 0
         if base is not None:
-            at = int(find_labels(found.levels, [self._constant(base)], first.name)[0])
+            at = int(find_labels(found.levels, [self._constant(base)], name)[0])
         return _Labels(found.codes, found.levels, at, kind == "contr.sum")
 
     def _constant(self, node: Node) -> Any:

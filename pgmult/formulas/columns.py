@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings, brief
-from pgmult.core.labels import find_labels, label_of, labels_of, warn_of_look_alikes
+from pgmult.core.labels import find_labels, label_of, labels_of, order_of, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
     ExactTable,
@@ -24,10 +24,12 @@ from pgmult.core.tables import (
     numbers_of,
 )
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.formulas.functions import CALENDAR, NAMED
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 NUMBER_WITH_COMMAS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?|[-+]?\d+,\d+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+_ASKED = re.compile(r"(\w+)\((?:`([^`]+)`|([^\W\d][\w.]*))\)")  # of a calendar
 _DAY = 86_400_000_000  # microseconds
 _FEW_LABELS = 4  # numbers among labels: so many can be labels, such as grades
 _MANY_LABELS = 20
@@ -138,14 +140,33 @@ def _values(column: Any) -> Any:
     return column.values if isinstance(column, Cells) else column
 
 
+def source_of(name: str) -> str:
+    """The column that a grouping is made of: date for ``weekday(date)``, else the name itself."""
+    asked = _ASKED.fullmatch(name)
+    return asked[2] or asked[3] if asked and asked[1] in CALENDAR else name
+
+
+def _asked(function: str, source: str, dates: Cells) -> Cells:
+    """What a calendar says of dates, as labels."""
+    if not _are_dates(dates.values):
+        raise ValueError(f"{function}() takes a column of dates (1999-12-31), and {source} is none")
+    told = CALENDAR[function](dates.values.astype("datetime64[ms]"))
+    names = NAMED.get(function)
+    if names is None:
+        return Cells(np.array([label_of(number) for number in told.tolist()], dtype=np.str_))
+    return Cells(np.array(names)[told.astype(np.int64) - 1], names)
+
+
 def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
-    """The cells of a column, one for each row.
+    """The cells of a column, one for each row; of ``weekday(date)`` what dates are.
 
     Raises
     ------
     ValueError
         If the column is not there or has another length, or a cell has no value.
     """
+    if name not in given and (source := source_of(name)) != name:
+        return _asked(name.partition("(")[0], source, cells_of_rows(given, source, num_rows))
     if name not in given:
         raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
     column = [given[name]] * num_rows if _is_single(given[name]) else given[name]
@@ -167,9 +188,15 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     return cells
 
 
-def told_values(cells: ArrayLike) -> list[Any]:
-    """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers or dates."""
+def told_values(cells: ArrayLike, levels: Sequence[str] = ()) -> list[Any]:
+    """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers or dates.
+
+    Labels stand in the order of `levels`, of which they are, if there are any.
+    """
     known = np.asarray(cells)
+    if levels:
+        present = set(known.tolist())
+        return [level for level in levels if level in present]
     if known.dtype.kind in "fM":
         known = quantiles(known, [0.1, 0.5, 0.9], method="nearest")
     return listed(np.unique(known))
@@ -323,10 +350,8 @@ def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[st
     present = set(texts)
     if cells.order is not None:
         order: Sequence[str] = cells.order
-    elif is_number:
-        order = sorted(present, key=float)
     else:
-        order = sorted(present)
+        order = sorted(present, key=order_of)
     levels = [level for level in order if level in present]
     if not as_labels and cells.order is None:
         _refuse_misread(name, texts, present)

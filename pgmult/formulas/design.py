@@ -36,7 +36,7 @@ array([[1., 0., 0., 0.],
        [1., 0., 1., 0.]])
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -45,8 +45,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_flag, brief
-from pgmult.core.labels import Levels, label_of, tell_new_labels
+from pgmult.core.arguments import as_flag, brief, under_name
+from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, tell_new_labels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.coding import Coding
 from pgmult.formulas.columns import (
@@ -56,6 +56,7 @@ from pgmult.formulas.columns import (
     num_rows_of,
     plain_dates,
     read_columns,
+    source_of,
 )
 from pgmult.formulas.functions import NAMED, SPECIAL, State
 from pgmult.formulas.language import (
@@ -64,6 +65,7 @@ from pgmult.formulas.language import (
     Name,
     Node,
     Number,
+    Text,
     names_in,
     parse,
     parse_expression,
@@ -86,6 +88,7 @@ from pgmult.sampling.codec import fingerprint
 
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _LARGEST = 1e100  # of a covariate, whose square must be a number, too
+_TOLD = 6  # areas that a map lacks
 _TRIED_ALONE = 6  # rows that are coded alone, too
 
 
@@ -216,6 +219,34 @@ class Design:
             terms=self._terms_at(given, columns, new_levels), offset=_offset(plan, coder, columns),
         )  # fmt: skip
 
+    @property
+    def covariates(self) -> list[str]:
+        """Columns that the design is made of, but those whose calendar alone makes groups."""
+        groups = {
+            source_of(name) for term in self.terms if isinstance(term, GroupTerm)
+            for name in term.variables
+        }  # fmt: skip
+        named = {name for node in _plan(self.formula, ()).read for name in names_in(node)}
+        return [name for name in self._column_names if name in named or name not in groups]
+
+    def levels_of(self, column: str) -> list[str]:
+        """Labels of a column in their order; none of one of numbers or dates."""
+        if column in self._column_names:
+            return self.columns.levels_of(self.columns.place(column))
+        for term in self.terms:
+            if isinstance(term, GroupTerm) and column in term.variables:
+                labels = term.known.labels[:, term.variables.index(column)].tolist()
+                return list(dict.fromkeys(labels))
+        return []
+
+    def reference_of(self, column: str) -> str | None:
+        """The label that ``C(column, contr.treatment(base))`` compares the others with."""
+        for name, base in _references(_plan(self.formula, ()).read):
+            if name == column:
+                levels = self.levels_of(column)
+                return levels[find_labels(levels, [base], column)[0]] if levels else label_of(base)
+        return None
+
     def tell_new_labels(
         self, covariates: Any, table: str, *, argument: str | None = None, asked: bool = False
     ) -> None:
@@ -242,7 +273,7 @@ class Design:
             for name, labels in zip(term.variables, term.known.labels.T, strict=True)
         }
         for name, labels in known.items():
-            cells = cells_of_rows(given, name, num_rows_of(given, [name])).values
+            cells = cells_of_rows(given, name, num_rows_of(given, [source_of(name)])).values
             tell_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
@@ -327,8 +358,11 @@ class Design:
             cells = {n: cells_of_rows(given, n, num_rows).values for n in term.variables}
             if term.kind == "walk":
                 cells = {name: plain_dates(column) for name, column in cells.items()}
-            may_be_new = None if term.kind == "map" else new_levels
-            codes, new = term.known.find(list(cells.values()), may_be_new), term.new[:0]
+            if term.kind == "map":
+                codes = _find_areas(term.name, term.known, *cells.values())
+            else:
+                codes = term.known.find(list(cells.values()), new_levels)
+            new = term.new[:0]
             if (unknown := codes < 0).any():
                 levels, places = Levels.of({name: each[unknown] for name, each in cells.items()})
                 codes[unknown], new = -1 - places, levels.labels
@@ -461,7 +495,8 @@ def table_of(design: Design) -> dict[str, NDArray[Any]]:
             if len(term.new):  # codes below 0 count from the end
                 known = np.concatenate([known, term.new[::-1]])
             for j, name in enumerate(term.variables):
-                given.setdefault(name, known[term.codes, j])
+                if source_of(name) == name:  # what dates are follows from the dates
+                    given.setdefault(name, known[term.codes, j])
     return given
 
 
@@ -544,6 +579,8 @@ class _Plan:
     offsets : tuple of nodes
     columns, labels : frozensets of str
         Columns that are read, and those of them whose numbers are labels.
+    read : tuple of nodes
+        What is read as a column of numbers or labels, not as groups.
     """
 
     formula: Formula
@@ -553,6 +590,7 @@ class _Plan:
     offsets: tuple[Node, ...]
     columns: frozenset[str]
     labels: frozenset[str]
+    read: tuple[Node, ...] = ()
 
 
 def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
@@ -607,16 +645,29 @@ def _parts(formula: Formula) -> _Plan:
     read += [node for part in random if isinstance(part, _Process) for node in part.inputs]
     slopes = [part.effects for part in random if isinstance(part, _Grouping)]
     read += [node for effects in slopes for term in parse(effects).terms for node in term]
+    groups = [name for part in random if isinstance(part, _Grouping) for name in part.columns]
+    dates = {source_of(name) for name in groups if source_of(name) != name}
     coded = {name for node in read if _is_coded(node) for name in names_in(node)}
     plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
     return _Plan(
         formula, formula.intercept, tuple(fixed), tuple(random), tuple(offsets),
-        frozenset(coded | plainly), frozenset(coded - plainly),
+        frozenset(coded | plainly | dates), frozenset(coded - plainly), tuple(read),
     )  # fmt: skip
 
 
+def _references(read: Sequence[Node]) -> Iterator[tuple[str, str | float]]:
+    """Columns of ``C(column, contr.treatment(base))``, and the base."""
+    for node in read:
+        match node:
+            case Call("C", (Name(column), Call("contr.treatment", (Text(base),)))):
+                yield column, base
+            case Call("C", (Name(column), Call("contr.treatment", (Number(base),)))):
+                yield column, base
+
+
 def _is_coded(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "C"
+    """Whether it takes the cells of a column, themselves, for labels."""
+    return isinstance(node, Call) and node.function == "C" and isinstance(node.arguments[0], Name)
 
 
 def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
@@ -651,11 +702,16 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
     """The columns of each grouping: of ``a/b`` there are two, a and a:b."""
     if isinstance(group, Name):
         return [(group.name,)]
+    if source_of(str(group)) != str(group):
+        return [(str(group),)]
     if isinstance(group, Call) and group.function in (":", "/"):
         first, second = (_levels(part, formula) for part in group.arguments)
         both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
         return both if group.function == ":" else [*first, *both]
-    return formula.refuse(f"a grouping is a column, or several as in a:b or a/b, got {group}")
+    return formula.refuse(
+        "a grouping is a column, weekday(date) or another of its calendar, or several as in a:b or"
+        f" a/b, got {group}"
+    )
 
 
 def _read_process(call: Call, formula: Formula) -> _Process:
@@ -707,18 +763,19 @@ def _group(
     formula: Formula,
     maps: Mapping[str, Any] | None,
 ) -> GroupTerm:
-    for name in part.columns:
+    for name in map(source_of, part.columns):
         if name not in given:
             formula.refuse(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
             )
     num_rows = len(columns.values)
-    cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
+    told = {name: cells_of_rows(given, name, num_rows) for name in part.columns}
+    cells = {name: column.values for name, column in told.items()}
     if part.kind == "map":
         return _areas(part, cells, formula, maps or {})
     if part.kind == "walk":
         cells = {name: plain_dates(column) for name, column in cells.items()}
-    known, codes = Levels.of(cells)
+    known, codes = Levels.of(cells, {name: column.order for name, column in told.items()})
     if len(known) < 2:
         raise ValueError(f"{part.title} needs two groups at least, got {', '.join(known.names)}")
     if part.kind == "walk":
@@ -751,9 +808,34 @@ def _areas(
             f' (table.rows(formula, maps={{"{part.map}": neighbours}}))'
         )
     (column,) = part.columns
-    areas, pairs = neighbours_of(maps[part.map], column)
+    with under_name(f"the map {part.map!r}", of="a map"):
+        areas, pairs = neighbours_of(maps[part.map], column)
     known = Levels((column,), areas[:, None])
-    return GroupTerm(part.name, known, known.find(list(cells.values())), neighbours=pairs)
+    return GroupTerm(
+        part.name, known, _find_areas(part.name, known, cells[column]), neighbours=pairs
+    )
+
+
+def _find_areas(name: str, known: Levels, cells: Any) -> IntArray:
+    """The place on the map of each row's area.
+
+    Raises
+    ------
+    ValueError
+        If areas are not on the map, with the map's name.
+    """
+    column, on_map = known.columns[0], name.removesuffix(")").rpartition(", ")[2]
+    labels = labels_of(cells, column)
+    found = known.find([labels], True)
+    absent = numbered(labels[found < 0])[0].tolist()
+    if absent:
+        named = ", ".join(map(repr, absent[:_TOLD])) + (", ..." if len(absent) > _TOLD else "")
+        raise ValueError(
+            f"the map {on_map!r} of {name} must have every area of column {column!r}, it lacks"
+            f" {named} (a row {absent[0]!r} whose second cell is empty adds an area without"
+            " neighbours, such as an island)"
+        )
+    return found
 
 
 def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:

@@ -37,7 +37,7 @@ from pgmult.core.labels import Levels, find_labels, value_texts
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
-from pgmult.formulas.columns import cells_of_rows, moved, told_values
+from pgmult.formulas.columns import cells_of_rows, moved, source_of, told_values
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
@@ -240,10 +240,10 @@ def comparisons(
     column : str, optional
         One that the formula names; if left out, all but those of groupings.
     values : sequence, optional
-        Labels or numbers, all compared with the first; if left out, all labels in order, or half a
-        `step` above each row's number with half a step below it. Of numbers in ``bs(x)`` or a
-        grouping and dates in ``month(date)``, which are known where the data are, quantiles unless
-        there is a `step`.
+        Labels or numbers, all compared with the first; if left out, all labels in order, the base
+        of ``C(column, contr.treatment(base))`` first, or half a `step` above each row's number
+        with half a step below it. Of numbers in ``bs(x)`` or a grouping and dates in
+        ``month(date)``, which are known where the data are, quantiles unless there is a `step`.
     step : float, optional
         One standard deviation if left out; of dates in days.
     at, by, population, weight, probability, max_draws, random_seed : as in `effects`
@@ -494,11 +494,12 @@ class Means(NamedTuple):
         columns = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
         levels, part = None, np.zeros(len(people), dtype=np.int64)
         if columns:
-            cells = {
-                name: cells_of_rows(given, _one_of(name, "by", given), len(people)).values
+            told = {
+                name: cells_of_rows(given, _one_of(name, "by", given), len(people))
                 for name in columns
             }
-            levels, part = Levels.of(cells)
+            orders = {n: cells.order or data.design.levels_of(n) for n, cells in told.items()}
+            levels, part = Levels.of({n: cells.values for n, cells in told.items()}, orders)
         sizes = np.bincount(part, people)
         if not (sizes > 0.0).all():
             where = "" if levels is None else f" in {str(levels.names[np.argmin(sizes)])!r}"
@@ -644,7 +645,7 @@ def pairs_of(
 ) -> list[_Pair]:
     """What to compare, each label with the first."""
     known = table_of(data.design)
-    fixed = data.design.columns.names.tolist()
+    fixed = data.design.covariates
     if column is None and (values is not None or not fixed):
         raise ValueError(
             f"column must be one of {', '.join(known)}, got none"
@@ -664,7 +665,11 @@ def pairs_of(
             continue
         if step is not None and column is not None:
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
-        chosen = _values_of(data, name) if values is None else as_list(values, "values", "values")
+        if values is None:
+            base = data.design.reference_of(name)
+            chosen = sorted(_values_of(data, name), key=lambda value: value != base)
+        else:
+            chosen = as_list(values, "values", "values")
         if len(chosen) < 2:
             raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
         texts = value_texts(chosen)
@@ -730,7 +735,7 @@ def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     known = np.asarray(table_of(data.design)[column])
     is_number = known.dtype.kind in "fM"  # labels are told also where nobody has them
-    return told_values(data.each_of(known) if is_number else known)
+    return told_values(data.each_of(known) if is_number else known, data.design.levels_of(column))
 
 
 def known_there(design: Design) -> set[str]:
@@ -741,6 +746,7 @@ def known_there(design: Design) -> set[str]:
     return {
         *(name for call in calls for name in names_in(call)),
         *(name for term in groupings for name in term.variables),
+        *(source_of(name) for term in groupings for name in term.variables),
     }
 
 

@@ -16,7 +16,7 @@ from pgmult.core.reports import Cell, Interval, Report, Section, check_section
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import listed, quantiles
+from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
@@ -184,7 +184,8 @@ def _effect(means: Means, column: str) -> Estimand:
         each = means.data.each_of(known)
         between = "nearest" if column in known_there(means.data.design) else "linear"
         values = np.unique(quantiles(each, _CURVE, between))
-    size, asked = len(means.people), listed(values)
+    levels = means.data.design.levels_of(column)
+    size, asked = len(means.people), told_values(known, levels) if levels else listed(values)
     draws = means.over([{column: [value] * size} for value in asked])[:, :, 0]
     return means.estimand(draws, (column,), {column: asked}, "", 0.9)
 

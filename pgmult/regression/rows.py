@@ -223,7 +223,8 @@ def _counts(
         return ["success", "failure"], np.column_stack(counts)
     if isinstance(y, dict):
         return list(y), np.column_stack([as_counts(each, name) for name, each in y.items()])
-    known, codes = Levels.of({"y": y})
+    order = columns[parsed.outcome.name].order if isinstance(parsed.outcome, Name) else None
+    known, codes = Levels.of({"y": y}, {"y": order})
     return known.names.tolist(), (codes[:, None] == np.arange(len(known))).astype(np.int64)
 
 

@@ -300,7 +300,9 @@ def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
     codes = {all_of: np.zeros(len(counts), dtype=np.int64)}
     known = {}
     for name in names[:_MOST_RIVALS]:
-        known[name], codes[f"{by} by {name}"] = Levels.of({name: given[name]})
+        known[name], codes[f"{by} by {name}"] = Levels.of(
+            {name: given[name]}, {name: data.design.levels_of(name)}
+        )
     new, own, seen, design = counts, codes, 1.0, data.design
     times = data.respondents
     if held_out is not None:
@@ -398,7 +400,9 @@ def check(
     means = Means.of(
         run, held_out, None, None, held_out is not None, max_draws, seed, "held_out"
     )  # fmt: skip
-    parts = {name: _parts_of(name, values) for name, values in given.items()}
+    parts = {
+        name: _parts_of(name, values, data.design.levels_of(name)) for name, values in given.items()
+    }
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
     whole: list[_Split | _OfEvents] = list(_of_categories(data.categories, len(counts)))
     if data.is_events:  # one respondent a row
@@ -549,7 +553,7 @@ def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator
         yield _Split(f"calibration of {name}", _parts(_bins(probs[:, k])), sums, False, advice)
 
 
-def _parts_of(name: str, values: Any) -> tuple[list[str], IntArray]:
+def _parts_of(name: str, values: Any, order: Sequence[str] = ()) -> tuple[list[str], IntArray]:
     """Labels of a column's parts, and each row's: numbers in bins of about equally many."""
     column = np.asarray(values)
     if column.dtype.kind in "iufM" and len(np.unique(column)) > 2 * _BINS:
@@ -560,7 +564,7 @@ def _parts_of(name: str, values: Any) -> tuple[list[str], IntArray]:
         ]
         told: Any = date_text if is_date else "{:g}".format
         return [f"{told(low)} to {told(high)}" for low, high in ends], codes
-    levels, codes = Levels.of({name: column})
+    levels, codes = Levels.of({name: column}, {name: order})
     return levels.names.tolist(), codes
 
 

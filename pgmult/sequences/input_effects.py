@@ -20,6 +20,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping
 from pgmult.core.estimands import Estimand
+from pgmult.core.labels import Levels
 from pgmult.core.reports import Interval, Section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -55,14 +56,19 @@ def input_effects(
     """Shares or transitions if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
     given, fixed = table_of(data.design), as_mapping(at, "at")
-    chosen = told_values(given[column]) if values is None else as_list(values, "values", "values")
+    in_order = data.design.levels_of(column)
+    chosen = (
+        told_values(given[column], in_order) if values is None
+        else as_list(values, "values", "values")
+    )  # fmt: skip
     for name in fixed:
         as_choice(name, "at", [name for name in given if name != column])
     levels: Any = [""]
     part = np.zeros(data.num_steps, dtype=np.int64)
     if by is not None:
         as_choice(by, "by", [name for name in given if name != column])
-        levels, part = np.unique(given[by], return_inverse=True)
+        known, part = Levels.of({by: given[by]}, {by: data.design.levels_of(by)})
+        levels = known.labels[:, 0] if data.design.levels_of(by) else np.unique(given[by])
     settings = []
     for value in chosen:
         changed = {

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_probability, as_seed, brief
 from pgmult.core.markup import paragraphs
+from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
@@ -246,9 +247,9 @@ def _new_levels(new: Corpus, covariates: Any) -> dict[str, list[str]]:
     found = {}
     for term in new.design.terms:
         if isinstance(term, GroupTerm) and (term.codes < 0).any():
-            parts = [np.asarray(columns[name], dtype=object) for name in term.variables]
+            size = len(term.codes)
+            parts = [cells_of_rows(columns, name, size).values for name in term.variables]
             rows = np.flatnonzero(term.codes < 0)
-            labels = {":".join(str(np.broadcast_to(p, len(term.codes))[d]) for p in parts)
-                      for d in rows}  # fmt: skip
+            labels = {":".join(str(part[d]) for part in parts) for d in rows}
             found[":".join(term.variables)] = sorted(labels)
     return found

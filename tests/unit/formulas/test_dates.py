@@ -29,6 +29,8 @@ FORMULAS = [
     "I(date > '2021-01-01')", "s(month(date))", "bs(date, df=4)", "date * month(date)",
     "cc(yearday(date), df=4, lower_bound=0, upper_bound=366)", "C(date == '2020-02-29')",
     "x + (date | g)", "poly(days(date), 2)", "offset(days(date) / 1000) + x",
+    "(1 | weekday(date)) + x", "(x | g:month(date))", "(1 | year(date)/month(date))",
+    "C(month(date))", "C(weekday(date), contr.treatment('Sunday')) + C(year(date))",
 ]  # fmt: skip
 OTHERS = {"x": RNG.standard_normal(SIZE), "g": ["a", "b", "c"] * (SIZE // 3)}
 
@@ -120,6 +122,54 @@ def test_formulas_about_dates_that_cannot_be():
     design = make_design(spring, 15, "month(date)")
     with pytest.raises(ValueError, match="must be one of March, April, May, got 'June'"):
         design.rows({"date": "2020-06-01"})
+
+
+def test_groups_of_a_calendar():
+    design = make_design({"date": DAYS}, SIZE, "(1 | weekday(date))", every_term=True)
+    (term,) = design.terms
+    week = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+    assert term.known.names.tolist() == week
+    assert term.codes[0] == week.index("Saturday")
+    assert list(table_of(design)) == ["date"]
+    (moved,) = design.like({"date": DAYS + 1}).terms
+    np.testing.assert_array_equal(moved.codes, (term.codes + 1) % 7)
+    spring = {"date": [f"2020-0{m}-1{d}" for m in (3, 4, 5) for d in range(5)]}
+    design = make_design(spring, 15, "(1 | month(date))", every_term=True)
+    assert design.terms[0].known.names.tolist() == ["March", "April", "May"]
+    with pytest.raises(ValueError, match=r"'month\(date\)' must be one of .*, got 'June'"):
+        design.like({"date": ["2020-06-01"]})
+    new = design.like({"date": ["2020-06-01"]}, new_levels=True)
+    assert new.terms[0].new.tolist() == [["June"]]
+    with pytest.warns(UserWarning, match=r"1 of 2 labels of 'month\(date\)' in new is not"):
+        design.tell_new_labels({"date": ["2020-06-01", "2020-05-01"]}, "new")
+    with pytest.raises(ValueError, match=r"weekday\(\) takes a column of dates .*, and x is none"):
+        make_design({"x": [1.0, 2.0]}, 2, "(1 | weekday(x))", every_term=True)
+
+
+def test_the_calendar_as_labels():
+    table = {"my date": DAYS}
+    formula = "C(weekday(`my date`), contr.treatment('Sunday')) + C(year(`my date`))"
+    design = make_design(table, SIZE, formula, standardize=False)
+    days = [name.partition("[T.")[2] for name in design.names[1:7]]
+    assert days == ["Monday]", "Tuesday]", "Wednesday]", "Thursday]", "Friday]", "Saturday]"]
+    assert design.names.tolist()[7:] == ["C(year(`my date`))[T.2021]", "C(year(`my date`))[T.2022]"]
+    np.testing.assert_array_equal(design.matrix[0, 1:], [0, 0, 0, 0, 0, 1, 0, 0])
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_regression_with_groups_of_a_calendar():
+    table = {"date": DAYS, "y": ["a", "b", "a"] * 40, "x": SINCE / 100}
+    rows = pgmult.read(table).rows("y ~ x + (1 | weekday(date))")
+    run = pgmult.sample(
+        AdditiveRegression(), rows, draws=4, tune=2, chains=1, progressbar=False, random_seed=1
+    )
+    assert run.groups("weekday(date)").draws.shape[1:] == (7, 2)
+    assert [str(c) for c in run.comparisons().labels["comparison"]["column"]] == ["x"]
+    new = {"date": ["2024-01-01"], "x": [1.0]}
+    assert run.predict(new).draws.shape[1:] == (1, 2)
+    shown = run.effects("date", ["2024-01-01", "2024-01-02"])
+    assert shown.draws.shape[1:] == (2, 2)
+    assert "weekday(date)" in str(run.report())
 
 
 def test_texts_of_other_kinds_stay_labels():

@@ -30,7 +30,7 @@ VARIANTS = {
     "zeros in front": (STATES, ["1", "2", "3", "4"], "!4 of 4 .*'01', '02', '03', '04'", True),
     "integers": (STATES, [1, 2, 3, 4], "!4 of 4 .*nearest there: '01', '02'", True),
     "most of them": (STATES, ["1", "2", "3", "04"], "3 of 4 .*'1', '2', '3' .*'01', '02'", True),
-    "floats as text": (["1", "2"], ["1e0", "02", "2"], "2 of 3 .*nearest there: '2', '1'", True),
+    "floats as text": (["1", "2"], ["1e0", "02", "2"], "2 of 3 .*nearest there: '1', '2'", True),
     "capitals": (["Ohio", "Utah"], ["OHIO", "Utah"], "1 of 2 .* is not .*'OHIO' .*'Ohio'", True),
     "blanks": (["New York", "Utah"], ["NewYork", " Utah"], "!2 of 2 .*'Utah', 'New York'", True),
     "composed": (["Qu\u00e9bec", "a"], ["Que\u0301bec", "a"], "1 of 2 .*'Qu\u00e9bec'", True),

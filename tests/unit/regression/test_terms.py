@@ -479,7 +479,7 @@ def test_priors_are_set_by_term_and_told_in_the_columns_units():
 
 REFUSED = {
     "an area without a place": (
-        lambda: rows("y ~ car(h, map)"), "column 'h' must be one of p, q, r, s, u, got",
+        lambda: rows("y ~ car(h, map)"), r"map .map. of car\(h, map\) must have every area of .*h",
     ),
     "no map": (
         lambda: rows_of("y ~ car(area, land)", TABLE), "needs a map 'land', got none",
@@ -526,3 +526,20 @@ def test_what_cannot_be_is_refused_in_a_sentence(what):
     call, words = REFUSED[what]
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_a_map_without_an_island_is_named():
+    beside = {"from": ["CA", "OR"], "to": ["OR", "WA"]}
+    table = {"y": list("abab"), "state": ["CA", "Hawaii", "OR", "Alaska"]}
+    said = (
+        r"the map 'states' of car\(state, states\) must have every area of column 'state', it lacks"
+        r" 'Alaska', 'Hawaii' \(a row 'Alaska' whose second cell is empty"
+    )
+    with pytest.raises(ValueError, match=said):
+        rows_of("y ~ car(state, states)", table, maps={"states": beside})
+    whole = {"from": [*beside["from"], "Alaska", "Hawaii"], "to": [*beside["to"], "", ""]}
+    data = rows_of("y ~ car(state, states)", table, maps={"states": whole})
+    with pytest.raises(ValueError, match=r"the map 'states' of .* lacks 'Guam'"):
+        data.design.like({"state": ["Guam"]})
+    with pytest.raises(ValueError, match="the map 'states' must have two neighbours at least"):
+        rows_of("y ~ car(state, states)", table, maps={"states": {"a": [], "b": []}})
