@@ -154,7 +154,8 @@ class MixedHMM(MultinomialHMM):
         latent = self.seen(data.design).latent
         sticks = []
         if self.acts_on_transitions:
-            sticks += [f"{i} to {j}" for i, row in self._orders() for j in row[:-1]]
+            rows = _orders(self.num_states)
+            sticks += [f"{row[0]} to {j}" for row in rows for j in row[:-1]]
         if self.acts_on_emissions:
             symbols = range(data.num_symbols) if data.alphabet is None else data.alphabet
             own = [symbols[k] for k in data.order[:-1]]
@@ -165,15 +166,12 @@ class MixedHMM(MultinomialHMM):
     @property
     def acts_on_transitions(self) -> bool:
         """Whether inputs do."""
-        return self._acts_on("transitions")
+        return self.inputs == "both" or "transitions" in self.inputs
 
     @property
     def acts_on_emissions(self) -> bool:
         """Whether inputs do."""
-        return self._acts_on("emissions")
-
-    def _acts_on(self, part: str) -> bool:
-        return part in self.inputs or self.inputs == "both"
+        return self.inputs == "both" or "emissions" in self.inputs
 
     @property
     def _plain(self) -> MultinomialHMM:
@@ -189,15 +187,10 @@ class MixedHMM(MultinomialHMM):
             self.stickiness_rate, self.start_tries, self.start_sweeps,
         )  # fmt: skip
 
-    def _orders(self) -> list[tuple[int, list[int]]]:
-        """Of each state the order in which its transitions break: to stay, then the others."""
-        every = list(range(self.num_states))
-        return [(i, [i, *every[:i], *every[i + 1 :]]) for i in every]
-
     def sticks(self, order: IntArray) -> tuple[Sticks, Sticks, Sticks]:
         """Of first states, transitions and emissions."""
         M = self.num_states
-        moves = np.array([row for _, row in self._orders()])
+        moves = np.array(_orders(M))
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
         return Sticks.of(first), Sticks.of(moves), Sticks.of(emits)
 
@@ -375,6 +368,12 @@ class MixedHMM(MultinomialHMM):
         path = self.sample_states(rng, state, data)[new]
         symbols = one_of(rng, _emitted(emission, which[new], path))
         return probs.reshape(-1, steps, data.num_symbols), symbols.reshape(-1, steps)
+
+
+def _orders(num_states: int) -> list[list[int]]:
+    """Of each state the order in which its transitions break: to stay, then the others."""
+    every = list(range(num_states))
+    return [[i, *every[:i], *every[i + 1 :]] for i in every]
 
 
 def _emitted(emission: FloatArray, which: IntArray, states: IntArray) -> FloatArray:
