@@ -105,16 +105,16 @@ class Estimand(Checked, Tabled):
     @property
     def mean(self) -> FloatArray:
         """Means."""
-        return self._over(np.mean, np.nanmean, self.draws)
+        return _over(self.draws, np.mean, np.nanmean, self.draws)
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviations."""
-        return self._over(np.std, np.nanstd, self.draws)
+        return _over(self.draws, np.std, np.nanstd, self.draws)
 
     def quantile(self, at: float | Sequence[float]) -> FloatArray:
         """Quantiles, with those that `at` lists along the first axis, if it is a list."""
-        return self._over(np.quantile, np.nanquantile, self.draws, at)
+        return _over(self.draws, np.quantile, np.nanquantile, self.draws, at)
 
     def interval(self, probability: float | None = None) -> FloatArray:
         """Lower and upper ends of central intervals, along the first axis."""
@@ -135,15 +135,7 @@ class Estimand(Checked, Tabled):
     def p_above(self, value: float = 0.0) -> FloatArray:
         """Posterior probabilities of being above a value."""
         above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
-        return self._over(np.mean, np.nanmean, above)
-
-    def _over(self, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
-        """A statistic of draws; nan where no draw says anything."""
-        if not np.isnan(self.draws).any():
-            return np.asarray(whole(*values, axis=0))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return np.asarray(with_gaps(*values, axis=0))
+        return _over(self.draws, np.mean, np.nanmean, above)
 
     # ---------------------------------------------------------------- entries
 
@@ -335,15 +327,12 @@ class Estimand(Checked, Tabled):
         last = self.draws.shape[-1] if len(self.axes) > 1 else 1
         cells = [value_texts(values) for values in self._cells().values()]
         columns = len(self.columns_of(self.axes[-1])) if len(self.axes) > 1 else 0
-        texts = list(zip(*cells[: len(cells) - columns], strict=True))[::last]
-        legend = {}
-        if columns:
-            ends = zip(*cells[len(cells) - columns :], strict=True)
-            legend = {k: ", ".join(text) for k, text in enumerate(islice(ends, last))}
+        first = len(cells) - columns
+        ends = islice(_joined(cells[first:]), last) if columns else []
         return Forest(
-            labels=[", ".join(text) for text in texts],
+            labels=_joined(cells[:first])[::last],
             mean=mean.reshape(-1, last).T, lower=lower.reshape(-1, last).T,
-            upper=upper.reshape(-1, last).T, legend=legend,
+            upper=upper.reshape(-1, last).T, legend=dict(enumerate(ends)),
             legend_title=self.axes[-1] if columns else "",
             line=0.0 if self.is_difference else None, name=", ".join(self.axes[:-1] or self.axes),
             caption=self.caption, x_label=f"{middle} and {100.0 * self.probability:g} % interval",
@@ -399,15 +388,8 @@ class Estimand(Checked, Tabled):
         chosen: Sequence[int] = rank
         if only is not None:
             chosen = find_labels(labels_of(labels, name), only, name).tolist()
-        points: Any = [None] * len(labels)
-        gaps: list[tuple[float, float]] = []
-        if observed is not None:
-            where, shares = _places(observed[0]), np.asarray(observed[1], dtype=np.float64)
-            seen = ~np.isnan(shares).any(axis=1)
-            points = [(where[seen], column[seen]) for column in shares.T]
-            apart = np.diff(np.unique(np.concatenate([x, where])))
-            half = 0.5 * float(np.median(apart)) if len(apart) else 0.5
-            gaps = [(at - half, at + half) for at in np.unique(where[~seen]).tolist()]
+        none: tuple[Any, Any] = ([None] * len(labels), [])
+        points, gaps = none if observed is None else _points_and_gaps(x, *observed)
         texts = value_texts(list(labels))
         has_dates = np.asarray(self.columns_of(axis)[along]).dtype.kind == "M"
         mean, lower, upper = values
@@ -426,6 +408,30 @@ class Estimand(Checked, Tabled):
 def are_numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
     """Whether labels are numbers or dates."""
     return np.asarray(values).dtype.kind in "iufM"
+
+
+def _points_and_gaps(x: FloatArray, places: Any, shares: Any) -> tuple[Any, Any]:
+    """What was observed for each line, and the stretches of x where nothing was."""
+    where, observed = _places(places), np.asarray(shares, dtype=np.float64)
+    seen = ~np.isnan(observed).any(axis=1)
+    apart = np.diff(np.unique(np.concatenate([x, where])))
+    half = 0.5 * float(np.median(apart)) if len(apart) else 0.5
+    gaps = [(at - half, at + half) for at in np.unique(where[~seen]).tolist()]
+    return [(where[seen], column[seen]) for column in observed.T], gaps
+
+
+def _joined(cells: Sequence[Sequence[str]]) -> list[str]:
+    """The texts of each row."""
+    return [", ".join(row) for row in zip(*cells, strict=True)]
+
+
+def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
+    """A statistic of draws; nan where no draw says anything."""
+    if not np.isnan(draws).any():
+        return np.asarray(whole(*values, axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(with_gaps(*values, axis=0))
 
 
 def _places(values: Any) -> FloatArray:
