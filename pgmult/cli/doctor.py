@@ -35,8 +35,7 @@ def _run_everything_once() -> None:
     from pgmult.sampling.driver import sample
     from pgmult.sequences.data.sequences import as_sequences
     from pgmult.sequences.models.lds import MultinomialLDS
-    from pgmult.topics.data.corpus import as_corpus, split_tokens
-    from pgmult.topics.data.structured import with_covariates
+    from pgmult.topics.data.corpus import as_corpus, split_tokens, with_covariates
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.lda import LDA
     from pgmult.topics.models.structural import StructuralTopics

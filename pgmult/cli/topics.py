@@ -136,7 +136,7 @@ def _of_covariates(options: argparse.Namespace) -> dict[str, Any]:
 
 def _kind(corpus: Any, options: argparse.Namespace) -> Any:
     """What makes a model of a corpus from a number of topics."""
-    from pgmult.topics.data.structured import StructuredCorpus
+    from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 

@@ -10,9 +10,9 @@ from pgmult.topics import summaries as summaries
 from pgmult.topics.data.corpus import Corpus as Corpus
 from pgmult.topics.data.corpus import as_corpus as as_corpus
 from pgmult.topics.data.corpus import split_tokens as split_tokens
+from pgmult.topics.data.corpus import with_covariates as with_covariates
 from pgmult.topics.data.packed import open_corpus as open_corpus
 from pgmult.topics.data.packed import pack_corpus as pack_corpus
-from pgmult.topics.data.structured import with_covariates as with_covariates
 from pgmult.topics.data.timed import as_timed_corpus as as_timed_corpus
 from pgmult.topics.estimator import TopicTransformer as TopicTransformer
 from pgmult.topics.exports import export as export

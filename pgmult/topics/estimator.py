@@ -27,8 +27,14 @@ from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import (
+    Corpus,
+    StructuredCorpus,
+    as_num_topics,
+    corpus_from,
+    refuse_texts,
+    split_tokens,
+)
 from pgmult.topics.draws import mean_of
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi

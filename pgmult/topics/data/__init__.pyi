@@ -1,2 +1,2 @@
-from pgmult.topics.data.structured import StructuredCorpus as StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus as StructuredCorpus
 from pgmult.topics.data.timed import TimedCorpus as TimedCorpus

@@ -48,8 +48,7 @@ from pgmult.formulas.design import Design
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
-from pgmult.topics.data.corpus import corpus_from
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus, corpus_from
 from pgmult.topics.draws import (
     of_chain,
     prior_at,

@@ -31,7 +31,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import of_chain, share_of_draws, spread, with_model
 from pgmult.topics.fits.transform import align_words
 from pgmult.topics.models.structural import StructuralTopics, StructuralTopicsState

@@ -25,8 +25,7 @@ from pgmult.core.markup import paragraphs
 from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
 from pgmult.topics.draws import share_of_draws, with_model
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.models.structural import StructuralTopics

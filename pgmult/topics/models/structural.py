@@ -65,8 +65,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import HalfTScales, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
-from pgmult.topics.data.corpus import Corpus, refuse_to_simulate, simulate_words
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus, refuse_to_simulate, simulate_words
 from pgmult.topics.models.gaussian import (
     OF_TOPICS,
     BlockRows,

@@ -25,7 +25,7 @@ from pgmult.priors.mixed_regression import (
 )
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.priors.means import Fields
 
 _GRAM = 3  # of the sums of a regression

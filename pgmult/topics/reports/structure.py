@@ -15,7 +15,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.markup import Leading
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.summaries.checks import PredictiveChecks, check
 from pgmult.topics.summaries.content import Content, GroupWords, content
 from pgmult.topics.summaries.effects import TopicShares, effects, variance_shares

@@ -33,8 +33,13 @@ from pgmult.core.scores import Gain
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import (
+    Corpus,
+    StructuredCorpus,
+    as_num_topics,
+    corpus_from,
+    split_tokens,
+)
 from pgmult.topics.draws import most_probable, spread
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics

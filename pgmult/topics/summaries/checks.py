@@ -37,8 +37,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus, Versions
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus, Versions
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.draws import (
     as_draws,

@@ -22,7 +22,7 @@ from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_int
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, mean_of, names_along
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of

@@ -47,7 +47,7 @@ from pgmult.core.tabled import (
 )
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import (
     as_draws,
     as_topic_numbers,

@@ -23,8 +23,7 @@ from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus
 from pgmult.topics.draws import as_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics

@@ -18,7 +18,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns, as_mapping
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm, Term
-from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 
 FEW = 6
 """So many different values are taken, or listed, one by one."""

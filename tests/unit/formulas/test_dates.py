@@ -10,7 +10,7 @@ import pgmult
 from pgmult.formulas.design import make_design, table_of
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.sampling.codec import decode, encode
-from pgmult.topics.data.structured import with_covariates
+from pgmult.topics.data.corpus import with_covariates
 from pgmult.topics.summaries.settings import lay_out
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pgmult
 from pgmult.choice.data import rows_like
 from pgmult.core.labels import tell_new_labels
 from pgmult.regression.models.additive import AdditiveRegression
-from pgmult.topics.data.structured import with_covariates
+from pgmult.topics.data.corpus import with_covariates
 
 STATES = ["01", "02", "03", "04"]
 RNG = np.random.default_rng(0)
