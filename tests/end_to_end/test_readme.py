@@ -112,7 +112,7 @@ def test_speeches_with_columns_beside_them(monkeypatch, tmp_path, capsys):
         code = code.replace(as_printed, smaller)
     exec(code, {})
     output = capsys.readouterr().out
-    assert "P(>0)" in output
+    assert "Expected shares of topics in the population" in output
     assert "that R and D use most differently" in output
     assert (tmp_path / "party.svg").exists()
     assert (tmp_path / "years.svg").exists()
