@@ -266,7 +266,7 @@ def _verdict(
     posterior: Posterior, correlations: TopicCorrelations | None, names: Sequence[str]
 ) -> list[str]:
     """Which topics go together, and whether chains have settled."""
-    sentences = []
+    sentences = list[str]()
     if correlations is not None:
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
         if together:
