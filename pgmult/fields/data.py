@@ -279,7 +279,10 @@ def _as_counted(
     counted: ArrayLike, counts: IntArray, categories: NDArray[np.str_] | None, names: Any
 ) -> BoolArray | None:
     """What was counted where, checked; None where all was."""
-    mask = np.asarray(counted)
+    try:
+        mask = np.asarray(counted)
+    except ValueError:
+        mask = np.empty(0)  # of several lengths
     if mask.shape != counts.shape or mask.dtype != np.bool_:
         raise ValueError(
             f"counted must be True or False for each of counts, {counts.shape}, got"

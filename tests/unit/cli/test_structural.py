@@ -327,7 +327,7 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
     )  # fmt: skip
     for piece in (
         "by 14 presidents: 74 pieces",
-        "Party Republican minus Democratic",
+        "Party Republican - Democratic",
         "random terms",
     ):
         assert piece in output

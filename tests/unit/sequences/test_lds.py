@@ -377,6 +377,7 @@ def of_animals(formula, *names):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:probabilities are simulated")  # from four draws
 def test_inputs_have_a_column_for_each_effect():
     model = MultinomialLDS(1, inputs="emissions")
     data = model.as_data(of_animals("~ x + (1 | animal)"))
