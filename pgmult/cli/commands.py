@@ -34,17 +34,17 @@ def _topics(most: int) -> Callable[[argparse.ArgumentParser], None]:
 
 DEMOS = (
     Demo(
-        "topics", "topics in the documentation of the installed numpy and scipy",
+        "topics", "what presidents speak of, by party and year: messages that ship",
+        "Your own texts with their columns, a CSV row each:\n"
+        "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
+        "    --content '~ party' --topics 50 --out run",
+        draws=60, tune=120, add=_topics(12),
+    ),
+    Demo(
+        "docstrings", "topics in the documentation of the installed numpy and scipy, beside LDA",
         "Your own texts, a line or a CSV row each:\n"
         "  pgmult topics fit articles.csv --column text --topics 50 --out run",
         draws=100, tune=400, chains=4, add=_topics(20),
-    ),
-    Demo(
-        "effects", "what party and time do to what presidents speak of: messages that ship",
-        "Your own texts with their covariates, a CSV row each:\n"
-        "  pgmult topics fit speeches.csv --column text --prevalence '~ party * s(year)' \\\n"
-        "    --content '~ party' --topics 50 --out run",
-        draws=100, tune=150, add=_topics(12),
     ),
     Demo(
         "fields", "names of newborns over years and regions, simulated: the truth is known",
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="pgmult", description="Bayesian inference for dependent multinomial data.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="start with:\n"
-        "  pgmult demo                    what it finds, in a minute or two, and how sure it is\n"
+        "  pgmult demo                    what it finds, in half a minute, and how sure it is\n"
         "  pgmult survey.csv              what a table holds, and the commands that fit it\n"
         "  pgmult topics fit --help       the options of an action of a command",
     )  # fmt: skip

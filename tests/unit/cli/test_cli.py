@@ -426,7 +426,7 @@ def _few_documents(monkeypatch):
 class TestDemo:
     def test_small(self, capsys, tmp_path):
         out = tmp_path / "run"
-        code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
+        code, output, errors = run(capsys, "demo", "docstrings", "--out", out, *SMALL)
         assert (code, errors) == (0, "")
         for piece in (
             "With half of a text seen, a word that was held out",
@@ -444,14 +444,14 @@ class TestDemo:
 
     def test_leaves_a_page_and_no_draws(self, capsys, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        for name in ("pgmult-demo-topics.html", "pgmult-demo-topics-2.html"):
-            code, output, _ = run(capsys, "demo", *SMALL)
+        for name in ("pgmult-demo-docstrings.html", "pgmult-demo-docstrings-2.html"):
+            code, output, _ = run(capsys, "demo", "docstrings", *SMALL)
             assert code == 0
             assert output.index("found by both chains") < output.index("largest first")
             assert f"The same with pictures: {name}" in output
         assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "pgmult-demo-topics-2.html",
-            "pgmult-demo-topics.html",
+            "pgmult-demo-docstrings-2.html",
+            "pgmult-demo-docstrings.html",
         ]
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):
@@ -468,7 +468,7 @@ class TestDemo:
 
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
         small = ["--topics", 3, "--draws", 9, "--tune", 2, "--chains", 1, "--quiet"]
-        code, output, _ = run(capsys, "demo", "--out", tmp_path / "run", *small)
+        code, output, _ = run(capsys, "demo", "docstrings", "--out", tmp_path / "run", *small)
         assert code == 130
         assert "1 x 6 draws (of 9 planned)" in output
         assert "LDA" not in output
@@ -548,8 +548,8 @@ class TestHousekeeping:
 
         warm = called("warmup")
         assert called("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL) <= warm
-        assert called("demo", "--out", tmp_path / "demo", *SMALL) <= warm
-        found = called("demo", "effects", "--out", tmp_path / "structural", *SMALL)
+        assert called("demo", "docstrings", "--out", tmp_path / "demo", *SMALL) <= warm
+        found = called("demo", "topics", "--out", tmp_path / "structural", *SMALL)
         assert found <= warm
         assert len(found) > 10
 

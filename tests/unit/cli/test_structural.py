@@ -322,13 +322,15 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
     few = state_of_the_union()[::40]
     monkeypatch.setattr(demos, "state_of_the_union", lambda: few)
     output = said(
-        capsys, "demo", "effects", "--topics", 3, "--draws", 6, "--tune", 4,
+        capsys, "demo", "--topics", 3, "--draws", 6, "--tune", 4,
         "--chains", 1, "--quiet", "--out", tmp_path / "run",
     )  # fmt: skip
     for piece in (
-        "by 14 presidents: 74 pieces",
+        "74 pieces of 200 words",
         "Party Republican - Democratic",
         "random terms",
+        "With a tenth of a text seen, a word that was held out is one of",
+        "topics without columns",
     ):
         assert piece in output
     assert (tmp_path / "run" / "report.html").exists()
