@@ -453,7 +453,12 @@ class _Jobs:
         own = {name: column for name, column in attributes.items() if name not in of_choosers}
         if not own or not outcome:
             return None
-        formula = _of_choice(outcome, [*own], whose, of_choosers if names else [])
+        of_choosers = of_choosers if names else []
+        constants = bool(names) and not any(
+            _told_by(column.cells, names[0].cells, of_row) for column in own.values()
+        )
+        labels = names[0].counts if names else ()
+        formula = _of_choice(outcome, [*own], whose, of_choosers, labels, constants)
         attributes = attributes if names else own
         why = f"What matters where one of several is taken in each '{_told(occasion.name)}'."
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
@@ -485,7 +490,7 @@ class _Jobs:
                 if not c.name.lower().endswith("id") and c.cells not in known and name not in wide
             }  # fmt: skip
             whose = _in_formula(people[0].name) if people else ""
-            formula = _of_choice(outcome, [*wide], whose, [*choosers][:_FEW])
+            formula = _of_choice(outcome, [*wide], whose, [*choosers][:_FEW], taken.counts)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
             why = "What matters where one of several is taken in each row, with columns of each."
@@ -611,11 +616,38 @@ def _apart(fixed: dict[str, _Seen], others: Iterable[_Seen]) -> list[tuple[str, 
     return kept
 
 
-def _of_choice(outcome: str, own: list[str], whose: str, choosers: list[str]) -> str:
-    """The formula of attributes, of people whose tastes differ, and of what belongs to them."""
-    named = " + ".join(own)
+def _of_choice(
+    outcome: str,
+    own: list[str],
+    whose: str,
+    choosers: list[str],
+    labels: Iterable[Any],
+    constants: bool = True,
+) -> str:
+    """The formula of attributes, of people whose tastes differ, and of what belongs to them.
+
+    Alternatives that are but numbered have no constants of their own.
+    """
+    from pgmult.choice.tables import begin_alike
+    from pgmult.core.labels import label_of
+
+    named, words = " + ".join(own), [label_of(label) for label in labels]
     formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
-    return formula + (f" | {' + '.join(choosers)}" if choosers else "")
+    numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
+    after = choosers if constants or not choosers else ["0", *choosers]
+    after = ["1"] if constants and not choosers and not numbered else after
+    return formula + (f" | {' + '.join(after)}" if after else "")
+
+
+def _told_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
+    """Whether constants of alternatives tell an attribute: all occasions have the same steps."""
+    first: dict[Any, tuple[Any, Any]] = {}
+    steps = set()
+    for cell, label, occasion in zip(cells, labels, of_row, strict=True):
+        if cell is not None:
+            other, start = first.setdefault(occasion, (label, cell))
+            steps.add((label, other, round(cell - start, 9)))
+    return len(steps) == len({step[:2] for step in steps})
 
 
 def _values_of_each(column: _Seen, whose: _Seen) -> list[set[Any]]:

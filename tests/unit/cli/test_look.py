@@ -169,9 +169,13 @@ class TestWhatIsSeen:
         ]  # fmt: skip
         table = written(tmp_path / "t.csv", [["who", "trip", "mode", "price", "chosen"], *rows])
         (command,) = commands(capsys, table)["Choice"]
-        assert "'chosen ~ price + (price | who)'" in command
+        assert "'chosen ~ price + (price | who)'" in command  # bus, car and foot tell its steps
         assert "--occasion trip" in command
         assert "--alternative mode" in command
+        rows = [[*row[:3], row[3] + row[0] * len(row[2]), row[4]] for row in rows]
+        table = written(tmp_path / "t.csv", [["who", "trip", "mode", "price", "chosen"], *rows])
+        (command,) = commands(capsys, table)["Choice"]
+        assert "'chosen ~ price + (price | who) | 1'" in command
 
     def test_choices_in_columns_of_alternatives(self, capsys, tmp_path):
         rows = [[i + 1, ("bus", "car")[i % 2], i % 7, 2 + i % 5, 20 + i % 9] for i in range(30)]
@@ -184,13 +188,19 @@ class TestWhatIsSeen:
     def test_choices_with_columns_of_the_chooser(self, capsys, tmp_path):
         ways = ("bus", "car", "foot")
         rows = [
-            [trip, way, trip % 7 + len(way), ("no", "yes")[way == ways[trip % 3]], 20 + trip % 4]
+            [
+                trip, way, (1 + trip % 7) * len(way), ("no", "yes")[way == ways[trip % 3]],
+                20 + trip % 4,
+            ]
             for trip in range(20) for way in ways
         ]  # fmt: skip
         head = ["trip", "mode", "price", "choice", "income"]
         (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
         assert "'choice ~ price | income'" in command
         assert "--alternative mode" in command
+        rows = [[*row[:2], row[0] + len(row[1]), *row[3:]] for row in rows]
+        (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
+        assert "'choice ~ price | 0 + income'" in command  # constants would tell the price
 
     @pytest.mark.parametrize(
         ("names", "labels", "pattern"),
@@ -205,7 +215,8 @@ class TestWhatIsSeen:
         rows = [[i // 6, labels[i % 2], 2 + i % 7, 3 + i % 5] for i in range(60)]
         (command,) = commands(capsys, written(tmp_path / "t.csv", [names, *rows]))["Choice"]
         name = pattern.partition("=")[0]
-        assert f"'choice ~ {name} + ({name} | id)'" in command
+        constants = " | 1" if "a" in labels else ""  # of alternatives with names
+        assert f"'choice ~ {name} + ({name} | id){constants}'" in command
         assert f"--wide '{pattern}'" in command
 
     def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
