@@ -21,8 +21,12 @@ _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127:
 
 
 def complain(message: str) -> None:
-    """One line on the error stream, without codes that colour a terminal."""
-    print(f"pgmult: {' '.join(plain(message).split())}", file=sys.stderr)
+    """One line on the error stream, without codes that colour a terminal.
+
+    What messages advise in Python is named as it is here.
+    """
+    told = plain(message).replace("new_levels=True", "--new-levels")
+    print(f"pgmult: {' '.join(told.split())}", file=sys.stderr)
 
 
 def plain(text: str) -> str:

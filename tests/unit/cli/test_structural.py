@@ -259,7 +259,7 @@ class TestFiles:
         predict = ["topics", "predict", run, path, "--out", tmp_path / "shares.csv"]
         errors = refused(capsys, *predict)
         assert "got 'stranger' at row 1" in errors
-        assert "new_levels=True" in errors
+        assert "--new-levels" in errors
         assert cli.main([*map(str, predict), "--new-levels"]) == 0
         output = capsys.readouterr().out
         assert "2 new documents; the run knows 5 of their 6 words (83%)" in output
