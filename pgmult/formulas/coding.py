@@ -38,6 +38,11 @@ Scoped = tuple[tuple[str, bool], ...]
 _CONTRASTS = ("contr.treatment", "contr.sum")
 
 
+def bases_of(contrast: Call) -> tuple[Node, ...]:
+    """What ``contr.treatment("a")``, or ``contr.treatment(base="a")``, is given."""
+    return *contrast.arguments, *(value for _, value in contrast.options)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Labels:
     """A factor of labels: codes, levels in their order, and the level that is left out."""
@@ -290,9 +295,12 @@ class Coding:
             return found
         contrast = node.arguments[1]
         kind, base = _title(contrast), None
-        if isinstance(contrast, Call) and len(contrast.arguments) <= 1:
+        if isinstance(contrast, Call):
+            given = bases_of(contrast)
+            if len(given) > 1 or any(name != "base" for name, _ in contrast.options):
+                self._refuse(f'contrasts have one base, contr.treatment("a"), got {contrast}')
             kind = contrast.function
-            base = contrast.arguments[0] if contrast.arguments else None
+            base = given[0] if given else None
         if kind not in _CONTRASTS or (base is not None and kind == "contr.sum"):
             self._refuse(f"contrasts are {' and '.join(_CONTRASTS)}, got {contrast}")
         at = 0

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_flag, brief, under_name
 from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, tell_new_labels
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.coding import Coding
+from pgmult.formulas.coding import Coding, bases_of
 from pgmult.formulas.columns import (
     Columns,
     as_mapping,
@@ -659,10 +659,10 @@ def _references(read: Sequence[Node]) -> Iterator[tuple[str, str | float]]:
     """Columns of ``C(column, contr.treatment(base))``, and the base."""
     for node in read:
         match node:
-            case Call("C", (Name(column), Call("contr.treatment", (Text(base),)))):
-                yield column, base
-            case Call("C", (Name(column), Call("contr.treatment", (Number(base),)))):
-                yield column, base
+            case Call("C", (Name(column), Call("contr.treatment") as contrast)):
+                for base in bases_of(contrast):
+                    if isinstance(base, Text | Number):
+                        yield column, base.text if isinstance(base, Text) else base.value
 
 
 def _is_coded(node: Node) -> bool:

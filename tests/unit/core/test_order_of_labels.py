@@ -107,11 +107,12 @@ def test_an_ordered_categorical_keeps_its_order():
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_the_reference_and_the_order_in_answers():
+@pytest.mark.parametrize("base", ["3", "base=3", "'3'"])
+def test_the_reference_and_the_order_in_answers(base):
     pandas = pytest.importorskip("pandas")
     cells = pandas.Categorical(["small", "large", "mid"] * 8, ["small", "mid", "large"], True)
     frame = pandas.DataFrame({"y": list("abb") * 8, "size": cells, "n": [1, 10, 2, 3] * 6})
-    formula = "y ~ size + C(n, contr.treatment(3)) + (1 | size)"
+    formula = f"y ~ size + C(n, contr.treatment({base})) + (1 | size)"
     rows = pgmult.read(frame).rows(formula)
     model = pgmult.regression.AdditiveRegression()
     run = pgmult.sample(

@@ -138,6 +138,7 @@ def test_unseen_levels_are_allowed_when_asked_for():
         ("~ log(party)", r"log\(\) takes numbers, and party holds labels"),
         ("~ bs(year, df=4, k=2)", r"bs\(\) has the options df, knots"),
         ("~ C(party, contr.helmert)", "contrasts are contr.treatment and contr.sum"),
+        ("~ C(party, contr.treatment(drop='R'))", "contrasts have one base"),
         ("~ " + "(" * 50 + "year" + ")" * 50, "brackets are too deep"),
         ("~ year | party", "groups are written"),
         ("~ year ~ party", "more than one ~"),
