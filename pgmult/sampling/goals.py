@@ -11,7 +11,7 @@ are worth so much: they are settled once the log likelihood of each is level, th
 moves by less than 1/4000 of itself from the first half of the draws to the second.
 
 >>> as_goal("400ess")
-Goal(text='400ess', worth=400.0, seconds=inf)
+Goal(text='400ess', worth=400.0, seconds=inf, settles=False)
 >>> as_goal("5min").seconds
 300.0
 """
