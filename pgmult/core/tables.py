@@ -229,7 +229,7 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
         frame = narwhals.from_native(table, eager_only=True)
     except Exception as error:
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}") from error
-    return {str(column.name): column for column in frame.iter_columns()}  # names may be numbers
+    return {str(key): frame.get_column(key) for key in frame.columns}  # names may be numbers
 
 
 def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
