@@ -144,10 +144,15 @@ def test_what_needs_single_respondents_is_refused(run):
         (run.loo, "told from each other"), (run.compare, "held_out"), (run.check, "held_out"),
         (lambda: run.compare(run), "told from each other"),
         (lambda: run.model.simulate(rng, state, run.data), "to be simulated"),
-        (lambda: run.to_arviz(run.data), "one by one"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
             ask()
+
+
+def test_arviz_is_not_given_a_likelihood_row_by_row(run):
+    pytest.importorskip("arviz")
+    with pytest.raises(ValueError, match="one by one"):
+        run.to_arviz(run.data)
 
 
 WRONG = {
