@@ -89,7 +89,7 @@ def test_new_rows_count_from_the_same_day():
     again = decode(encode(design, arrays := {}), arrays)
     assert again.coding == design.coding
     np.testing.assert_array_equal(again.rows({"date": [FIRST]})[:, 1], [0.0])
-    shifted = make_design({"date": DAYS + 1}, SIZE, "date", standardize=False)
+    shifted = make_design({"date": DAYS + np.timedelta64(1, "D")}, SIZE, "date", standardize=False)
     assert shifted.coding != design.coding
 
 
@@ -131,7 +131,7 @@ def test_groups_of_a_calendar():
     assert term.known.names.tolist() == week
     assert term.codes[0] == week.index("Saturday")
     assert list(table_of(design)) == ["date"]
-    (moved,) = design.like({"date": DAYS + 1}).terms
+    (moved,) = design.like({"date": DAYS + np.timedelta64(1, "D")}).terms
     np.testing.assert_array_equal(moved.codes, (term.codes + 1) % 7)
     spring = {"date": [f"2020-0{m}-1{d}" for m in (3, 4, 5) for d in range(5)]}
     design = make_design(spring, 15, "(1 | month(date))", every_term=True)
