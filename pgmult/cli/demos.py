@@ -243,14 +243,15 @@ def _topics(options: Options, say: Say) -> Made:
             Corpus(part.indptr, part.words, part.counts, part.num_words)
             for part in (training, held_out)
         )
-        scores = {"the model": score.score()}
+        scores = {
+            "the model": score.score(),
+            "word frequencies": unigram_log_predictive(known, unknown),
+        }
         if run.num_draws == options.draws:
             say("Sampling correlated topics without the columns, to compare")
             scores["topics without columns"] = _without_columns(known, unknown, options)
-        scores["word frequencies"] = unigram_log_predictive(known, unknown)
-        names = [next(iter(scores)), *reversed(list(scores)[1:])]
         comparison = Comparison.of(
-            {name: scores[name] for name in names}, "a word",
+            scores, "a word",
             f"Of {len(rows)} pieces a tenth was seen, and the other words were held out and told"
             " from it, from party and from year.",
             {"topics without columns": "take pgmult.topics.CorrelatedTopics, which is simpler"},

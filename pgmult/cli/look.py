@@ -602,15 +602,14 @@ def _apart(fixed: dict[str, _Seen], others: Iterable[_Seen]) -> list[tuple[str, 
     """Columns of labels none of which follows from those before it, in rows without gaps."""
     import numpy as np
 
-    every = [*fixed.values(), *others]
-    whole = [row for row in zip(*(c.cells for c in every), strict=True) if None not in row]
+    rows = zip(*(c.cells for c in (*fixed.values(), *others)), strict=True)
+    whole = [*{row[: len(fixed)] for row in rows if None not in row}]
     kept, design = list[tuple[str, _Seen]](), np.ones((len(whole), 1))
     for i, (name, column) in enumerate(fixed.items()):
         levels = sorted({row[i] for row in whole}, key=str)
         own = np.array([[row[i] == level for level in levels[1:]] for row in whole], dtype=float)
         wider = np.column_stack([design, own.reshape(len(whole), -1)])
-        distinct = np.unique(wider, axis=0)
-        if len(levels) > 1 and np.linalg.matrix_rank(distinct) == wider.shape[1]:
+        if len(levels) > 1 and np.linalg.matrix_rank(wider) == wider.shape[1]:
             kept.append((name, column))
             design = wider
     return kept

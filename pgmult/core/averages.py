@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, under_name
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import find_labels, labels_of, order_of, which_of
+from pgmult.core.labels import find_labels, labels_of, numbered, which_of
 from pgmult.core.typing import FloatArray, IntArray
 
 
@@ -113,7 +113,7 @@ def _values(
     """The values asked for, as the column has them."""
     known = np.unique(np.asarray(cells)[chosen])
     if known.dtype.kind == "U":
-        known = np.array(sorted(known.tolist(), key=order_of))
+        known = numbered(known)[0]
     if given is None:
         return list(known)
     asked = as_list(given, "values", "values of the column")

@@ -18,6 +18,7 @@ hardly tells of all else. The largest are smoothed, and their shape says where t
 (`pgmult.core.scores`). Rows at one site: the others of the site stay.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int
         log_probs = as_drawn(run, data, rows, max_draws)
         return WithoutRow(np.einsum("cdrk,rk->cdr", log_probs, told), log_probs)
     laws = _Laws(run.model, data)
-    most = _number(run, max_draws, laws.affordable)
+    most = _number(run, data, max_draws, laws.affordable)
     draws = [run.thinned(name, most) for name in _NEEDED]
     shape = draws[0].shape[:2]
     out = WithoutRow(np.empty((*shape, len(rows))), np.empty((*shape, *told.shape)))
@@ -88,16 +89,15 @@ def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int
     return out
 
 
-def _number(run: Posterior, max_draws: int, affordable: float) -> int:
-    """Draws to use."""
-    return min(max_draws, max(4 * run.num_chains, int(affordable)))
+def _number(run: Posterior, data: CountField, max_draws: int, affordable: float = math.inf) -> int:
+    """Draws to use: those that are soon done and can be held, but a few of each chain."""
+    held = _HELD / max(1, data.counts.size)
+    return min(max_draws, max(4 * run.num_chains, int(min(affordable, held))))
 
 
 def as_drawn(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -> FloatArray:
     """Log probabilities of the categories, ``(chains, draws, rows, categories)``."""
-    draws = run.thinned(
-        "psi" if "psi" in run else "pi", _number(run, max_draws, _HELD / data.counts.size)
-    )
+    draws = run.thinned("psi" if "psi" in run else "pi", _number(run, data, max_draws))
     probs = np.empty((*draws.shape[:2], len(rows), data.num_categories))
     for at in np.ndindex(*draws.shape[:2]):
         whole = run.link.probs(data.row_psi(draws[at])) if "psi" in run else draws[at]

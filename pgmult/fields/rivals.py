@@ -31,7 +31,6 @@ from pgmult.fields.left_out import as_drawn, without_row
 from pgmult.fields.predictions import own_data, row_labels
 from pgmult.sampling.posterior import Posterior
 
-_HELD = 2**25  # draws of probabilities held at a time
 _NEAREST = 5  # places
 _SHORTEST = 8  # rows of a series whose autoregression is worth a try
 _ADVICE = {
@@ -127,7 +126,6 @@ def _own(
     run: Posterior, data: CountField, told: IntArray, rows: IntArray, most: int, left_out: bool
 ) -> Score:
     """The model's score, by probabilities given all other rows."""
-    most = min(most, max(4 * run.num_chains, _HELD // max(1, data.counts.size)))
     totals = told.sum(axis=1)
     if left_out:
         each = without_row(run, data, rows, most)

@@ -255,7 +255,7 @@ class _Chains:
         """Whether so many draws of each chain are what was asked for."""
         if self._goal is None or not self._goal.is_of_draws:
             return False
-        if traits_of(self.model).many_modes and self._goal.settles:
+        if self._goal.asks_for_level:
             return self._score.is_level(draws)
         if not self._worth(draws) >= self._goal.worth:
             return False
@@ -303,7 +303,7 @@ class _Chains:
         if not self._reached:
             return f"at the most draws that it was allowed, short of its goal ({self._goal.text})"
         at_most = f" ({self.settings.draws:,} draws a chain at most)"
-        if traits_of(self.model).many_modes and self._goal.settles:
+        if self._goal.asks_for_level:
             return f"as soon as the log likelihood of each chain was level{at_most}"
         return (
             f"as soon as what is told first was worth {self._goal.worth:,.0f} independent"

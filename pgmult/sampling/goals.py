@@ -61,6 +61,11 @@ class Goal(NamedTuple):
         """Whether draws decide, and not time."""
         return math.isinf(self.seconds)
 
+    @property
+    def asks_for_level(self) -> bool:
+        """Whether level log likelihoods decide alone: of chains that stay in modes of their own."""
+        return self.settles and math.isinf(self.worth)
+
     def of(self, traits: Traits, chains: int) -> "Goal":
         """The goal of so many chains of a model."""
         if not self.settles:

@@ -1,11 +1,10 @@
 """What ``pgmult FILE`` prints for tables that people know runs as it is printed, to a page."""
 
-import json
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from printed_commands import BASH, FEW, commands_in, pasted
 
 import pgmult
 from pgmult import cli
@@ -61,8 +60,6 @@ OTHERS = [
     "stevedata/TV16",
 ]
 NONE = ["datasets/chickwts", "datasets/mtcars", "survival/lung", "lme4/cbpp", "COUNT/medpar"]
-FEW = ["--draws", "4", "--tune", "2", "--chains", "1", "--quiet"]
-BASH = shutil.which("bash")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BASH is None, reason="there is no bash"),
@@ -96,21 +93,7 @@ def plans(folder):
 def commands(capsys, table):
     """The commands that are printed, by job."""
     assert cli.main([table, "--json"]) == 0
-    sections = json.loads(capsys.readouterr().out)["sections"]
-    return {
-        job: [row["command"] for row in section["rows"]]
-        for job, section in sections.items()
-        if job not in ("Columns", "To look at")
-    }
-
-
-def run(capsys, command):
-    """Run a command as a shell hands it on, with few draws."""
-    script = f"pgmult() {{ printf '%s\\0' \"$@\"; }}\n{command}\n"
-    words = subprocess.run([BASH, "-c", script], capture_output=True, check=True, timeout=30)
-    code = cli.main([*words.stdout.decode().split("\0")[:-1], *FEW])
-    errors = capsys.readouterr().err
-    assert (code, errors) == (0, ""), f"{command}\n{errors}"
+    return commands_in(capsys.readouterr().out)
 
 
 def check_all(capsys, table, folder):
@@ -119,7 +102,9 @@ def check_all(capsys, table, folder):
     for job, lines in found.items():
         for command in lines:
             shutil.rmtree(folder / f"run-{job.lower()}", ignore_errors=True)
-            run(capsys, command)
+            code = cli.main([*pasted(command, folder), *FEW])
+            errors = capsys.readouterr().err
+            assert (code, errors) == (0, ""), f"{command}\n{errors}"
             assert (folder / f"run-{job.lower()}" / "report.html").exists()
     return list(found)
 

@@ -164,6 +164,6 @@ def draw_rows(worker, start, stop, key, x, n, u, var, psi):
                 else:
                     value, bound = right + above * far, top - far
                 spare, state = exponential(state)
-                if _log_density(value, a, b, level, half) >= bound - spare:
-                    break
+                if not _log_density(value, a, b, level, half) < bound - spare:
+                    break  # a nan, too, which the moves that follow refuse
             psi[row, c] = value

@@ -111,13 +111,6 @@ def eliminate(a, stride, pivots, size, width):
 
 
 @jit
-def subtract_products(a, stride, depth, size):
-    """Subtract X'X, X the first `depth` rows, from the upper triangle of `size` rows below them."""
-    for i in range(0, size, 4):
-        _subtract_rows(a, stride, depth, i, min(4, size - i), size, depth)
-
-
-@jit
 def mirror(a, stride, first, size):
     """Copy the upper triangle of unknowns ``first..size-1`` to the lower one."""
     for top in range(first, size, WIDTH):

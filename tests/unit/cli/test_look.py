@@ -2,19 +2,17 @@
 
 import csv
 import datetime
-import json
 import re
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
+from printed_commands import BASH, FEW, commands_in, pasted
 
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.cli.look import _kind
 
-BASH = shutil.which("bash")
 HOSTILE = [
     "$(touch hacked)", "`touch hacked`", "it's \"here\"", "a b", "!history", "größe", "名前", "*",
     "a;b", "--help", "-n", "line\nbreak", "\x1b[31mred", "", "class", "True", "c(x)", "\\", "~",
@@ -41,22 +39,7 @@ def commands(capsys, *arguments):
     """The suggested commands of each job."""
     code, out, errors = look(capsys, *arguments, "--json")
     assert (code, errors) == (0, "")
-    sections = json.loads(out)["sections"]
-    return {
-        title: [row["command"] for row in section["rows"]]
-        for title, section in sections.items()
-        if title not in ("Columns", "To look at")
-    }
-
-
-def pasted(command, folder):
-    """The words of a command as a shell hands them on."""
-    script = f"pgmult() {{ printf '%s\\0' \"$@\"; }}\n{command}\n"
-    done = subprocess.run(
-        [BASH, "-c", script], capture_output=True, check=True, cwd=folder, timeout=30
-    )
-    assert not done.stderr
-    return done.stdout.decode().split("\0")[:-1]
+    return commands_in(out)
 
 
 def survey(folder, num_rows=60, name="survey.csv"):
@@ -110,7 +93,6 @@ def trips(folder):
     return written(folder / "trips.csv", [["who", "trip", "way", "price", "hours", "taken"], *rows])
 
 
-FEW = ["--draws", "4", "--tune", "2", "--chains", "1", "--quiet"]
 TABLES = {
     "Regression": survey,
     "Fields": names,
