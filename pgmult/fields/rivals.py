@@ -26,6 +26,7 @@ from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.fields.covariances.sphere import columns_in_degrees, great_circle
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.left_out import as_drawn, without_row
 from pgmult.fields.predictions import own_data, row_labels
@@ -71,7 +72,7 @@ def compare_with_rivals(
     most = as_positive_int(max_draws, "max_draws")
     scores = {"the model": _own(run, data, told[rows], rows, most, held_out is None)}
     rivals = _Rivals(data, told, rows)
-    axis, sources = _sources(data)
+    axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
     for name, counts in sources.items():
         if counts is None or counts[rows].any():
             scores[name] = rivals.score(counts)
@@ -140,7 +141,9 @@ def _own(
     return Score(np.sum(pooled * told, axis=1), totals, by_chain, large)
 
 
-def _sources(data: CountField) -> tuple[str, dict[str, FloatArray | None]]:
+def _sources(
+    data: CountField, in_degrees: tuple[int, int] | None
+) -> tuple[str, dict[str, FloatArray | None]]:
     """Of each rival the counts of other rows that it takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
     found: dict[str, FloatArray | None] = {"pooled shares": None}
@@ -153,7 +156,7 @@ def _sources(data: CountField) -> tuple[str, dict[str, FloatArray | None]]:
             np.add.at(total, group, counts)
             found[name] = total[group] - counts
     if len(places) > 1:
-        found["its nearest places"] = _nearest(data, axis, at, place, counts)
+        found["its nearest places"] = _nearest(data, axis, at, place, counts, in_degrees)
     before, after = _last(x, place, counts), _last(-x, place, counts)
     found["last shares"] = before
     if after.any():
@@ -163,22 +166,34 @@ def _sources(data: CountField) -> tuple[str, dict[str, FloatArray | None]]:
 
 
 def _nearest(
-    data: CountField, axis: str, at: IntArray, place: IntArray, counts: FloatArray
+    data: CountField,
+    axis: str,
+    at: IntArray,
+    place: IntArray,
+    counts: FloatArray,
+    in_degrees: tuple[int, int] | None,
 ) -> FloatArray:
-    """Of each row the counts of the nearest places where it stands on the axis."""
+    """Of each row the counts of the nearest places where it stands on the axis.
+
+    Columns of latitude and longitude that the model knows are on the sphere.
+    """
     names = [] if data.input_names is None else data.input_names.tolist()
     others = [i for i in range(data.inputs.shape[1]) if i >= len(names) or names[i] != axis]
     if not others:
         return np.zeros_like(counts)
     first = np.unique(place, return_index=True)[1]
-    points = data.inputs[first][:, others]
+    points = data.inputs[first]
+    if in_degrees is None:
+        apart = np.square(points[:, None, others] - points[:, others]).sum(axis=2)
+    else:
+        points = points[:, in_degrees]
+        apart = great_circle(points, points)
+    np.fill_diagonal(apart, np.inf)
     tables = np.zeros((at.max() + 1, len(first), counts.shape[1]))
     np.add.at(tables, (at, place), counts)
     near = np.zeros((len(first), len(first)))
     for one in range(len(first)):
-        distance = np.square(points - points[one]).sum(axis=1)
-        distance[one] = np.inf
-        chosen = np.argsort(distance, kind="stable")[: min(_NEAREST, len(first) - 1)]
+        chosen = np.argsort(apart[one], kind="stable")[: min(_NEAREST, len(first) - 1)]
         near[one, chosen] = 1.0
     return np.asarray(np.einsum("pq,tqk->tpk", near, tables)[at, place])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmult.core.parameters import Positive, real, whole
 from pgmult.core.typing import FloatArray
-from pgmult.fields.covariances.base import Covariance, Family
+from pgmult.fields.covariances.base import Covariance, Family, Product, Sum
 from pgmult.fields.covariances.families import Stationary
 
 EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
@@ -181,3 +181,11 @@ class Chordal(Covariance):
     def fix(self) -> Self:
         """The same function with no free parameter."""
         return replace(self, covariance=self.covariance.fix())
+
+
+def columns_in_degrees(covariance: Covariance) -> tuple[int, int] | None:
+    """The columns of latitude and longitude, if a covariance is one on the sphere."""
+    if isinstance(covariance, GreatCircle | Chordal):
+        return covariance.latitude, covariance.longitude
+    parts = covariance.parts if isinstance(covariance, Sum | Product) else ()
+    return next(filter(None, map(columns_in_degrees, parts)), None)

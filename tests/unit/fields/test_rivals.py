@@ -5,7 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.core.scores import leave_one_out
-from pgmult.fields.covariances import Matern
+from pgmult.fields.covariances import Chordal, Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.rivals import compare_with_rivals
 from pgmult.fields.tables import field_of
@@ -117,3 +117,29 @@ def test_chains_that_differ_make_the_error_larger():
     assert apart.levels[0] == pytest.approx(together.levels[0], abs=1e-6)
     assert apart.gains[1].error > 3.0 * together.gains[1].error
     assert leave_one_out(np.zeros((2, 30, 1))).log_p[0] == 0.0
+
+
+def test_nearest_places_are_nearest_on_the_sphere():
+    """Islands on both sides of 180 degrees go one way, those far from there the other."""
+    longitude = [176.0, 177.0, 178.0, 179.0, -179.0, -178.0, -177.0]
+    longitude += [10.0, 20.0, 30.0, 40.0, -10.0, -20.0, -30.0]
+    inputs = [[year, -17.0, x] for year in range(2000, 2010) for x in longitude]
+    dateline = np.tile(np.abs(longitude) > 90.0, 10)
+    high = np.repeat(np.arange(10) % 2 == 0, 14) ^ dateline
+    counts = np.where(high[:, None], [80, 20], [20, 80])
+    data = pgmult.fields.as_field(inputs, counts)
+    pi = np.full((2, 20, data.num_rows, 2), 0.5)
+    levels = {}
+    for name, law in [
+        ("sphere", Chordal(Matern(0.5, 1000.0), latitude=1, longitude=2)),
+        ("plane", Matern(0.5, 10.0, active=[1, 2])),
+    ]:
+        model = MultinomialGP(2.0 * Matern(1.5, 3.0, active=[0]) * law)
+        run = pgmult.Posterior(
+            {"pi": pi}, dims={"pi": model.dims["pi"]}, origin=Origin.of(model, data)
+        )
+        found = compare_with_rivals(run)
+        levels[name] = found.levels[found.names.index("its nearest places")]
+    entropy = 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
+    assert levels["sphere"] == pytest.approx(entropy, abs=0.002)
+    assert levels["plane"] < entropy - 0.02
