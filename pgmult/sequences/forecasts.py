@@ -56,7 +56,7 @@ from pgmult.sequences.posteriors import (
     states_of,
 )
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
-from pgmult.sequences.scores.particle_filter import own_keys, particle_filter
+from pgmult.sequences.scores.particle_filter import own_keys, own_streams, particle_filter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -377,6 +377,7 @@ def forecast(
         last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
         size = each
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
+    streams = own_streams(keys)
     found = _Told(len(future), ahead, wanted)
     simulated = np.empty((len(draws), repeats, *shape), dtype=np.int64)
     counts = None
@@ -386,15 +387,15 @@ def forecast(
         rows = slice(q * steps, (q + 1) * steps)
         given = None if u is None else u[rows]
         states = _simulated_states(key, model, last[:, q], given, steps)
-        chosen = _some_paths(rng, states, repeats)
+        chosen = _some_paths(streams[q], states, repeats)
         for block in _blocks(steps, states[:, :, 0].size // states.shape[3] * ahead.num_symbols):
             ends = slice(rows.start + block.start, rows.start + block.stop)
             probs = _probs_of(draws, model, states[:, :, block], None if u is None else u[ends])
             found.add(probs, ends, size)
             taken = np.take_along_axis(probs, chosen, axis=1)
-            simulated[:, :, q, block] = _symbols(rng, taken)
+            simulated[:, :, q, block] = _symbols(streams[q], taken)
             if counts is not None and sizes is not None:
-                counts[:, :, ends] = _counts(rng, taken, sizes[ends])
+                counts[:, :, ends] = _counts(streams[q], taken, sizes[ends])
     _warn_of_error(found.variance)
     return Forecast(
         found.mean.reshape(*shape, -1), found.quantiles.reshape(len(wanted), *shape, -1), wanted,
@@ -419,10 +420,11 @@ def _foretold(
     if data.design is not None or inputs is not None:
         given = data.extended(steps, inputs)
     draws = draws_of(posterior, model.predictive_variables, max_draws)
+    repeats, streams = as_repeats(paths, "paths"), own_streams(own_keys(rng, data))
+    chances = [s.random((len(draws) * repeats, 2, steps + 1)) for s in streams]
     found = [
-        model.ahead(rng, draw, given, steps)
-        for draw in draws
-        for _ in range(as_repeats(paths, "paths"))
+        model.ahead(now, draws[i // repeats], given, steps)
+        for i, now in enumerate(np.stack(chances, axis=1))
     ]
     probs = np.array([one for one, _ in found])
     if _has_new_levels(given):
@@ -430,7 +432,8 @@ def _foretold(
     counts = None
     if totals is not None:
         sizes = _as_totals(totals, (data.num_sequences, steps))
-        counts = rng.multinomial(sizes, probs / probs.sum(axis=3, keepdims=True))
+        every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
+        counts = np.stack([_counts(*one) for one in every], axis=1)
     return Forecast(
         probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data,
         np.array([symbols for _, symbols in found]), counts,
@@ -475,7 +478,7 @@ def impute(
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
     repeats = as_repeats(paths, "paths")
     K = sequences.num_symbols
-    found = _Told(len(missing), sequences, wanted)
+    found, streams = _Told(len(missing), sequences, wanted), own_streams(own_keys(rng, sequences))
     simulated = np.empty((len(draws), repeats, len(missing)), dtype=np.int64)
     counts = None
     if sizes is not None:
@@ -483,16 +486,17 @@ def impute(
     for steps, part, states, size in _smoothed(rng, draws, sequences, num_particles, repeats):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
-        whose = np.searchsorted(part.offsets, absent, side="right") - 1
-        chosen = [_some_paths(rng, states, repeats) for _ in range(part.num_sequences)]
+        whose = np.searchsorted(sequences.offsets, missing[first:end], side="right") - 1
+        chosen = {q: _some_paths(streams[q], states, repeats) for q in np.unique(whose).tolist()}
         for rows, probs in _probs_in_blocks(draws, part, states, absent):
             found.add(probs, slice(first + rows.start, first + rows.stop), size)
             for row in range(rows.start, rows.stop):  # sequences do not depend on each other
                 one = probs[:, :, row - rows.start]
-                taken = np.take_along_axis(one, chosen[whose[row]][..., 0], axis=1)
-                simulated[:, :, first + row] = _symbols(rng, taken)
+                stream = streams[whose[row]]
+                taken = np.take_along_axis(one, chosen[int(whose[row])][..., 0], axis=1)
+                simulated[:, :, first + row] = _symbols(stream, taken)
                 if counts is not None and sizes is not None:
-                    counts[:, :, first + row] = _counts(rng, taken, sizes[first + row])
+                    counts[:, :, first + row] = _counts(stream, taken, sizes[first + row])
     _warn_of_error(found.variance)
     return Imputed(
         found.mean, found.quantiles, wanted, sequences, missing,

@@ -44,10 +44,11 @@ class Foretells(PredictsSteps, Protocol):
         """Probabilities of every step, ``(num_steps, num_symbols)``."""
 
     def ahead(
-        self, rng: np.random.Generator, draw: Mapping[str, Any], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Mapping[str, Any], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Of each sequence probabilities ahead, ``(num_sequences, steps, num_symbols)``, and one
-        path of symbols, ``(num_sequences, steps)``.
+        path of symbols, ``(num_sequences, steps)``, that follows from uniform numbers,
+        ``(num_sequences, 2, steps + 1)``.
         """
 
 

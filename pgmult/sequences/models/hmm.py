@@ -355,9 +355,14 @@ class MultinomialHMM(Checked):
         return np.asarray(self.state_probs(state, data) @ state.emission)
 
     def ahead(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
+
+        Parameters
+        ----------
+        chances : array, ``(num_sequences, 2, steps + 1)``
+            Uniform numbers, from which the paths follow.
 
         Returns
         -------
@@ -366,14 +371,14 @@ class MultinomialHMM(Checked):
         """
         state = self.state_of(draw)
         law = self.last_state_probs(state, data)
-        hidden = one_of(rng, law)
+        hidden = one_of(chances[:, 0, -1], law)
         probs = np.empty((len(law), steps, data.num_symbols))
         symbols = np.empty((len(law), steps), dtype=np.int64)
         for t in range(steps):
             law = law @ state.transition
             probs[:, t] = law @ state.emission
-            hidden = one_of(rng, state.transition[hidden])
-            symbols[:, t] = one_of(rng, state.emission[hidden])
+            hidden = one_of(chances[:, 0, t], state.transition[hidden])
+            symbols[:, t] = one_of(chances[:, 1, t], state.emission[hidden])
         return probs, symbols
 
     def observed_rows(self, data: Sequences) -> ObservedRows:
@@ -387,11 +392,11 @@ class MultinomialHMM(Checked):
         return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
 
 
-def one_of(rng: np.random.Generator, probs: FloatArray) -> IntArray:
-    """A draw from each row of probabilities."""
-    running = np.cumsum(probs, axis=1)
-    u = rng.random(len(probs)) * running[:, -1]
-    return np.asarray((running <= u[:, None]).sum(axis=1))
+def one_of(chances: FloatArray, probs: FloatArray) -> IntArray:
+    """A draw from each row of probabilities, by one uniform number each."""
+    running = np.cumsum(probs, axis=-1)
+    u = chances * running[..., -1]
+    return np.asarray((running <= u[..., None]).sum(axis=-1))
 
 
 _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -255,9 +255,14 @@ class MarkovChain(Checked):
         return np.asarray(self._longest(draw["rows"], data)[contexts(data, self.order)])
 
     def ahead(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
+
+        Parameters
+        ----------
+        chances : array, ``(num_sequences, 2, steps + 1)``
+            Uniform numbers, from which the paths follow.
 
         Returns
         -------
@@ -279,7 +284,7 @@ class MarkovChain(Checked):
             law = np.zeros((sequences, joint.shape[1], number + 1))
             law[:, :, :number] = joint
             law = law.reshape(sequences, -1)
-            symbols[:, t] = one_of(rng, rows[context])
+            symbols[:, t] = one_of(chances[:, 1, t], rows[context])
             context = self._next(context, symbols[:, t], number)
         return probs, symbols
 

@@ -347,12 +347,14 @@ class MixedHMM(MultinomialHMM):
         return _mixed(emission, which, self.state_probs(state, data))
 
     def ahead(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
         Parameters
         ----------
+        chances : array, ``(num_sequences, 2, steps + 1)``
+            Uniform numbers, from which the paths follow.
         data : Sequences
             With the steps ahead, missing, and their inputs.
 
@@ -362,12 +364,18 @@ class MixedHMM(MultinomialHMM):
         symbols : int array, ``(num_sequences, steps)``
         """
         state = self.state_of(draw)
-        new = (data.offsets[1:, None] + np.arange(-steps, 0)).ravel()
-        _, emission, which = self.laws(state, data.design, data.order)
-        probs = _mixed(emission, which[new], self.state_probs(state, data)[new])
-        path = self.sample_states(rng, state, data)[new]
-        symbols = one_of(rng, _emitted(emission, which[new], path))
-        return probs.reshape(-1, steps, data.num_symbols), symbols.reshape(-1, steps)
+        new = data.offsets[1:, None] + np.arange(-steps, 0)
+        transition, emission, which = self.laws(state, data.design, data.order)
+        told = self.state_probs(state, data)
+        probs = _mixed(emission, which[new.ravel()], told[new.ravel()])
+        hidden = one_of(chances[:, 0, -1], told[new[:, 0] - 1])
+        path = np.empty(new.shape, dtype=np.int64)
+        for t, cells in enumerate(which[new].T):
+            moves = transition[cells if len(transition) > 1 else np.zeros_like(cells), hidden]
+            path[:, t] = hidden = one_of(chances[:, 0, t], moves)
+        told_symbols = _emitted(emission, which[new.ravel()], path.ravel())
+        symbols = one_of(chances[:, 1, :-1], told_symbols.reshape(*new.shape, -1))
+        return probs.reshape(-1, steps, data.num_symbols), symbols
 
 
 def _orders(num_states: int) -> list[list[int]]:

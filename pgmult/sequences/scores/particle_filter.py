@@ -23,6 +23,7 @@ spread of what it might have simulated.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -88,6 +89,20 @@ def own_keys(rng: np.random.Generator, data: Sequences) -> NDArray[np.uint64]:
             content.update(np.ascontiguousarray(inputs[inputs != 0.0]).tobytes())
         keys[q] = np.frombuffer(content.digest(), dtype=np.uint64)
     return keys
+
+
+def own_streams(keys: NDArray[np.uint64]) -> list[np.random.Generator]:
+    """A stream of each sequence by its key; sequences of one key have one after the other.
+
+    They have no number in common with what a key alone opens: `numpy.random.Philox` counts from 0.
+    """
+    copies: Counter[bytes] = Counter()
+    streams = []
+    for key in keys:
+        copies[key.tobytes()] += 1
+        counter = [0, 0, 0, copies[key.tobytes()]]
+        streams.append(np.random.Generator(np.random.Philox(key=key, counter=counter)))
+    return streams
 
 
 def particle_filter(

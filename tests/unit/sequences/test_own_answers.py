@@ -60,6 +60,17 @@ def same_in_all_companies(answer, take=NEW.take):
             np.testing.assert_allclose(found, alone[s], rtol=1e-9, atol=1e-12)
 
 
+def draws_are_own(forecast):
+    """`forecast(chosen)`: the first copy has the draws that it has alone, others their own."""
+    alone = [forecast([s]) for s in range(len(WHO))]
+    for chosen in COMPANIES:
+        found = forecast(chosen)
+        for place, s in enumerate(chosen):
+            for draws in ("simulated", "counts"):
+                own, expected = getattr(found, draws)[:, place], getattr(alone[s], draws)[:, 0]
+                assert np.array_equal(own, expected) == (s not in chosen[:place])
+
+
 def table_of(who, symbols, first=0):
     """A row a step of sequences that are numbered; x and t go on from some step."""
     lengths = [len(one) for one in symbols]
@@ -94,6 +105,10 @@ def test_forecasts(posterior):
         return [*np.concatenate([found.mean[None], found.quantiles]).swapaxes(0, 1)]
 
     same_in_all_companies(answer)
+
+
+def test_draws_of_futures(posterior):
+    draws_are_own(lambda chosen: posterior.forecast(6, NEW.take(chosen), totals=5, paths=2))
 
 
 def test_smoothed_probabilities(posterior):
@@ -151,6 +166,16 @@ def test_groups_without_data(of_inputs):
     same_in_all_companies(answer, list)
 
 
+@pytest.mark.filterwarnings("ignore:probabilities are simulated")
+@pytest.mark.filterwarnings("ignore:.*labels of 'who' in inputs")
+def test_draws_of_futures_of_groups_without_data(of_inputs):
+    def forecast(chosen):
+        later = table_of([WHO[s] for s in chosen], ["AAA"] * len(chosen), 6)
+        return of_inputs.forecast(3, taken(of_inputs, chosen), inputs=later, totals=9, paths=2)
+
+    draws_are_own(forecast)
+
+
 def test_next_symbols_of_the_estimator():
     forecaster = SequenceForecaster(2, symbols=list("ABC"), draws=15, tune=15, random_state=0)
     forecaster.fit(TRAIN)
@@ -162,10 +187,15 @@ def test_imputed_symbols():
     posterior = pgmult.sample(
         MultinomialLDS(2), gappy, draws=15, tune=15, chains=2, random_seed=0, progressbar=False
     )
-    alone = {s: posterior.impute(gappy.take([s])).mean for s in range(3)}
+    alone = {s: posterior.impute(gappy.take([s])) for s in range(3)}
     for chosen in ([2, 0], [1, 1, 0]):
-        found = posterior.impute(gappy.take(chosen)).mean
-        np.testing.assert_allclose(found, np.concatenate([alone[s] for s in chosen]), rtol=1e-9)
+        found = posterior.impute(gappy.take(chosen))
+        expected = np.concatenate([alone[s].mean for s in chosen])
+        np.testing.assert_allclose(found.mean, expected, rtol=1e-9)
+        expected = np.concatenate([alone[s].simulated for s in chosen], axis=1)
+        own = (found.simulated == expected).all(axis=0)
+        assert own[0]
+        assert own.all() == (len(set(chosen)) == len(chosen))
 
 
 def test_copies_have_futures_of_their_own():
