@@ -26,6 +26,7 @@ def complain(message: str) -> None:
     What messages advise in Python is named as it is here.
     """
     told = plain(message).replace("new_levels=True", "--new-levels")
+    told = told.replace("time_zone=", "--time-zone ")
     print(f"pgmult: {' '.join(told.split())}", file=sys.stderr)
 
 
@@ -191,7 +192,9 @@ def add_table(parser: Any) -> None:
         help="what a cell without a value reads (default: nothing, or NA)",
     )  # fmt: skip
     parser.add_argument(
-        "--time-zone", metavar="NAME", help="whose calendar times of several zones are told in"
+        "--time-zone",
+        metavar="NAME",
+        help="whose clocks show times without a zone, and whose calendar those of several have",
     )
 
 

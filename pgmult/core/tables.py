@@ -51,18 +51,23 @@ class Cells(NamedTuple):
     order : tuple of str, or None
         The labels of a categorical in its order, those that do not occur among them.
     east : int array, ``(num_rows,)``, or None
-        Seconds by which each time is ahead of UTC, where the column tells its zone.
+        Seconds by which each time is ahead of UTC, where its zone is known.
+    later : int array, ``(num_rows,)``, or None
+        By how many seconds each is later if it is the second time that clocks show it, where the
+        zone was given and times do not tell theirs.
     """
 
     values: NDArray[Any]
     order: tuple[str, ...] | None = None
     east: IntArray | None = None
+    later: IntArray | None = None
 
     def take(self, rows: Any) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
-        east = None if self.east is None else self.east[rows]
-        return Cells(exact_array(values) if values.dtype.hasobject else values, self.order, east)
+        east, later = (None if x is None else x[rows] for x in (self.east, self.later))
+        exactly = exact_array(values) if values.dtype.hasobject else values
+        return Cells(exactly, self.order, east, later)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -171,8 +176,8 @@ def exact_columns(table: Any, name: str, time_zone: str | None = None) -> Mappin
     name : str
         What to call it in errors.
     time_zone : str, optional
-        The zone whose calendar times have that tell their own; by default the column's, which must
-        be one.
+        The zone whose calendar times have that tell their own, by default the column's, which must
+        be one; and whose clocks show times that tell none.
 
     Raises
     ------
@@ -252,7 +257,10 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
     if not isinstance(values, np.ndarray):
         values, east = _local_times(list(values), name, time_zone)
         values = exact_array(values)
-    return Cells(values, order, east)
+    later: IntArray | None = None
+    if time_zone is not None and east is None and values.dtype.kind == "M":
+        east, later = _by_clocks(values, name, time_zone)
+    return Cells(values, order, east, later)
 
 
 def _of_series(
@@ -419,6 +427,35 @@ def _local_times(
     return [
         cell.replace(tzinfo=None) if isinstance(cell, datetime.datetime) else cell for cell in cells
     ], np.array(east, dtype=np.int64)
+
+
+def _by_clocks(
+    times: NDArray[Any], name: str, time_zone: str
+) -> tuple[IntArray | None, IntArray | None]:
+    """By how many seconds times of a zone's clocks are ahead of UTC, and later the second time.
+
+    Days, which have no hours, are left alone.
+
+    Raises
+    ------
+    ValueError
+        If clocks never show one of the times.
+    """
+    zone, minutes = _zone(time_zone), times.astype("datetime64[m]")
+    if (np.isnat(times) | (times == times.astype("datetime64[D]"))).all():
+        return None, None
+    shown, which = np.unique(minutes, return_inverse=True)
+    east = np.zeros((2, len(shown)), dtype=np.int64)
+    for i, at in enumerate(shown.tolist()):
+        if at is not None:
+            both = (at.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+            east[:, i] = [round(ahead.total_seconds()) for ahead in both]
+    if (never := east[1] > east[0]).any():
+        raise ValueError(
+            f"column {name} must have times that clocks of {time_zone} show, got"
+            f" {shown[never][0]}, which they skip (are the times in UTC, or without summer time?)"
+        )
+    return east[0][which], (east[0] - east[1])[which]
 
 
 def _zone(name: str) -> datetime.tzinfo:

@@ -210,7 +210,8 @@ def read(
         How missing values are written in a text file.
     time_zone : str, optional
         Times with a zone stay in the zone of their column. If a column has several (summer and
-        winter offsets are two), its times are converted to this one, such as "Europe/Berlin".
+        winter offsets are two), its times are converted to this one, such as "Europe/Berlin". Times
+        without a zone are those that its clocks show.
 
     Returns
     -------

@@ -84,8 +84,9 @@ def sequences_of(
         "hour", "minute", "second", or a number of these, "2 weeks", "5min", "2h", "15s". Steps
         begin where the calendar does (hours at midnight, months on the first), and tables and
         figures of what is found tell that time. Times of a zone are counted, and told, in UTC where
-        steps are shorter than a day: clocks change. Where `time` has numbers, how many of them make
-        a step, 1 by default; it must be said where most steps would be missing.
+        steps are shorter than a day: clocks change (`pgmult.read` takes the zone of times that tell
+        none). Where `time` has numbers, how many of them make a step, 1 by default; it must be said
+        where most steps would be missing.
     week_start : str
         The day that weeks begin on; on Mondays, by default, as ISO 8601 counts them.
     count : str, optional
@@ -142,7 +143,7 @@ def sequences_of(
         told = dates_of(cells[time].values)
         times = cells[time] if told is None else Cells(told)
         clock = clock_of(times.values, time, every, week_start, told is not None)
-        step = clock.steps(in_passed_time(times, clock.unit, time), time)
+        step = clock.steps(in_passed_time(times, clock.unit, of_sequence, time), time)
     parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
@@ -299,7 +300,8 @@ def _steps_after(data: Sequences, times: Cells, sequence: IntArray) -> IntArray:
         times = times if dates is None else Cells(dates)
         if times.values.dtype.kind != "M":
             raise ValueError(f"column {name!r} must have dates, as before")
-        whens = in_passed_time(times, np.datetime_data(starts.dtype)[0], name).astype(starts.dtype)
+        unit = np.datetime_data(starts.dtype)[0]
+        whens = in_passed_time(times, unit, sequence, name).astype(starts.dtype)
         gone = (whens - starts).astype(np.int64) // data.every
     else:
         gone = (Clock().steps(times.values, name) - starts) // data.every

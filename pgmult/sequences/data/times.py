@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, brief
 from pgmult.core.tables import Cells
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sequences.data.clocks import shown_twice, warn_of_changed_clocks
 
 _UNITS = {
     "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
@@ -160,9 +161,20 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
     return np.asarray(dates.astype("datetime64[s]") + seconds)
 
 
-def in_passed_time(times: Cells, unit: str | None, name: str) -> NDArray[Any]:
-    """Times in UTC where their zone is known and steps are shorter than a day, else as they are."""
-    if unit not in ("h", "m", "s") or times.east is None:
+def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> NDArray[Any]:
+    """Times in UTC where their zone is known and steps are shorter than a day, else as they are.
+
+    Local times that clocks show twice are of the first or the second hour by the order of rows.
+
+    Warns
+    -----
+    UserWarning
+        If times are local, and have a zone or look as if they had.
+    """
+    if unit not in ("h", "m", "s") or np.isnat(times.values).any():
+        return times.values
+    if times.east is None:
+        warn_of_changed_clocks(times.values, sequence, name)
         return times.values
     if times.east.any():
         warnings.warn(
@@ -170,7 +182,20 @@ def in_passed_time(times: Cells, unit: str | None, name: str) -> NDArray[Any]:
             " since clocks change",
             stacklevel=3,
         )
-    return np.asarray(times.values - times.east.astype("timedelta64[s]"))
+    passed = times.values.astype("datetime64[s]") - times.east.astype("timedelta64[s]")
+    if times.later is not None:
+        shown = times.values.astype("datetime64[s]").astype(np.int64)
+        hour = np.where(times.later > 0, shown // _DAY, -1)
+        second, unsure = shown_twice(shown, sequence, hour)
+        passed += np.where(second, times.later, 0).astype("timedelta64[s]")
+        if unsure.any():
+            warnings.warn(
+                f"column {name!r} has times that clocks show twice, such as"
+                f" {times.values[unsure][0]}, and the order of rows does not tell which are the"
+                " second ones: all are taken for the first (times with their offset tell it)",
+                stacklevel=3,
+            )
+    return np.asarray(passed)
 
 
 def _apart(times: IntArray, sequence: IntArray) -> IntArray:

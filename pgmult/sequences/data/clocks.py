@@ -1,0 +1,175 @@
+"""Local times over a change of clocks: which hour never was, and which of two a row is of.
+
+In spring a day of local times lacks an hour, and in autumn it has one twice. Where the zone of
+times is known, the order of rows tells which of the two hours each is of; where it is not, times
+that look like those of a zone are told.
+
+>>> at = np.array(["2024-10-27T02:00", "2024-10-27T02:30"] * 2, dtype="datetime64[s]")
+>>> shown_twice(at.astype(np.int64), np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64))[0]
+array([False, False,  True,  True])
+"""
+
+import datetime
+import warnings
+import zoneinfo
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import IntArray
+
+_ZONES = (  # of the clocks that are set forward and back, one each
+    "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "Australia/Sydney",
+    "Pacific/Auckland",
+)  # fmt: skip
+_HOUR, _DAY = 3600, 86400
+_EARLIEST, _LATEST = 1970, 2199  # years
+_USUAL = 0.9  # of the times of a regular table have the usual number of rows
+
+
+def shown_twice(
+    times: IntArray, sequence: IntArray, hour: IntArray
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows are of the second of two hours that a clock shows alike, by their order.
+
+    Parameters
+    ----------
+    times : int array, ``(num_rows,)``
+        Local, in seconds.
+    sequence : int array, ``(num_rows,)``
+    hour : int array, ``(num_rows,)``
+        Which hour that a clock shows twice a row is in; -1 for none.
+
+    Returns
+    -------
+    second : bool array, ``(num_rows,)``
+        Where rows of a sequence stand in their order, those after a step back in time; else, where
+        each time has twice as many rows as are usual, the latter half of them.
+    unsure : bool array, ``(num_rows,)``
+        Rows of hours with more rows than are usual that are in neither way two hours.
+    """
+    second, unsure = np.zeros((2, len(times)), dtype=np.bool_)
+    if not (hour >= 0).any():
+        return second, unsure
+    order = np.argsort(sequence, kind="stable")
+    whose, place = sequence[order], hour[order]
+    within = np.diff(whose) == 0
+    steps = np.where(within, np.sign(np.diff(times[order])), 0)
+    size = int(whose[-1]) + 1
+    told_backwards = np.bincount(whose[1:], steps, size) < 0
+    ahead = steps * np.where(told_backwards[whose[1:]], -1, 1)
+    inside = (place[1:] >= 0) & (place[1:] == place[:-1])
+    in_order = np.bincount(whose[1:], (ahead < 0) & ~inside, size) == 0
+    usual = _usual_rows(times, sequence, hour < 0)
+    groups = np.flatnonzero(place >= 0)
+    keys = np.stack([whose[groups], place[groups]])
+    _, number = np.unique(keys, axis=1, return_inverse=True)
+    by_group = groups[np.argsort(number.ravel(), kind="stable")]
+    for found in np.split(by_group, np.cumsum(np.bincount(number.ravel()))[:-1]):
+        s = int(whose[found[0]])
+        rows = order[found[::-1] if told_backwards[s] else found]
+        back = np.flatnonzero(np.diff(times[rows]) < 0)
+        if in_order[s] and len(back) == 1:
+            second[rows[back[0] + 1 :]] = True
+            continue
+        _, of_time, often = np.unique(times[rows], return_inverse=True, return_counts=True)
+        if usual and (often == 2 * usual).all():
+            by_time = np.argsort(of_time, kind="stable")
+            rank = np.arange(len(rows)) - np.repeat(np.cumsum(often) - often, often)
+            second[rows[by_time[rank >= usual]]] = True
+        elif (often > max(usual, 1)).any():
+            unsure[rows] = True
+    return second, unsure
+
+
+def _usual_rows(times: IntArray, sequence: IntArray, chosen: NDArray[np.bool_]) -> int:
+    """How many rows nearly every time of a sequence has; 0 if there is no such number."""
+    if not chosen.any():
+        return 1
+    pairs = np.stack([sequence[chosen], times[chosen]])
+    _, often = np.unique(pairs, axis=1, return_counts=True)
+    usual = int(np.bincount(often).argmax())
+    return usual if (often == usual).mean() >= _USUAL else 0
+
+
+def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -> None:
+    """Tell local times without a zone that lack an hour, or have one twice, as clocks are changed.
+
+    Only times that nearly follow each other by one length, of an hour or less, can tell it.
+    """
+    seconds = times.astype("datetime64[s]").astype(np.int64)
+    order = np.lexsort((seconds, sequence))
+    same = np.diff(sequence[order]) == 0
+    before, after = seconds[order][:-1][same], seconds[order][1:][same]
+    apart = (after - before)[after > before]
+    step = float(np.median(apart)) if len(apart) else 0.0
+    if not 0.0 < step <= _HOUR or (abs(apart - step) <= step / 10).mean() < 0.5:
+        return
+    years = times.astype("datetime64[Y]").astype(np.int64) + 1970
+    forward, back = _changes(max(int(years.min()), _EARLIEST), min(int(years.max()), _LATEST))
+    empty = np.flatnonzero(abs(after - before - _HOUR - step) <= step / 2)
+    at = {}
+    for zone, start in forward:
+        at[start] = zone, (before[empty] < start) & (after[empty] >= start + _HOUR)
+    lacking = {start: zone for start, (zone, found) in at.items() if found.any()}
+    if lacking and 2 * sum(found.sum() for _, found in at.values()) >= len(empty):
+        start = min(lacking)
+        _tell(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
+        return
+    hour = np.full(len(seconds), -1)
+    for i, (_, start) in enumerate(back):
+        hour[(seconds >= start) & (seconds < start + _HOUR)] = i
+    second, unsure = shown_twice(seconds, sequence, hour)
+    twice = second | unsure
+    if twice.any() and _usual_rows(seconds, sequence, ~twice):
+        zone, start = back[int(hour[twice].min())]
+        _tell(
+            name, "twice the rows in the hour", start, "back", zone, "two hours are taken for one"
+        )
+
+
+def _tell(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
+    warnings.warn(
+        f"column {name!r} has {what} from {np.datetime64(start, 's')}, in which clocks are set"
+        f" {where} ({zone}), and no zone: {outcome} unless you name whose clocks they are"
+        f" (time_zone={zone!r} where the table is read; dates written as numbers take none)",
+        stacklevel=4,
+    )
+
+
+@lru_cache(maxsize=8)
+def _changes(first: int, last: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Zones and local hours, in seconds, that are skipped and that are shown twice, by year."""
+    forward: dict[int, str] = {}
+    back: dict[int, str] = {}
+    sunday = datetime.datetime(first, 1, 1)
+    sunday += datetime.timedelta(days=6 - sunday.weekday())
+    num_weeks = (datetime.datetime(last, 12, 31) - sunday).days // 7 + 1
+    for zone in _ZONES:
+        try:
+            clock = zoneinfo.ZoneInfo(zone)
+        except zoneinfo.ZoneInfoNotFoundError:  # a system without zones
+            continue
+        for week in range(num_weeks):
+            day = sunday + datetime.timedelta(weeks=week)
+            if _east(day, clock) == _east(day + datetime.timedelta(days=1), clock):
+                continue
+            for shown in (day + datetime.timedelta(hours=h) for h in range(5)):
+                change = _east(shown, clock, 1) - _east(shown, clock)
+                at = int(np.datetime64(shown, "s").astype(np.int64))
+                if change == _HOUR:
+                    forward.setdefault(at, zone)
+                elif change == -_HOUR:
+                    back.setdefault(at, zone)
+    return [(z, at) for at, z in sorted(forward.items())], [
+        (z, at) for at, z in sorted(back.items())
+    ]
+
+
+def _east(shown: datetime.datetime, zone: datetime.tzinfo, fold: int = 0) -> float:
+    """By how many seconds a local time is ahead of UTC, the first or second time it is shown."""
+    ahead = shown.replace(tzinfo=zone, fold=fold).utcoffset()
+    assert ahead is not None  # of a zone
+    return ahead.total_seconds()
