@@ -66,7 +66,8 @@ a { color: var(--accent); } h2 { scroll-margin-top: 3em; }
 summary { color: var(--accent); cursor: pointer; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
 footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
-@media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; } }
+@media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; }
+  table { font-size: .85em; } td, th { padding-right: .6em; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; }
   nav, summary, #controls { display: none; } h2 { break-after: avoid; }
   figure, svg, tr, li { break-inside: avoid; } .wide { overflow: visible; }

@@ -336,10 +336,12 @@ class _Grid:
             )
             for k, a, b, d in changes
         ]
+        whole = self.counted.all()
+        until = "" if whole else f", as far as all categories were counted: from {start} to {end}"
         return Section(
             "What changed",
-            f"Mean probability of each category over places at the ends of {self.axis}, and its"
-            f" change [{self.percent}].",
+            f"Mean probability of each category over places at the ends of {self.axis}{until}; and"
+            f" its change [{self.percent}].",
             head=("category", start, end, "change", "P(rose)"),
             rows=rows,
             shown=12,
@@ -348,7 +350,9 @@ class _Grid:
     def leaders(self) -> Section:
         """Who leads at the end of the axis."""
         where = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        return self._table(f"The most probable categories{where}", self._last_rows())
+        rows = self._last_rows()
+        by_name = rows[np.argsort(self.place[rows], kind="stable")]
+        return self._table(f"The most probable categories{where}", by_name)
 
     def ahead(self) -> Section:
         """The new inputs."""
@@ -420,8 +424,8 @@ class _Grid:
         ahead = rows[(rows >= n) & (self.x[rows] > self.x[:n].max())]
         lines = []
         for number, k in enumerate(self._main()):
-            shares = self.data.counts[full, k] / self.data.totals[full]
             there = np.where(self.counted[:, k], 1.0, np.nan)  # a line has a gap elsewhere
+            told = full[self.counted[full, k]]
             lines.append(
                 Line(
                     self.names[k],
@@ -429,7 +433,7 @@ class _Grid:
                     x,
                     self.mean[rows, k] * there[rows],
                     [(self.lower[rows, k] * there[rows], self.upper[rows, k] * there[rows])],
-                    (self.x[full], shares * there[full]),
+                    (self.x[told], self.data.counts[told, k] / self.data.totals[told]),
                     None if self.truth is None else self.truth[rows, k],
                 )
             )
@@ -458,10 +462,14 @@ class _Grid:
                 code: (float(self.mean[r, k]), float(self.lower[r, k]), float(self.upper[r, k]))
                 for code, r in here
             }
-            caption = f"{self.names[k]}: probability, and half the width of its {self.percent}"
-            maps.append(Tiles(values, label=f"map of {self.names[k]}", caption=caption))
+            maps.append(Tiles(values, label=f"map of {self.names[k]}", caption=self.names[k]))
         end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        return [Section(f"The map{end}", figures=maps, shown=0)]
+        which = "" if len(maps) == len(self.names) else " of the most frequent categories"
+        text = (
+            f"Probabilities{which}, and half the widths of their {self.percent}s; shades are of"
+            " each map by itself."
+        )
+        return [Section(f"The map{end}", text, figures=maps, shown=0)]
 
 
 def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
@@ -551,10 +559,13 @@ def _learned(posterior: Posterior, data: CountField, probability: float) -> Sect
             rows.append(
                 (name + whose, Interval(float(draws.mean()), float(lower), float(upper), form))
             )
+    scatter = any(name.endswith("(White)") for name in names)
     return Section(
         "What the model learned",
         "Length scales are in the units of the inputs: over such a distance probabilities forget"
-        f" where they were. Posterior mean [{round(100 * probability)} % interval].",
+        " where they were. Variances are of log odds"
+        + ("; (White) is that by which inputs differ for themselves. " if scatter else ". ")
+        + f"Posterior mean [{round(100 * probability)} % interval].",
         head=("parameter", "value"),
         rows=rows,
         shown=12,

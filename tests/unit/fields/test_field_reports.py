@@ -204,3 +204,32 @@ def test_notebooks_show_a_table():
     page = predict(drawn(data), data=data, inputs="seen", max_draws=None)._repr_html_()
     assert "<td>east</td><td>A</td>" in page
     assert "Probabilities of the categories, 300 draws. Posterior mean" in page
+
+
+def test_what_was_not_counted_is_neither_drawn_nor_the_end_of_a_change():
+    rows, _ = table(np.random.default_rng(3))
+    gone = [
+        name == "A" and year < 2002 for name, year in zip(rows["name"], rows["year"], strict=True)
+    ]
+    some = {key: [v for v, out in zip(rows[key], gone, strict=True) if not out] for key in rows}
+    data = field_of(
+        some, inputs=["year", "place"], category="name", count="n", places=PLACES,
+        absent="not counted",
+    )  # fmt: skip
+    found = report(drawn(data), data=data, title="t", comparison=False)
+    figures = next(s for s in found.sections if s.title == "Probabilities along year").figures
+    points = {line.name: line.points for line in figures[0].lines}
+    assert points["A"][0].tolist() == list(range(2002, 2012)), "no share of what was not counted"
+    assert len(points["B"][0]) == 12
+    assert np.isfinite(points["A"][1]).all()
+    said = found.text()
+    assert "as far as all categories were counted: from 2002 to 2011" in " ".join(said.split())
+
+
+def test_places_stand_by_name_in_the_table_of_leaders():
+    data, _ = field()
+    rows = next(
+        s for s in report(drawn(data), data=data, title="t", comparison=False).sections
+        if s.title.startswith("The most probable")
+    ).rows  # fmt: skip
+    assert [row[0] for row in rows] == ["east"] * 3 + ["west"] * 3, "as west lies first"
