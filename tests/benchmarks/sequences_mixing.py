@@ -189,8 +189,8 @@ def nuts(model, data, num_draws, target, seed=0):
 
     jax.config.update("jax_enable_x64", True)
     D, T = model.state_dim, data.num_steps
-    prior, seen = model._dynamics(data), np.flatnonzero(data.totals)
-    mean, var = (np.array(moment) for moment in model._offset_moments(data))
+    prior, seen = model.dynamics_prior(data), np.flatnonzero(data.totals)
+    mean, var = (np.array(moment) for moment in model.offset_moments(data))
     n = len(mean)
     place = np.argsort(data.order)[data.symbols]
     lower = np.tril_indices(D, -1)
@@ -318,8 +318,8 @@ def nuts_of_animals(model, data, num_draws, seed=0):
     from jax import lax
 
     jax.config.update("jax_enable_x64", True)
-    latent = model._seen(data.design).latent
-    fixed, which = latent.pieces[0].prior, model._seen(data.design).which
+    latent = model.seen(data.design).latent
+    fixed, which = latent.pieces[0].prior, model.seen(data.design).which
     scale = np.zeros(fixed.size) + fixed.scale
     X = latent.family.design.toarray()[which]
     first = np.zeros(data.num_steps, dtype=bool)

@@ -28,8 +28,8 @@ class Chains(NamedTuple):
     """Observed sequences and the parameters of their hidden chains.
 
     `offsets` to `counts` are those of `pgmult.sequences.Sequences`. `emission` is
-    ``(num_symbols, num_states)``, one contiguous row a symbol; where each step has its own,
-    `symbols` are the numbers of entries and it has a row an entry. `transition` is
+    ``(num_symbols, num_states)``, one contiguous row a symbol; where steps have their own,
+    `symbols` are the numbers of its rows. `transition` is
     ``(num_cells, num_states, num_states)``: ``which[t]`` is the one that leads into step t.
     """
 
@@ -46,12 +46,12 @@ class Chains(NamedTuple):
     which: NDArray[np.int64]
 
 
-@jit
+@jit(inline=True)
 def _log(x):
     return math.log(x) if x > 0.0 else -math.inf
 
 
-@jit
+@jit(inline=True)
 def _predict(previous, transition, log_transition, in_logs, predicted):
     """p(z_t | x_<t), or its logarithm, from the step before."""
     num_states = predicted.size
@@ -166,7 +166,7 @@ def _room(offsets, start, stop, num_states):
     return np.empty((longest, num_states))
 
 
-@jit
+@jit(inline=True)
 def _backward_weights(filtered, transition, log_transition, in_logs, later, weights):
     """p(z_t | z_t+1 = later, x_<=t), up to a factor; all of it if `later` is -1. Their sum."""
     num_states = weights.size
@@ -251,28 +251,102 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
                 total = _backward_weights(
                     filtered[t - first], transition[into], log_transition[into], in_logs, j, weights
                 )
-                if total > 0.0:
-                    scale = smoothed[t + 1, j] / total
-                    for i in range(num_states):
-                        smoothed[t, i] += scale * weights[i]
+                scale = smoothed[t + 1, j] / total if total > 0.0 else 0.0
+                for i in range(num_states):
+                    smoothed[t, i] += scale * weights[i]
                     if pairs.size > 0:
-                        for i in range(num_states):
-                            pairs[t + 1, i, j] = scale * weights[i]
+                        pairs[t + 1, i, j] = scale * weights[i]
+
+
+@jit(inline=True)
+def _break(psi, order, row):
+    """Probabilities of categories: stick k breaks for ``order[k]``, the last has the rest."""
+    rest = 1.0
+    for k in range(psi.size):
+        e = math.exp(-abs(psi[k]))
+        larger = 1.0 / (1.0 + e)
+        smaller = e * larger
+        row[order[k]] = rest * (larger if psi[k] >= 0.0 else smaller)
+        rest *= smaller if psi[k] >= 0.0 else larger
+    row[order[psi.size]] = rest
 
 
 @jit
-def add_up_counts(data, cells, smoothed, pairs, counts):
+def break_sticks(worker, start, stop, psi, orders, chains):
+    """Set the probabilities of chains by the sticks of cells; the least that leads to a state.
+
+    Logarithms of transitions, which are needed next to never, stay as they are.
+    `psi` and `orders` are those of first states, transitions and emissions: ``(num_cells or 1,
+    num_rows, num_categories - 1)`` and ``(num_rows, num_categories)``. ``chains.emission`` has a
+    row for each symbol of each cell.
+    """
+    first, moves, emits = psi
+    num_states, num_symbols = chains.initial.size, emits.shape[2] + 1
+    row, least = np.empty(max(num_states, num_symbols)), 1.0
+    for cell in range(start, stop):
+        if cell == 0:
+            _break(first[0, 0], orders[0][0], chains.initial)
+            least = chains.initial.min()
+        for i in range(num_states):
+            if cell < moves.shape[0]:
+                _break(moves[cell, i], orders[1][i], row)
+                for j in range(num_states):
+                    least = min(least, row[j])
+                    chains.transition[cell, i, j] = row[j]
+            if cell < emits.shape[0]:
+                _break(emits[cell, i], orders[2][i], row)
+                for k in range(num_symbols):
+                    chains.emission[cell * num_symbols + k, i] = row[k]
+                    chains.log_emission[cell * num_symbols + k, i] = _log(row[k])
+    return least
+
+
+class ByRows(NamedTuple):
+    """A matrix by its rows: row i has `values[k]` in `columns[k]`, starts[i] <= k < starts[i+1]."""
+
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: _Floats
+
+
+@jit
+def set_product(worker, start, stop, matrix, dense, out):
+    """The product of a matrix by rows and a dense one, row by row."""
+    for row in range(start, stop):
+        for j in range(out.shape[1]):
+            out[row, j] = 0.0
+        for k in range(matrix.starts[row], matrix.starts[row + 1]):
+            factor, column = matrix.values[k], matrix.columns[k]
+            for j in range(out.shape[1]):
+                out[row, j] += factor * dense[column, j]
+
+
+@jit
+def _slopes(psi, order, counts, slopes):
+    """Slopes of the log likelihood in psi, of counts: n - N sigma(psi), taken and reached."""
+    for cell in range(psi.shape[0]):
+        for i in range(psi.shape[1]):
+            reached = counts[cell, i, order[i, psi.shape[2]]]
+            for k in range(psi.shape[2] - 1, -1, -1):
+                taken = counts[cell, i, order[i, k]]
+                reached += taken
+                slopes[cell, i, k] = taken - reached / (1.0 + math.exp(-psi[cell, i, k]))
+
+
+@jit
+def add_up_counts(data, cells, smoothed, pairs, psi, orders, counts, slopes):
     """Add how often the categories of rows of probabilities occurred, in expectation.
 
-    `data` are the offsets, indptr, symbols and counts of sequences, `counts` those of first states,
-    transitions and emissions, the latter by cell where there is more than one.
+    `data` are the offsets, indptr, symbols and counts of sequences; `counts` are those of first
+    states, transitions and emissions, the latter by cell where there is more than one, `slopes`
+    those of their log likelihood in `psi`: see `break_sticks`.
     """
     offsets, indptr, symbols, times = data
     first, moved, emitted = counts
-    num_states = first.size
+    num_states = first.shape[2]
     for s in range(offsets.size - 1):
         for m in range(num_states):
-            first[m] += smoothed[offsets[s], m]
+            first[0, 0, m] += smoothed[offsets[s], m]
     for t in range(smoothed.shape[0]):
         into = cells[t] if moved.shape[0] > 1 else 0
         own = cells[t] if emitted.shape[0] > 1 else 0
@@ -281,6 +355,8 @@ def add_up_counts(data, cells, smoothed, pairs, counts):
                 moved[into, i, j] += pairs[t, i, j]
             for entry in range(indptr[t], indptr[t + 1]):
                 emitted[own, i, symbols[entry]] += times[entry] * smoothed[t, i]
+    for part in range(3):
+        _slopes(psi[part], orders[part], counts[part], slopes[part])
 
 
 @jit

@@ -192,7 +192,7 @@ class MixedHMM(MultinomialHMM):
         M = self.num_states
         moves = np.array(_orders(M))
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
-        return Sticks.of(first), Sticks.of(moves), Sticks.of(emits)
+        return Sticks(first), Sticks(moves), Sticks(emits)
 
     def seen(self, design: Design | None) -> SeenInputs:
         """Inputs as sweeps take them."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from pgmult.compiled.rows import over_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design, distinct_rows
@@ -19,14 +20,14 @@ from pgmult.latent.moves import interwoven
 from pgmult.latent.predictors import Latent, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models.hmm import chains_of, filtered
+from pgmult.sequences.models.hmm import filtered, leading
 from pgmult.sequences.updates.summed_out import (
+    Columns,
     Fit,
     Part,
     Regressions,
     Rows,
     Values,
-    fit_of,
     walk_summed_out,
 )
 
@@ -41,6 +42,8 @@ class _Part(NamedTuple):
     ----------
     latent : Latent
         Of the cells.
+    columns : Columns
+        Of their design.
     w, x : int arrays
         Their places among the weights and the hyperparameters of all terms.
     absorbed : tuple
@@ -48,6 +51,7 @@ class _Part(NamedTuple):
     """
 
     latent: Latent
+    columns: Columns
     w: IntArray
     x: IntArray
     absorbed: Any
@@ -108,11 +112,11 @@ def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray
         return np.concatenate([fixed, *rest]).astype(np.int64)
 
     family = whole.family
-    absorbed = latent.family.absorb(share, np.zeros(len(share)))
-    none = np.empty(0, dtype=np.int64)
     return _Part(
-        latent, places(family.weights, columns), places(family.hyperparameters, none), absorbed
-    )
+        latent, Columns.of(latent.family.design), places(family.weights, columns),
+        places(family.hyperparameters, np.empty(0, dtype=np.int64)),
+        latent.family.absorb(share, np.zeros(len(share))),
+    )  # fmt: skip
 
 
 def _times(absorbed: Any, by: float) -> Any:
@@ -132,6 +136,21 @@ def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
     return [slice(0, first), slice(first, first + second)]
 
 
+def blank_chains(
+    data: Sequences, num_states: int, transitions: int, emissions: int, which: IntArray
+) -> compiled.Chains:
+    """Chains without probabilities, of so many cells, and of the cell of each step."""
+    moves, log_moves = np.empty((2, transitions, num_states, num_states))
+    emits, log_emits = np.empty((2, emissions * data.num_symbols, num_states))
+    symbols = data.symbols
+    if emissions > 1:
+        symbols = symbols + data.num_symbols * np.repeat(which, np.diff(data.indptr))
+    return compiled.Chains(
+        data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
+        moves, log_moves, emits, log_emits, False, leading(moves, which),
+    )  # fmt: skip
+
+
 class SummedOut:
     """First states, transitions and emissions at a state of the chain, as paths move them.
 
@@ -146,11 +165,13 @@ class SummedOut:
     parts : tuple of Part
     values : tuple of arrays
         What moves: sticks of Dirichlet rows, or weights.
+    before : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
+        What is as if it had been observed before: concentrations of Dirichlet rows.
     """
 
     def __init__(self, model: Any, state: Any, data: Sequences):
         self.seen: SeenInputs = model.seen(data.design)
-        self._data, self._emits = data, model.acts_on_emissions
+        self._data = data
         M, shifts = model.num_states, model.shifts(data.num_symbols)
         concentrations = (
             np.full((1, M), model.initial_concentration),
@@ -159,47 +180,69 @@ class SummedOut:
         )
         rows = state.initial[None], state.transition, state.emission
         known, places = state.information, places_of(shifts)
-        parts, values = list[Part](), list[FloatArray]()
-        for i, own in enumerate(model.sticks(data.order)):
+        parts, values, before = list[Part](), list[FloatArray](), list[FloatArray]()
+        sticks = model.sticks(data.order)
+        for i, own in enumerate(sticks):
             mine, known = known[: own.size], known[own.size :]
             if i == 0 or not len(shifts[i - 1]):
-                a, reached = own.tried(concentrations[i][None])
+                before.append(concentrations[i][None])
+                a, reached = own.tried(before[i])
                 prior = (a * (reached - a) / reached)[0]
                 parts.append(Rows(own, concentrations[i], mine.reshape(prior.shape) + prior))
                 values.append(own.psi(rows[i]))
                 continue
             part, place = self.seen.parts[i - 1], places[i - 1]
+            before.append(np.zeros((len(self.seen.share), *own.order.shape)))
             laws = [
                 part.latent.family.at(x, _times(part.absorbed, float(j)))
                 for x, j in zip(state.hyperparameters[place][:, part.x], mine, strict=True)
             ]
             information = mine[:, None] * self.seen.share
-            parts.append(Regressions(own, part.latent.family, shifts[i - 1], laws, information))
+            constants = part.latent.family.offset[:, None] + shifts[i - 1]
+            parts.append(
+                Regressions(own, part.latent.family, part.columns, constants, laws, information)
+            )
             values.append(state.weights[place][:, part.w])
-        first, moves, emits = parts
-        self.parts: tuple[Part, Part, Part] = first, moves, emits
+        self.parts: tuple[Part, Part, Part] = (parts[0], parts[1], parts[2])
         self.values: Values = (values[0], values[1], values[2])
+        self.before = before[0], before[1], before[2]
+        self._orders = tuple(own.order for own in sticks)
+        T = data.num_steps
+        self._room = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
+        self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
     def psi(self, values: Values) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
         return [part.psi(own) for part, own in zip(self.parts, values, strict=True)]
 
-    def _chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
-        """The sequences and the probabilities of predictors."""
-        first, moves, emits = (
-            part.sticks.probs(own) for part, own in zip(self.parts, psi, strict=True)
-        )
-        emission = emits if self._emits else emits[0]
-        return chains_of(self._data, first[0, 0], moves, emission, self.seen.which)
-
     def fit(self, psi: Sequence[FloatArray]) -> Fit:
-        """The log likelihood of predictors and expected counts."""
-        sizes = np.array([len(own) for own in psi[1:]])
-        return fit_of(self._data, self._chains(psi), self.seen.which, sizes)
+        """The log likelihood of predictors and, as told before all data, counts and slopes."""
+        data, (log_predictive, smoothed, pairs) = self._data, self._room
+        over_rows(
+            compiled.smooth_paths, data.num_sequences, self._chains(psi), *self._room, grain=1
+        )
+        first, moves, emits = self.before
+        counts = first.copy(), moves.copy(), emits.copy()
+        slopes = np.empty(psi[0].shape), np.empty(psi[1].shape), np.empty(psi[2].shape)
+        compiled.add_up_counts(
+            (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which, smoothed,
+            pairs, tuple(psi), self._orders, counts, slopes,
+        )  # fmt: skip
+        return Fit(float(log_predictive.sum()), counts, slopes)
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Of predictors."""
         return float(filtered(self._chains(psi))[0].sum())
+
+    def _chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
+        """The sequences and the probabilities of predictors, until others are asked for."""
+        given = max(map(len, psi)), tuple(psi), self._orders, self._blank
+        least = min(over_rows(compiled.break_sticks, *given))
+        if least >= compiled.SMALLEST:
+            return self._blank
+        with np.errstate(divide="ignore"):
+            logs = np.log(self._blank.transition)
+        return self._blank._replace(log_transition=logs, in_logs=True)
 
 
 def move_probabilities(rng: np.random.Generator, model: Any, state: Any, data: Sequences) -> Any:
@@ -231,7 +274,7 @@ def move_probabilities(rng: np.random.Generator, model: Any, state: Any, data: S
             x[done + s, own.x], w[done + s, own.w] = interwoven(
                 rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total
             )
-            columns[:, s] = family.predictor(w[done + s, own.w]) + part.shifts[s]
+            columns[:, s] = family.times(w[done + s, own.w]) + part.constants[:, s]
         done += len(values[i])
     return replace(state, weights=w, hyperparameters=x)
 
@@ -254,7 +297,8 @@ def known(model: Any, state: Any, data: Sequences) -> FloatArray:
     """The information of complete data at a state, in expectation given the observations."""
     at, found = SummedOut(model, state, data), []
     psi = at.psi(at.values)
-    for part, one, counts in zip(at.parts, psi, at.fit(psi).counts, strict=True):
-        _, reached = part.sticks.tried(counts)
+    fitted = zip(at.parts, psi, at.fit(psi).counts, at.before, strict=True)
+    for part, one, counts, before in fitted:
+        _, reached = part.sticks.tried(counts - before)
         found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
     return np.asarray(np.maximum(np.concatenate(found), least_known(model, data)))

@@ -20,17 +20,16 @@ and keeps. Any amount leaves the posterior as it is.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.sticks import probs_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.additive import Additive, Conditioned
+from pgmult.latent.sparse import SparseMatrix
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.data.sequences import Sequences
 
 _LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
@@ -45,36 +44,14 @@ class Fit(NamedTuple):
     log_likelihood : float
     counts : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
         How often the categories of each row of probabilities occurred, in expectation: first
-        states, transitions, emissions.
+        states, transitions, emissions; and before, where the rows are Dirichlet.
+    slopes : tuple of arrays, ``(num_cells or 1, num_rows, num_categories - 1)``
+        Of their log likelihood in the predictors of their sticks.
     """
 
     log_likelihood: float
     counts: tuple[FloatArray, FloatArray, FloatArray]
-
-
-def fit_of(data: Sequences, chains: compiled.Chains, cells: IntArray, sizes: IntArray) -> Fit:
-    """Expected counts.
-
-    Parameters
-    ----------
-    data : Sequences
-    chains : Chains
-        The data and the probabilities.
-    cells : int array, ``(num_steps,)``
-        Of each step the row of the design.
-    sizes : int array, ``(2,)``
-        How many cells transitions and emissions have, 1 where they are the same in all.
-    """
-    T, M = data.num_steps, len(chains.initial)
-    log_predictive, smoothed, pairs = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
-    over_rows(
-        compiled.smooth_paths, data.num_sequences, chains, log_predictive, smoothed, pairs, grain=1
-    )
-    first, moved = np.zeros((1, 1, M)), np.zeros((sizes[0], M, M))
-    emitted = np.zeros((sizes[1], M, data.num_symbols))
-    seen = data.offsets, data.indptr, data.symbols, data.counts
-    compiled.add_up_counts(seen, cells, smoothed, pairs, (first[0, 0], moved, emitted))
-    return Fit(float(log_predictive.sum()), (first, moved, emitted))
+    slopes: tuple[FloatArray, FloatArray, FloatArray]
 
 
 class Sticks(NamedTuple):
@@ -82,51 +59,75 @@ class Sticks(NamedTuple):
 
     Attributes
     ----------
-    num_rows : int
-    straight : int array, ``(num_categories,)``
-        Counts from 0.
-    to_sticks, to_categories : int arrays, ``(num_rows * num_categories,)``
-        Places of the categories that break, row by row, and of what breaks for each category.
+    order : int array, ``(num_rows, num_categories)``
+        The categories of each row as they break.
     """
 
-    num_rows: int
-    straight: IntArray
-    to_sticks: IntArray
-    to_categories: IntArray
-
-    @classmethod
-    def of(cls, order: IntArray) -> "Sticks":
-        """Of the categories of each row as they break, ``(num_rows, num_categories)``."""
-        rows, size = order.shape
-        places = (order + size * np.arange(rows)[:, None]).ravel()
-        return cls(rows, np.arange(size), places, np.argsort(places))
+    order: IntArray
 
     @property
     def size(self) -> int:
         """Of all rows."""
-        return self.num_rows * (len(self.straight) - 1)
+        return self.order[:, 1:].size
 
     def probs(self, psi: FloatArray) -> FloatArray:
         """Of the categories, from ``(num_cells, num_rows, num_sticks)``."""
-        cells, rows, num = psi.shape
-        broken = np.empty((cells * rows, num + 1))
-        over_rows(probs_rows, len(broken), psi.reshape(-1, num), self.straight, broken)
-        taken = broken.reshape(cells, -1).take(self.to_categories, axis=1)
-        return np.asarray(taken.reshape(cells, rows, num + 1))
+        num_rows, size = self.order.shape
+        broken = np.empty((len(psi) * num_rows, size))
+        over_rows(probs_rows, len(broken), psi.reshape(-1, size - 1), np.arange(size), broken)
+        places = np.argsort(self.order, axis=1)[None]
+        return np.take_along_axis(broken.reshape(-1, num_rows, size), places, axis=2)
 
     def tried(self, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How often each stick was taken and reached."""
-        taken = counts.reshape(len(counts), -1).take(self.to_sticks, axis=1).reshape(counts.shape)
+        taken = np.take_along_axis(counts, self.order[None], axis=2)
         reached = taken[..., ::-1].cumsum(axis=2)[..., ::-1]
         return taken[..., :-1], reached[..., :-1]
 
     def psi(self, probs: FloatArray) -> FloatArray:
         """Of probabilities ``(num_rows, num_categories)``; infinite where one is 0."""
-        ordered = probs.ravel()[self.to_sticks].reshape(probs.shape)
+        ordered = np.take_along_axis(probs, self.order, axis=1)
         rest = ordered[:, :0:-1].cumsum(axis=1)[:, ::-1]
         with np.errstate(divide="ignore", invalid="ignore"):
             psi = np.log(ordered[:, :-1]) - np.log(rest)
         return np.where(np.isnan(psi), 0.0, psi)  # of sticks that nothing can reach
+
+
+class Columns(NamedTuple):
+    """A design A that several sticks have: products of all at once.
+
+    Attributes
+    ----------
+    rows, columns : ByRows
+        A and A'.
+    """
+
+    rows: compiled.ByRows
+    columns: compiled.ByRows
+
+    @classmethod
+    def of(cls, design: Any) -> "Columns":
+        """Of a scipy.sparse array."""
+        return cls(_by_rows(design), _by_rows(design.T))
+
+    def times(self, weights: FloatArray) -> FloatArray:
+        """A w, ``(num_cells, num_sticks)``, of weights ``(num_sticks, num_weights)``."""
+        return _product(self.rows, weights.T)
+
+    def pull(self, slopes: FloatArray) -> FloatArray:
+        """A' g, ``(num_sticks, num_weights)``, of slopes ``(num_cells, num_sticks)``."""
+        return np.ascontiguousarray(_product(self.columns, slopes).T)
+
+
+def _by_rows(matrix: Any) -> compiled.ByRows:
+    own = SparseMatrix.of(matrix)
+    return compiled.ByRows(own.indptr, own.columns, own.values)
+
+
+def _product(matrix: compiled.ByRows, dense: FloatArray) -> FloatArray:
+    out = np.empty((len(matrix.starts) - 1, dense.shape[1]))
+    over_rows(compiled.set_product, len(out), matrix, np.ascontiguousarray(dense), out)
+    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,10 +154,9 @@ class Rows:
         """Up to a constant, of the sticks."""
         return float((self.concentration * np.log(self.sticks.probs(values[None])[0])).sum())
 
-    def pull(self, values: FloatArray, psi: FloatArray, counts: FloatArray) -> FloatArray:
+    def pull(self, values: FloatArray, psi: FloatArray, slopes: FloatArray) -> FloatArray:
         """Slopes of the log posterior, times the inverse of the metric."""
-        taken, reached = self.sticks.tried(counts + self.concentration)
-        return np.asarray((taken - reached * expit(psi))[0] / self.information)
+        return np.asarray(slopes[0] / self.information)
 
     def velocity(self, rng: np.random.Generator) -> FloatArray:
         """A draw under the metric."""
@@ -175,8 +175,10 @@ class Regressions:
     ----------
     sticks : Sticks
     family : Additive
-    shifts : array, ``(num_rows * num_sticks,)``
-        The constants c.
+    columns : Columns
+        Of its design.
+    constants : array, ``(num_cells, num_rows * num_sticks)``
+        The family's offset and the constants c.
     laws : list of Conditioned
         Of each stick's weights: their factors are those of the metric.
     information : array, ``(num_rows * num_sticks, num_cells)``
@@ -185,27 +187,25 @@ class Regressions:
 
     sticks: Sticks
     family: Additive
-    shifts: FloatArray
+    columns: Columns
+    constants: FloatArray
     laws: list[Conditioned]
     information: FloatArray
 
     def psi(self, values: FloatArray) -> FloatArray:
         """Predictors of all cells."""
-        psi = self.family.times(values.T) + self.family.offset[:, None] + self.shifts
-        return np.ascontiguousarray(psi).reshape(len(psi), self.sticks.num_rows, -1)
+        psi = self.columns.times(values) + self.constants
+        return psi.reshape(len(psi), len(self.sticks.order), -1)
 
     def log_prior(self, values: FloatArray) -> float:
         """Up to a constant. With P the metric, Q = P - A' J A."""
-        seen = self.family.times(values.T)
+        seen = self.columns.times(values)
         return 0.5 * float((self.information.T * seen**2).sum()) - self.kinetic(values)
 
-    def pull(self, values: FloatArray, psi: FloatArray, counts: FloatArray) -> FloatArray:
+    def pull(self, values: FloatArray, psi: FloatArray, slopes: FloatArray) -> FloatArray:
         """As of `Rows`."""
-        taken, reached = self.sticks.tried(counts)
-        slopes = (taken - reached * expit(psi)).reshape(len(psi), -1)
-        seen = psi.reshape(len(psi), -1) - self.family.offset[:, None] - self.shifts
-        slopes += self.information.T * seen
-        pulled = np.ascontiguousarray(self.family.pull(slopes).T)
+        seen = psi.reshape(len(psi), -1) - self.constants
+        pulled = self.columns.pull(slopes.reshape(len(psi), -1) + self.information.T * seen)
         solved = [law.factor.solve(own) for law, own in zip(self.laws, pulled, strict=True)]
         return np.array(solved) - values
 
@@ -238,7 +238,7 @@ def walk_summed_out(
     def at(values: Values) -> tuple[float, list[FloatArray]]:
         psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
         found = fit(psi)
-        given = zip(parts, values, psi, found.counts, strict=True)
+        given = zip(parts, values, psi, found.slopes, strict=True)
         return found.log_likelihood, [part.pull(*rest) for part, *rest in given]
 
     def energy(values: Values, v: list[FloatArray], log_likelihood: float) -> float:

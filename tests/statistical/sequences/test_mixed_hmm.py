@@ -120,17 +120,20 @@ def unpooled(rng, family, x, w, psi, total):
     return family.sample(rng)[0], w
 
 
-def late(data, initial, transition, emission, which):
+def late(data, num_states, transitions, emissions, which):
     """Emissions told by the inputs of the step after."""
-    return chains_of(data, initial, transition, emission, np.roll(which, -1))
+    return blank_chains(data, num_states, transitions, emissions, np.roll(which, -1))
 
 
-psi, chains_of = Regressions.psi, mixed_moves.chains_of
+psi, blank_chains = Regressions.psi, mixed_moves.blank_chains
 BROKEN = {
     "no prior of weights": stepping(Regressions, "log_prior", lambda self, values: 0.0),
     "constants forgotten": stepping(Regressions, "psi", shifted),
     "no energy of speed": stepping(Regressions, "kinetic", lambda self, velocity: 0.0),
     "standard deviations from their prior": stepping(mixed_moves, "interwoven", unpooled),
+    "stretched whatever the data say": stepping(
+        mixed_moves.SummedOut, "log_likelihood", lambda self, psi: 0.0
+    ),
 }
 
 
@@ -175,7 +178,7 @@ def test_inputs_of_another_step_are_refused():
         other = replace(state, weights=signs * state.weights)
         return model.log_likelihood(state, data) - model.log_likelihood(other, data)
 
-    broken = stepping(mixed_moves, "chains_of", late, "emissions")
+    broken = stepping(mixed_moves, "blank_chains", late, "emissions")
     rejects(check_geweke, broken, MANY, statistics={"fits": fits}, replicates=100)
 
 

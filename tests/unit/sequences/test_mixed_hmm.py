@@ -108,7 +108,7 @@ def test_a_report_tells_what_inputs_do(run):
 
 def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
     concentration = np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 0.2]])
-    sticks = Sticks.of(np.array([[2, 0, 1], [0, 1, 2]]))
+    sticks = Sticks(np.array([[2, 0, 1], [0, 1, 2]]))
     rows = Rows(sticks, concentration, np.ones((2, 2)))
     psi = np.random.default_rng(0).standard_normal((5, 2, 2))
     share = expit(psi)
@@ -138,7 +138,7 @@ def test_slopes_with_the_states_summed_out(run):
         found = at.fit(psi)
         assert found.log_likelihood == pytest.approx(model.log_likelihood(state, data))
         for i, part in enumerate(parts):
-            slope = part.pull(values[i], psi[i], found.counts[i])
+            slope = part.pull(values[i], psi[i], found.slopes[i])
             way = rng.standard_normal(slope.shape)
             moved = [
                 [own + sign * 1e-5 * way if i == j else own for j, own in enumerate(values)]
