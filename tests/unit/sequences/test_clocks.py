@@ -53,7 +53,7 @@ def steps_of(table, every, sequence=None):
 def test_a_change_of_clocks_is_told_and_a_zone_mends_it(tmp_path, where, zone, day, every):
     times, first = local_times(day, zone, STEPS[every])
     file = file_of(tmp_path, times)
-    with pytest.warns(UserWarning, match=f"clocks are set {where} .* and no zone: .* time_zone="):
+    with pytest.warns(UserWarning, match=f"clocks are set {where} .* and no zone: .*time_zone="):
         steps_of(pgmult.read(file), every)
     with pytest.warns(UserWarning, match="steps are counted in UTC"):
         data = steps_of(pgmult.read(file, time_zone=zone), every)
