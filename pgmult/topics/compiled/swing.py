@@ -121,9 +121,11 @@ def _read(rows, r, lane, depth, mean, key, psi, lanes):
     """One document into its lane: its likelihood, a first guess of x and its weight, its noise."""
     n = psi.shape[1]
     m = min(r, mean.shape[0] - 1)
-    rest, largest, prior = 0, mean[m].max(), 0.0
+    rest, largest, prior = 0, mean[m, 0], 0.0
     for k in rows.sticks:
         rest += rows.counts[r, k]
+    for k in range(1, n):
+        largest = max(largest, mean[m, k])
     if rows.softmax:
         for k in range(n):
             prior += math.exp(mean[m, k] - largest)
@@ -360,7 +362,12 @@ def swing_documents(worker, start, stop, pieces, rows, root, mean, key, psi):
     """
     num_rows, n = psi.shape
     inverse_root = invert_lower(root)
-    weights = 1.0 / np.sum(root**2, axis=1)
+    weights = np.empty(n)
+    for k in range(n):
+        total = 0.0
+        for j in range(n):
+            total += root[k, j] * root[k, j]
+        weights[k] = 1.0 / total
     precision = np.zeros((n, n))  # of what is reached, the rest integrated out
     grown = 0
     packed = np.empty(row_at(n + 1), dtype=np.float32)
