@@ -39,7 +39,7 @@ covariance = 1.0 * Matern(2.5, length_scale=10.0, active=[0]) * SquaredExponenti
 ) + White(0.01)
 estimator = MultinomialGPClassifier(
     covariance,
-    scale_inputs=False, structure="state_space", draws=250, tune=300, thin=4, random_state=1,
+    scale_inputs=False, draws=250, tune=300, thin=4, random_state=1,
 ).fit(inputs[seen], counts[seen])  # fmt: skip
 for name, draws in estimator.hyperparameters_.items():
     print(f"{name:40} {np.mean(draws):6.2f} ± {np.std(draws):.2f}")

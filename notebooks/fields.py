@@ -49,8 +49,8 @@ inputs.join(counts).sample(4, random_state=0)
 # ## The model
 #
 # Probabilities move smoothly over the years (a Matérn covariance) and over the map (a squared
-# exponential). Variances and length scales are learned. `structure="state_space"` makes a sweep
-# linear in the number of years, and it is exact.
+# exponential). Variances and length scales are learned. With more than some five hundred inputs,
+# `structure="auto"` takes a way of computing that is cheaper, and as exact.
 
 # %%
 seen = (inputs["year"] < 2017).to_numpy()
@@ -58,7 +58,7 @@ over_years = Matern(1.5, length_scale=10.0, active=[0])
 over_map = SquaredExponential(2.0, active=[1, 2])
 data = as_field(inputs[seen], counts[seen], new_inputs=inputs[~seen])
 posterior = pgmult.sample(
-    MultinomialGP(1.0 * over_years * over_map, structure="state_space"),
+    MultinomialGP(1.0 * over_years * over_map),
     data,
     draws=250,
     tune=250,

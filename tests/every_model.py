@@ -137,10 +137,8 @@ MODELS = {
         series(),
     ),
     "MultinomialGP state_space": lambda: (
-        fields.MultinomialGP(
-            Matern(1.5, 4.0, active=(0,)) * Matern(1.5, 2.0, active=(1,)), structure="state_space"
-        ),
-        cells(),
+        fields.MultinomialGP(0.5 * Matern(1.5, 4.0), structure="state_space"),
+        series(),
     ),
     "MultinomialGP separable": lambda: (
         fields.MultinomialGP(

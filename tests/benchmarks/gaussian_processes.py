@@ -283,7 +283,7 @@ def coverage(options):
         hidden = kinds[kind]
         data = pgmult.fields.as_field(inputs[~hidden], counts[~hidden], inputs[hidden])
         for name, law in LAWS.items():
-            model = pgmult.fields.MultinomialGP(law, structure="state_space")
+            model = pgmult.fields.MultinomialGP(law, structure="auto")
             start = time.process_time()
             posterior = pgmult.sample(
                 model, data, draws=options.draws, tune=options.draws // 3, chains=1, cores=1,
@@ -310,14 +310,14 @@ def main():
     command.add_argument("--draws", type=int, default=800)
     command.add_argument("--tune", type=int, default=200)
     command.add_argument("--seeds", nargs="+", type=int, default=[0])
-    command.add_argument("--structure", default="state_space")
+    command.add_argument("--structure", default="auto")
     command.set_defaults(run=mixing)
     command = commands.add_parser("moves")
     some = ["a chain of 200", "a chain of 1,000", "girls, a century"]
     command.add_argument("--data", nargs="+", choices=list(MIXING), default=some)
     command.add_argument("--moves", nargs="+", choices=list(MOVES), default=list(MOVES))
     command.add_argument("--draws", type=int, default=400)
-    command.add_argument("--structure", default="state_space")
+    command.add_argument("--structure", default="auto")
     command.set_defaults(run=moves)
     command = commands.add_parser("fresh")
     command.add_argument("--draws", type=int, default=1500)

@@ -104,14 +104,20 @@ def sbm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> 
     link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(
-        regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
-    )
+        with_scatter(regression.covariance), structure=options.structure, mean=mean,
+        hyperparameters="fixed",
+    )  # fmt: skip
     return sample(model, problem, options)
+
+
+def with_scatter(covariance):
+    """With next to no effects of cells, which the separable structure cannot do without."""
+    return covariance + White(1e-4, fixed=["var"])
 
 
 def sbm_gp_learned(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """As `sbm_gp`, the hyperparameters sampled along."""
-    return learned(problem, regression.covariance, options)
+    return learned(problem, with_scatter(regression.covariance), options)
 
 
 def sbm_gp_rough(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
@@ -336,6 +342,6 @@ if __name__ == "__main__":
     parser.add_argument("--states", nargs="+", help="postal codes; by default 48")
     parser.add_argument("--years", type=int, default=52, help="of training, the last one 2011")
     parser.add_argument("--births", type=int, default=50, help="kept of each state and year")
-    parser.add_argument("--structure", default="state_space", help="of the stick-breaking fields")
+    parser.add_argument("--structure", default="auto", help="of the stick-breaking fields")
     parser.add_argument("--seed", type=int, default=0)
     main(parser.parse_args())

@@ -22,13 +22,12 @@ array([[0.8  ],
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.dense_fields import (
@@ -39,10 +38,10 @@ from pgmult.fields.compiled.dense_fields import (
 )
 from pgmult.fields.compiled.softmax_fields import multiply_lower
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.priors.field import Field, FieldDraw, FieldLaw, Trend
-from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
+from pgmult.fields.priors.field import Field, FieldLaw, Trend
 
 _MOST_KEPT = 10**7  # numbers in the factors of all columns, 80 MB; else they are found anew
+_TINY = 1e-13  # of the largest variance: what is below is rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +79,6 @@ class GaussianProcess(Field):
         out += self._means
         return out
 
-    def mean(self) -> FloatArray:
-        """Means at the sites, ``(n, num_columns)``."""
-        return np.array(self._means) if self.potential is None else self._alone().mean
-
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values, by a triangular root, or a symmetric one if singular.
 
@@ -92,23 +87,20 @@ class GaussianProcess(Field):
         centred, (root, symmetric) = values - self._means, self._roots()
         if symmetric is None:
             return np.asarray(solve_triangular(root, centred, lower=True))
-        return whiten([symmetric], centred, as_generator(rng).standard_normal(centred.shape))
+        fresh = as_generator(rng).standard_normal(centred.shape)
+        return symmetric.whiten(centred) + fresh - symmetric.project(fresh)
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
         root, symmetric = self._roots()
         if symmetric is None:
             return np.asarray(self._means + np.einsum("ij,jc->ic", root, noise))
-        return self._means + colour([symmetric], noise)
+        return self._means + symmetric.colour(noise)
 
-    def _roots(self) -> tuple[FloatArray, SymmetricRoot | None]:
+    def _roots(self) -> "tuple[FloatArray, _SymmetricRoot | None]":
         key = self.covariance, self.inputs.tobytes(), self.inputs.shape
         root = _root_of(*key)
         return root, None if root[-1, -1] > 0.0 else _symmetric_root_of(*key)
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        return self._alone().log_normalizers
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -118,31 +110,10 @@ class GaussianProcess(Field):
         The values at the sites are integrated out (Linderman, Johnson and Adams 2015, appendix B).
         """
         new, centre = self._new(new_inputs, new_mean)
-        law, cross = self._alone(), self.covariance.cov(new, self.inputs)
+        law, cross = self.law(self._no_trend), self.covariance.cov(new, self.inputs)
         shift = law.pulled(cross, law.h - law.J * self._means)
         left = self.covariance.diagonal(new)[:, None] - law.explained(cross)
         return centre + shift, np.maximum(left, 0.0)
-
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FieldDraw:
-        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
-        new, centre = self._new(new_inputs, new_mean)
-        n, columns = self.shape
-        mean = np.broadcast_to(self._means, (n, columns))
-        wider = GaussianProcess(
-            self.covariance, np.concatenate([self.inputs, new]), np.concatenate([mean, centre])
-        )
-        if self.potential is not None:
-            unseen = np.zeros((len(new), columns))
-            J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
-            wider = wider.condition(DiagonalPotential(J, h))
-        values = wider.sample(rng)
-        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
-
-    def _alone(self) -> "DenseLaw":
-        n, columns = self.shape
-        return self.law(Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0))
 
     def _cov(self) -> FloatArray:
         return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
@@ -209,6 +180,39 @@ class DenseLaw(FieldLaw):
         over_rows(kernel, len(self._roots), self._cov, self._roots, *arguments, grain=1)
 
 
+class _SymmetricRoot(NamedTuple):
+    """K^1/2 = V diag(s) V', with the orthonormal directions V that carry variance.
+
+    Values of N(0, K) say of their noise what it is along V; across, it is anything. Unlike V, K^1/2
+    is a continuous function of K.
+    """
+
+    directions: FloatArray
+    scales: FloatArray
+
+    @classmethod
+    def of(cls, cov: FloatArray) -> "_SymmetricRoot":
+        """By eigenvectors, O(n**3)."""
+        values, vectors = np.linalg.eigh(cov)
+        kept = values > _TINY * values[-1]
+        return cls(np.ascontiguousarray(vectors[:, kept]), np.sqrt(values[kept]))
+
+    def whiten(self, values: FloatArray) -> FloatArray:
+        """Noise along the directions."""
+        return self._times(values, 1.0 / self.scales)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes."""
+        return self._times(noise, self.scales)
+
+    def project(self, noise: FloatArray) -> FloatArray:
+        """What is along the directions."""
+        return self._times(noise, np.ones_like(self.scales))
+
+    def _times(self, x: FloatArray, scales: FloatArray) -> FloatArray:
+        return np.asarray(((self.directions * scales) @ self.directions.T) @ x)
+
+
 @lru_cache(maxsize=4)  # a sweep asks for the same matrices several times
 def _cov_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> FloatArray:
     return covariance.cov(np.frombuffer(inputs).reshape(shape))
@@ -222,8 +226,8 @@ def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> F
 @lru_cache(maxsize=4)
 def _symmetric_root_of(
     covariance: Covariance, inputs: bytes, shape: tuple[int, int]
-) -> SymmetricRoot:
-    return SymmetricRoot.of(_cov_of(covariance, inputs, shape))
+) -> _SymmetricRoot:
+    return _SymmetricRoot.of(_cov_of(covariance, inputs, shape))
 
 
 def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:

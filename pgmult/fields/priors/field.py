@@ -1,9 +1,7 @@
 """Gaussian laws of many independent functions at n inputs, times a diagonal potential: methods.
 
 `Field` lists the methods, and `FieldLaw` those of the joint law of the columns and of the
-coefficients of a trend, as `pgmult.latent` moves them. The dense `GaussianProcess`
-has few factors to find for either; a `StructuredField` derives all from two methods: a draw of the
-prior, and `_solve`.
+coefficients of a trend, as `pgmult.latent` moves them.
 """
 
 from abc import ABC, abstractmethod
@@ -17,13 +15,12 @@ import numpy as np
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_generator, as_nonnegative
+from pgmult.core.validate import as_finite, as_nonnegative
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
 
 _DRAWS = 12  # that tell variances
-NOTHING = np.empty((0, 0))
 
 
 class FieldDraw(NamedTuple):
@@ -94,9 +91,9 @@ class Field(Checked, ABC):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
 
-    @abstractmethod
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
+        return np.array(self._means) if self.potential is None else self._alone().mean
 
     @abstractmethod
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
@@ -111,13 +108,13 @@ class Field(Checked, ABC):
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values computed from the noise, ``(n, num_columns)``: the inverse of `whiten`."""
 
-    @abstractmethod
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``.
 
         As a function of the covariance's parameters it is their likelihood given the potential,
         the field integrated out.
         """
+        return self._alone().log_normalizers
 
     @abstractmethod
     def predict(
@@ -125,11 +122,13 @@ class Field(Checked, ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
 
-    @abstractmethod
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the inputs and at new ones, and `predict` at the latter."""
+        n = len(self.inputs)
+        values = self._widened(*self._new(new_inputs, new_mean)).sample(rng)
+        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
 
     def _complete(self) -> None:
         if 0 in self.inputs.shape:
@@ -155,6 +154,26 @@ class Field(Checked, ABC):
     @property
     def _means(self) -> FloatArray:
         return np.asarray(self.prior_mean)
+
+    def _alone(self) -> "FieldLaw":
+        return self.law(self._no_trend)
+
+    @property
+    def _no_trend(self) -> Trend:
+        n, columns = self.shape
+        return Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
+
+    def _widened(self, new: FloatArray, centre: FloatArray) -> Self:
+        """The field at the inputs and at new ones."""
+        columns = self.shape[1]
+        means = np.broadcast_to(self._means, (len(self.inputs), columns))
+        inputs, prior_mean = np.concatenate([self.inputs, new]), np.concatenate([means, centre])
+        wider = type(self)(self.covariance, inputs, prior_mean)
+        if self.potential is None:
+            return wider
+        unseen = np.zeros((len(new), columns))
+        J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
+        return wider.condition(DiagonalPotential(J, h))
 
     def _new(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None
@@ -253,191 +272,6 @@ class FieldLaw(ABC):
         n = len(self.J)
         g[:n] = self.h - np.sqrt(self.J) * errors - self.J * w[:n]
         return np.asarray(w + self.solve(g))
-
-
-class Asked(NamedTuple):
-    """What a structure is asked for.
-
-    Attributes
-    ----------
-    tilts : array, ``(num_tilts, n, num_columns)``
-        Values of h for the centred columns, with the J of the potential.
-    new : array, ``(m, num_input_columns)``
-    log_normalizers : bool
-        For the first tilt.
-    variances : bool
-        At the new inputs.
-    """
-
-    tilts: FloatArray
-    new: FloatArray
-    log_normalizers: bool = False
-    variances: bool = False
-
-
-class Solved(NamedTuple):
-    """What a structure finds of the centred columns; empty where not asked for.
-
-    Attributes
-    ----------
-    means : array, ``(num_tilts, n + m, num_columns)``
-        At the inputs and after them at the new inputs.
-    log_normalizers : array, ``(num_columns,)``
-    vars : array, ``(m, num_columns)``
-    """
-
-    means: FloatArray
-    log_normalizers: FloatArray = NOTHING
-    vars: FloatArray = NOTHING
-
-
-class StructuredField(Field):
-    """All methods of a field, derived from two: `_draw_prior` and `_solve`.
-
-    A draw is one of the prior, moved to the mean given what it leaves unexplained (Matheron's rule:
-    Papandreou and Yuille 2010; Durbin and Koopman 2002).
-    """
-
-    __slots__ = ()
-
-    @abstractmethod
-    def _draw_prior(self, rng: np.random.Generator, new: FloatArray) -> FloatArray:
-        """The centred columns as they are a priori, at the inputs and after them at new ones."""
-
-    @abstractmethod
-    def _solve(self, asked: Asked) -> Solved:
-        """What is asked for."""
-
-    def _ask(self, tilts: list[FloatArray], new: FloatArray | None = None, **asked: Any) -> Solved:
-        return self._solve(Asked(np.array(tilts), self.inputs[:0] if new is None else new, **asked))
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        if self.potential is None:
-            return np.zeros(self.shape[1])
-        J, h = self.potential.J, self.potential.h
-        shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
-        return np.asarray(shift + self._ask([self._tilt()], log_normalizers=True).log_normalizers)
-
-    def law(self, trend: Trend) -> FieldLaw:
-        """That of the columns with a trend added, and of its coefficients."""
-        return StructuredLaw(self, trend)
-
-    def mean(self) -> FloatArray:
-        """Means at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self._means + self._ask([self._tilt()]).means[0])
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the inputs, ``(n, num_columns)``."""
-        drawn = self._draw_prior(as_generator(rng), self.inputs[:0])
-        if self.potential is not None:
-            drawn = drawn + self._ask([self._left_by(rng, drawn)]).means[0]
-        return np.asarray(self._means + drawn)
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
-        new, centre = self._new(new_inputs, new_mean)
-        solved = self._ask([self._tilt()], new, variances=True)
-        return centre + solved.means[0, len(self.inputs) :], solved.vars
-
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FieldDraw:
-        """A joint draw at the inputs and at new ones, and `predict` at the latter."""
-        new, centre = self._new(new_inputs, new_mean)
-        drawn, n = self._draw_prior(as_generator(rng), new), len(self.inputs)
-        tilts = [self._left_by(rng, drawn[:n]), self._tilt()]
-        (moves, means), _, variances = self._ask(tilts, new, variances=True)
-        drawn = drawn + moves
-        return FieldDraw(self._means + drawn[:n], centre + drawn[n:], centre + means[n:], variances)
-
-    def _left_by(self, rng: np.random.Generator, drawn: FloatArray) -> FloatArray:
-        """H less what a draw of the prior explains of it, with an error of each site."""
-        J = self._precisions()
-        return self._tilt() - J * drawn - np.sqrt(J) * rng.standard_normal(J.shape)
-
-    def _precisions(self) -> FloatArray:
-        return np.zeros(self.shape) if self.potential is None else self.potential.J
-
-    def _tilt(self) -> FloatArray:
-        """H of the centred columns, ``(n, num_columns)``."""
-        if self.potential is None:
-            return np.zeros(self.shape)
-        return self.potential.h - self.potential.J * self._means
-
-
-class StructuredLaw(FieldLaw):
-    """By solving for the columns alone, also for each feature: w is linear in the coefficients."""
-
-    field: StructuredField
-
-    @property
-    def log_normalizers(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        return self._found[0]
-
-    @cached_property
-    def mean(self) -> FloatArray:
-        """Means of w."""
-        return self._found[1]
-
-    def solve(self, g: FloatArray) -> FloatArray:
-        """The posterior covariance times g."""
-        tilt = g[: len(self.J)]
-        moved = self.field._ask([tilt]).means[0]
-        return self._with_shift(moved, np.zeros_like(self.trend.centre), tilt)[0]
-
-    @cached_property
-    def _found(self) -> tuple[FloatArray, FloatArray]:
-        """Log normalizers and means.
-
-        The log normalizer is quadratic in the coefficients, with the slope features'(h - J mean).
-        """
-        level = self._level + self.trend.at(self.trend.centre)
-        w, gain = self._with_shift(level + self._solved.means[0], self.trend.centre, self.h)
-        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
-        return plain + self._solved.log_normalizers + gain, w
-
-    @cached_property
-    def _solved(self) -> Solved:
-        """Means and log normalizers by the potential's h, and means by J times each feature."""
-        level = self._level + self.trend.at(self.trend.centre)
-        features = [self.J * feature[:, None] for feature in self.trend.features.T]
-        return self.field._ask([self.h - self.J * level, *features], log_normalizers=True)
-
-    @cached_property
-    def _along(self) -> tuple[FloatArray, FloatArray]:
-        """How means move with each coefficient, and the precision of the coefficients."""
-        features, var = self.trend.features, self.trend.var
-        moves = features.T[..., None] - self._solved.means[1:]
-        precision = np.einsum("nf,gnc->cfg", features, self.J * moves)
-        precision = 0.5 * (precision + precision.transpose(0, 2, 1))
-        return moves, precision + np.eye(features.shape[1]) / var
-
-    def _with_shift(
-        self, psi: FloatArray, centre: FloatArray, h: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """W, from means where the coefficients are at their centre, and what that adds to log Z."""
-        if not len(centre):
-            return psi, np.zeros(psi.shape[1])
-        moves, precision = self._along
-        slope = np.einsum("nf,nc->cf", self.trend.features, h - self.J * psi)
-        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
-        gain = 0.5 * np.sum(slope * shift, axis=1)
-        gain -= 0.5 * np.linalg.slogdet(self.trend.var * precision)[1]
-        return np.concatenate([psi + np.einsum("fnc,cf->nc", moves, shift), centre + shift.T]), gain
-
-
-def check_columns(statuses: list[int]) -> None:
-    """Refuse if a piece of compiled work returned 1 + the column in which it failed."""
-    failed = [status - 1 for status in statuses if status]
-    if failed:
-        raise ValueError(
-            f"column {min(failed)} has no Gaussian posterior: are its J and h, or the covariance,"
-            " too large for floating-point numbers?"
-        )
 
 
 def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:

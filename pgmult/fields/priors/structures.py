@@ -4,12 +4,13 @@
 structure                     covariance                           a draw of one column costs
 ============================  ===================================  ================================
 ``"dense"``                   any                                  O(n^3)
-``"state_space"``             Matérn or white in time, times any   O(times * places^3)
-                              of the places; sums of those
+``"state_space"``             Matérn and white of one input, sums  O(n)
+                              of them
 ``"separable"``               a product of functions of different  O(rows * columns *
                               inputs, plus `White` of all inputs   (rows + columns))
+                              (overdispersion)
 ``"auto"``                    dense where inputs are few, else separable where they are most cells
-                              of a table, else the state space if it fits
+                              of a table, else the state space if it fits, else dense
 ============================  ===================================  ================================
 
 All are exact: they draw from the same law. A separable field has a sampler of its own, for the
@@ -28,7 +29,7 @@ from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
 from pgmult.fields.priors.separable import Table
-from pgmult.fields.priors.space_time import SpaceTimeProcess
+from pgmult.fields.priors.state_space import StateSpaceProcess
 
 Structure = Literal["dense", "state_space", "separable", "auto"]
 STRUCTURES: tuple[Structure, ...] = get_args(Structure)
@@ -79,7 +80,8 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
         return None
     try:
         table = Table.of(covariance, inputs)
-    except ValueError:
+    except ValueError as refusal:
+        _tell(f"structure='auto' did not take 'separable': {refusal}")
         return None
     if len(table.sites) > _SPARSEST * len(inputs):
         return None
@@ -89,7 +91,7 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
 
 _MAKERS: Mapping[str, Any] = {
     "dense": GaussianProcess,
-    "state_space": SpaceTimeProcess,
+    "state_space": StateSpaceProcess,
 }
 
 
@@ -104,8 +106,10 @@ def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) ->
     except ValueError as refusal:
         if n > _LARGEST_DENSE:
             raise ValueError(
-                f"no structure fits {n} inputs (state_space: {refusal}); name structure='dense',"
-                " which takes 8 n^2 bytes a thread and O(n^3) time a column"
+                f"no structure fits {n} inputs (separable needs a product of functions of different"
+                " inputs, overdispersion, and most cells of their table; state_space:"
+                f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
+                " time a column"
             ) from None
         _tell(f"structure='auto' took 'dense': state_space: {refusal}")
         return make_field("dense", covariance, inputs, prior_mean)

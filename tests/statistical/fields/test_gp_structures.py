@@ -7,26 +7,23 @@ import pytest
 
 import pgmult
 from pgmult.fields import MultinomialGP, as_field
-from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential
+from pgmult.fields.covariances import Constant, LogNormal, Matern, White
 from pgmult.fields.priors import structures
-from pgmult.fields.priors.space_time import SpaceTimeProcess
+from pgmult.fields.priors.state_space import StateSpaceLaw, StateSpaceProcess
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, mutant, rejects
 
 pytestmark = pytest.mark.slow
 
-# Irregular times, places missing at some of them, a repeated input, a missing row, new times and
-# places.
+# Irregular times in no order, a repeated input, a missing row, new times before, among and after.
 DATA = as_field(
-    [[0.0, 0.0], [0.0, 1.0], [0.7, 1.0], [0.7, 1.0], [2.0, 0.0], [3.5, 1.0]],
-    [[2, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [6, 2, 1], [1, 1, 1]],
-    new_inputs=[[5.0, 1.0], [2.0, 2.0]],
+    [0.0, 3.5, 0.7, 0.7, 2.0, 3.0],
+    [[2, 1, 1], [1, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [6, 2, 1]],
+    new_inputs=[5.0, 2.5, -1.0],
 )
-COVARIANCE = (
-    Constant(0.8, priors={"var": LogNormal(0.8, 0.6)})
-    * Matern(1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}, active=[0])
-    * SquaredExponential(1.5, fixed=["length_scale"], active=[1])
-)
+COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.6)}) * Matern(
+    1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}
+) + White(0.3, fixed=["var"])
 MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="state_space")
 
 
@@ -34,18 +31,26 @@ def test_joint_distribution(any_approximation):
     check_geweke(MODEL, DATA, replicates=200)
 
 
-class Vague(SpaceTimeProcess):
+class VagueLaw(StateSpaceLaw):
     """Its filter sees less of the observations."""
 
-    def _precisions(self):
-        return 0.1 * super()._precisions()
+    def __init__(self, field, trend):
+        super().__init__(field, trend)
+        self.J = 0.1 * self.J
 
 
-class Narrow(SpaceTimeProcess):
+class Vague(StateSpaceProcess):
+    """Fields of such laws."""
+
+    def law(self, trend):
+        return VagueLaw(self, trend)
+
+
+class Narrow(StateSpaceProcess):
     """Draws that are moved by what is left come from too narrow a prior."""
 
-    def _draw_prior(self, rng, new):
-        return 0.2 * super()._draw_prior(rng, new)
+    def colour(self, noise):
+        return super().colour(0.2 * noise)
 
 
 @pytest.mark.parametrize("any_approximation", [0.3], indirect=True)
@@ -64,9 +69,9 @@ def test_broken_filters_and_draws_are_refused(broken, any_approximation):
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_posterior_is_that_of_the_dense_sampler():
     rng = np.random.default_rng(0)
-    inputs = np.array([[t, s] for t in range(10) for s in range(3)], dtype=float)
+    inputs = np.random.default_rng(1).uniform(0.0, 10.0, 30)
     counts = rng.multinomial(30, [0.5, 0.3, 0.15, 0.05], size=30)
-    data = as_field(inputs, counts, new_inputs=[[10.0, 0.0], [10.0, 1.0], [11.5, 2.0]])
+    data = as_field(inputs, counts, new_inputs=[10.0, 5.0, 11.5])
 
     def pi_new(structure, seed):
         model = MultinomialGP(COVARIANCE.fix(), structure=structure)

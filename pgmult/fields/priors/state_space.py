@@ -1,0 +1,267 @@
+"""Gaussian fields of one input, Markov in it: exact, at a cost linear in the inputs.
+
+The covariance is a sum of terms, each a variance times `Matern` with nu = 1/2, 3/2 or 5/2, `White`,
+or nothing (constant). Such a field has a state of one to three numbers a term, and a Kalman filter
+does what a dense Gaussian process does (Hartikainen and Särkkä 2010), up to rounding. Steps may be
+of any size; inputs that are the same have the same value.
+
+>>> import numpy as np
+>>> from pgmult.core.potentials import DiagonalPotential
+>>> from pgmult.fields.covariances import Matern, White
+>>> field = StateSpaceProcess(2.0 * Matern(1.5) + White(0.1), [0.0, 0.5, 0.7]).condition(
+...     DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
+... )
+>>> field.mean().round(3).T
+array([[0.693, 0.552, 0.482]])
+>>> mean, var = field.predict([[1.0]])
+>>> float(mean[0, 0].round(3)), float(var[0, 0].round(3))
+(0.363, 0.842)
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammainc
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_generator
+from pgmult.fields.compiled.state_space import Chain, carry_columns, innovations, smooth_columns
+from pgmult.fields.covariances import Covariance, Matern, White
+from pgmult.fields.covariances.base import columns_of, product_terms
+from pgmult.fields.priors.field import Field, FieldLaw, Trend
+
+_ROUNDING = 1e-13  # of the prior variance: innovations below are rounding
+
+
+class _Term(NamedTuple):
+    """A variance and what it stands in front of."""
+
+    var: float
+    time: Matern | White | None
+
+    @property
+    def size(self) -> int:
+        return round(self.time.nu + 0.5) if isinstance(self.time, Matern) else 1
+
+    def dynamics(self, steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transition and innovation covariance, each ``(num_steps, size, size)``.
+
+        An infinite step starts the chain. The states are a cascade, x_p driven by noise and x_i by
+        x_{i+1}, each decaying at the rate sqrt(2 nu) / length_scale; the field is x_1. So the
+        transition is triangular, and the innovation covariances are incomplete gamma functions,
+        which are accurate however small the step is.
+        """
+        p = self.size
+        first = np.isinf(steps)
+        if not isinstance(self.time, Matern):
+            forgets = first if self.time is None else steps > 0.0
+            innovation = np.where(forgets, 1.0, 0.0)[:, None, None]
+            return 1.0 - innovation, self.var * innovation
+        (scale,) = np.atleast_1d(self.time.length_scale)
+        x = np.where(first, np.inf, steps) * (math.sqrt(2.0 * self.time.nu) / scale)
+        decay = np.exp(-x)
+        transition, innovation = np.zeros((len(x), p, p)), np.empty((len(x), p, p))
+        for i in range(p):
+            for j in range(i, p):
+                power = np.where(first, 0.0, x) ** (j - i)
+                transition[:, i, j] = decay * power / math.factorial(j - i)
+            for j in range(p):
+                a, b = p - 1 - i, p - 1 - j
+                stationary = math.comb(a + b, a) / 2.0 ** (a + b + 1)
+                innovation[:, i, j] = stationary * gammainc(a + b + 1, 2.0 * x)
+        innovation *= 2.0 ** (2 * p - 1) / math.comb(2 * p - 2, p - 1)
+        return transition, self.var * innovation
+
+
+class _Series(NamedTuple):
+    """The inputs in the order of time, and the dynamics there."""
+
+    order: IntArray
+    chain: Chain
+
+    def by_step(self, values: FloatArray) -> FloatArray:
+        """Values of inputs ``(n, num_columns)`` as ``(num_columns, n)``, in the order of time."""
+        return np.ascontiguousarray(values[self.order].T)
+
+    def at_inputs(self, values: FloatArray) -> FloatArray:
+        """The inverse of `by_step`."""
+        out = np.empty(values.shape[::-1])
+        out[self.order] = values.T
+        return out
+
+    def with_trend(self, trend: Trend) -> Chain:
+        """Coefficients are numbers of the state that stay what they are."""
+        (A, Q, H), more = self.chain, trend.features.shape[1]
+        size = H.shape[1]
+        wide = np.zeros((2, len(H), size + more, size + more))
+        wide[0, :, :size, :size], wide[1, :, :size, :size] = A, Q
+        own = np.arange(size, size + more)
+        wide[0, 1:, own, own], wide[1, 0, own, own] = 1.0, trend.var
+        return Chain(wide[0], wide[1], np.concatenate([H, trend.features[self.order]], axis=1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateSpaceProcess(Field):
+    """Independent columns of a Gaussian field, Markov in one input, times their potential.
+
+    Attributes
+    ----------
+    covariance : Covariance
+        See the module.
+    inputs, prior_mean, potential
+        As in every `pgmult.fields.priors.field.Field`.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not Markov in one column of the inputs, or shapes do not agree.
+    """
+
+    def _complete(self) -> None:
+        super(StateSpaceProcess, self)._complete()
+        _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
+
+    @property
+    def _series(self) -> _Series:
+        return _series(self.covariance, self.inputs.tobytes(), self.inputs.shape)
+
+    def law(self, trend: Trend) -> "StateSpaceLaw":
+        """That of the columns with a trend added, and of its coefficients."""
+        return StateSpaceLaw(self, trend)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw at the inputs, ``(n, num_columns)``."""
+        if self.potential is not None:
+            return self._alone().sample(as_generator(rng))
+        return self.colour(as_generator(rng).standard_normal(self.shape))
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """The noise behind the values: the innovations of a filter."""
+        noise = as_generator(rng).standard_normal(values.shape)
+        return self._carried(True, noise, values - self._means)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values made of standard normal noise, ``(n, num_columns)``."""
+        return self._means + self._carried(False, noise, np.zeros_like(noise))
+
+    def predict(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
+        law = self._widened(*self._new(new_inputs, new_mean))._alone()
+        n = len(self.inputs)
+        return law.mean[n:], law.variances(np.random.default_rng())[n:]
+
+    def _carried(self, whiten: bool, noise: FloatArray, values: FloatArray) -> FloatArray:
+        series = self._series
+        key = self.covariance, self.inputs.tobytes(), self.inputs.shape
+        both = series.by_step(noise), series.by_step(values)
+        over_rows(
+            carry_columns, len(both[0]), whiten, series.chain, *_innovations(*key), *both, grain=1
+        )
+        return series.at_inputs(both[0] if whiten else both[1])
+
+
+class StateSpaceLaw(FieldLaw):
+    """By a filter whose state has the coefficients, too."""
+
+    field: StateSpaceProcess
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The posterior covariance times g."""
+        return self._smoothed(g[: len(self.J)])[1]
+
+    @property
+    def log_normalizers(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+        level = self._centre
+        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
+        return np.asarray(plain + self._found[0])
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Means of w."""
+        return np.concatenate([self._centre, self.trend.centre]) + self._found[1]
+
+    def variances(self, rng: np.random.Generator) -> FloatArray:
+        """Of the columns, ``(n, num_columns)``."""
+        return self._found[2]
+
+    @property
+    def _centre(self) -> FloatArray:
+        return self._level + self.trend.at(self.trend.centre)
+
+    @cached_property
+    def _found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self._smoothed(self.h - self.J * self._centre)
+
+    @cached_property
+    def _chain(self) -> Chain:
+        return self.field._series.with_trend(self.trend)
+
+    def _smoothed(self, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log normalizers, means of w and variances, all of them of columns around 0."""
+        series, chain = self.field._series, self._chain
+        J, tilts = series.by_step(self.J), series.by_step(h)
+        log_z, means, variances = np.empty(len(J)), np.empty_like(J), np.empty_like(J)
+        lasts = np.empty((len(J), chain.H.shape[1]))
+        over_rows(smooth_columns, len(J), J, tilts, chain, log_z, means, variances, lasts, grain=1)
+        coefficients = lasts[:, chain.H.shape[1] - len(self.trend.centre) :].T
+        w = np.concatenate([series.at_inputs(means), coefficients])
+        return log_z, w, series.at_inputs(variances)
+
+
+@lru_cache(maxsize=16)  # at one value of hyperparameters a sweep asks several times
+def _series(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> _Series:
+    column, terms = _terms(covariance, shape[1])
+    times = np.frombuffer(inputs).reshape(shape)[:, column]
+    order = np.argsort(times, kind="stable")
+    steps, step_of = np.unique(np.diff(times[order], prepend=-np.inf), return_inverse=True)
+    starts = np.cumsum([0, *(term.size for term in terms)])
+    A, Q = np.zeros((2, len(steps), starts[-1], starts[-1]))
+    for i, term in enumerate(terms):
+        block = slice(starts[i], starts[i + 1])
+        A[:, block, block], Q[:, block, block] = term.dynamics(steps)
+    H = np.zeros((len(times), starts[-1]))
+    H[:, starts[:-1]] = 1.0
+    return _Series(order, Chain(A[step_of], Q[step_of], H))
+
+
+@lru_cache(maxsize=16)
+def _innovations(
+    covariance: Covariance, inputs: bytes, shape: tuple[int, int]
+) -> tuple[FloatArray, FloatArray]:
+    roots, gains = innovations(_series(covariance, inputs, shape).chain, _ROUNDING)
+    return roots, gains
+
+
+@lru_cache(maxsize=64)
+def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
+    """The column of time and the terms."""
+    columns = columns_of(covariance, num_columns)
+    if len(columns) != 1:
+        seen = ", ".join(map(str, sorted(columns))) or "none"
+        raise ValueError(
+            f"the covariance must look at one column of the inputs, got columns {seen}"
+        )
+    (column,) = columns
+    return column, [
+        _as_term(term, column, num_columns)
+        for term in product_terms(covariance, column, num_columns)
+    ]
+
+
+def _as_term(factors: tuple[Covariance, ...], time: int, num_columns: int) -> _Term:
+    """A product of factors."""
+    moving = [factor for factor in factors if time in columns_of(factor, num_columns)]
+    known = [factor for factor in moving if isinstance(factor, Matern | White)]
+    if len(moving) > 1 or moving != known:
+        names = " times ".join(type(factor).__name__ for factor in moving)
+        raise ValueError(f"the covariance must be Matern and White of one input, got {names}")
+    nowhere = np.zeros((1, num_columns))
+    var = float(np.prod([f.diagonal(nowhere)[0] for f in factors if not isinstance(f, Matern)]))
+    return _Term(var, known[0] if known else None)

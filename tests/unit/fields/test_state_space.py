@@ -1,0 +1,172 @@
+"""Fields that are Markov in one input against the assembled Gaussian."""
+
+import numpy as np
+import pytest
+from numba.core import config
+from oracle.gaussian_field import assert_drawn_from, dense_law
+
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.fields.covariances import Constant, Matern, Periodic, SquaredExponential, White
+from pgmult.fields.priors.state_space import StateSpaceProcess
+
+FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
+
+TERMS = {
+    "1/2": 1.3 * Matern(0.5, 2.0, active=[0]),
+    "3/2": Matern(1.5, 2.0, active=[0]),
+    "5/2": 0.7 * (Matern(2.5, 3.0, active=[0]) * Constant(0.9)),
+    "sum": 0.5 * Matern(2.5, 2.0, active=[0])
+    + 2.0 * (0.3 * Matern(0.5, active=[0]) + White(0.1, active=[0]))
+    + Constant(0.4),
+}
+
+
+def problem(seed=0, num_inputs=40, columns=3):
+    """Times in no order, some of them repeated, a column that is not looked at, no potential."""
+    rng = np.random.default_rng(seed)
+    times = rng.choice(np.cumsum(rng.exponential(size=30)), num_inputs)
+    inputs = np.column_stack([times, rng.random(num_inputs)])
+    new = np.concatenate([rng.uniform(-1.0, 40.0, (7, 2)), inputs[:3], inputs[3:6] + 20.0])
+    J = rng.gamma(1.0, size=(num_inputs, columns)) * (rng.random((num_inputs, columns)) < 0.7)
+    J[:, -1] = 0.0
+    h = np.where(J > 0.0, rng.standard_normal(J.shape), 0.0)
+    return inputs, new, DiagonalPotential(J, h)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_agrees_with_the_dense_gaussian(name):
+    inputs, new, potential = problem()
+    prior_mean = np.linspace(-1.0, 1.0, potential.J.size).reshape(potential.J.shape)
+    field = StateSpaceProcess(TERMS[name], inputs, prior_mean).condition(potential)
+    means, variances = field.predict(new, [0.1, 0.2, 0.3])
+    log_z = field.log_normalizer()
+    n = len(inputs)
+    for c in range(3):
+        mean, cov, expected = dense_law(
+            TERMS[name], inputs, new, potential.J[:, c], potential.h[:, c],
+            prior_mean[:, c], 0.1 * (c + 1),
+        )  # fmt: skip
+        np.testing.assert_allclose(field.mean()[:, c], mean[:n], atol=5e-13)
+        np.testing.assert_allclose(means[:, c], mean[n:], atol=5e-13)
+        np.testing.assert_allclose(variances[:, c], np.diagonal(cov)[n:], atol=1e-12)
+        np.testing.assert_allclose(log_z[c], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["3/2", "sum"])
+def test_draws_have_the_dense_law(name):
+    inputs, new, potential = problem(1, num_inputs=9, columns=2)
+    copies = 8000 // FEWER
+    many = DiagonalPotential(
+        *(np.repeat(a[:, :1], copies, axis=1) for a in (potential.J, potential.h))
+    )
+    field = StateSpaceProcess(TERMS[name], inputs, 0.3).condition(many)
+    J, h = potential.J[:, 0], potential.h[:, 0]
+    mean, cov, _ = dense_law(TERMS[name], inputs, new, J, h, 0.3, 0.3)
+    drawn = field.draw(np.random.default_rng(0), new)
+    assert_drawn_from(np.concatenate([drawn.values, drawn.new_values]).T, mean, cov)
+    means, variances = field.predict(new)
+    np.testing.assert_array_equal(drawn.new_mean, means)
+    np.testing.assert_array_equal(drawn.new_var, variances)
+    n = len(inputs)
+    draws = field.sample(np.random.default_rng(1)).T
+    assert_drawn_from(draws, mean[:n], cov[:n, :n])
+    if FEWER == 1:
+        for wrong in (0.9 * J, np.zeros(9)):
+            mean, cov, _ = dense_law(TERMS[name], inputs, new, wrong, h, 0.3, 0.3)
+            with pytest.raises(AssertionError):
+                assert_drawn_from(draws, mean[:n], cov[:n, :n])
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+@pytest.mark.parametrize("step", [1e-3, 1.0, 1e3])
+def test_steps_of_any_size(nu, step):
+    rng = np.random.default_rng(2)
+    times = np.cumsum(step * rng.exponential(size=60))
+    covariance = 2.0 * Matern(nu, 1.0)
+    J, h = rng.gamma(1.0, size=60), rng.standard_normal(60)
+    field = StateSpaceProcess(covariance, times).condition(
+        DiagonalPotential(J[:, None], h[:, None])
+    )
+    new = np.concatenate([times[:5] + 1e-9 * step, times[-3:] + step])[:, None]
+    mean, cov, log_z = dense_law(covariance, times[:, None], new, J, h)
+    np.testing.assert_allclose(field.mean()[:, 0], mean[:60], atol=5e-13)
+    np.testing.assert_allclose(field.log_normalizer(), log_z, atol=1e-10)
+    predicted, variances = field.predict(new)
+    np.testing.assert_allclose(predicted[:, 0], mean[60:], atol=5e-13)
+    np.testing.assert_allclose(variances[:, 0], np.diagonal(cov)[60:], atol=1e-12)
+
+
+def test_steps_of_a_draw_have_the_right_small_variances():
+    # increments of a once differentiable field over 1e-4 length scales have variance 3e-8
+    steps = np.array([0.0, 1e-4, 2e-4, 1.0])
+    columns = 4000 // FEWER
+    prior = StateSpaceProcess(Matern(1.5, 1.0), steps, np.zeros((4, columns)))
+    draws = prior.sample(np.random.default_rng(0))
+    increments = np.diff(draws, n=2, axis=0)[0]  # not the derivative, which hides it
+    # the covariance is 1 - x^2 / 2 + x^3 / 3 - ..., x = sqrt(3) 1e-4; squares cancel
+    expected = 2.0 * (8.0 - 4.0) / 3.0 * (np.sqrt(3.0) * 1e-4) ** 3
+    assert np.mean(increments**2) == pytest.approx(expected, rel=5.0 * np.sqrt(2.0 / columns))
+
+
+def test_precise_observations():
+    rng = np.random.default_rng(3)
+    inputs, new, _ = problem(3)
+    J = np.exp(rng.uniform(-5.0, 10.0, (40, 2)))
+    h = J * np.sin(inputs[:, :1]) + np.sqrt(J) * rng.standard_normal(J.shape)
+    field = StateSpaceProcess(TERMS["3/2"], inputs).condition(DiagonalPotential(J, h))
+    for c in range(2):
+        mean, _, log_z = dense_law(TERMS["3/2"], inputs, new, J[:, c], h[:, c])
+        np.testing.assert_allclose(field.mean()[:, c], mean[:40], atol=1e-9)
+        assert field.log_normalizer()[c] == pytest.approx(log_z, abs=1e-6)
+
+
+def test_without_potential_it_is_the_prior():
+    inputs, new, potential = problem()
+    field = StateSpaceProcess(TERMS["sum"], inputs, 0.5)
+    np.testing.assert_array_equal(field.mean(), np.full((40, 1), 0.5))
+    np.testing.assert_array_equal(field.log_normalizer(), [0.0])
+    mean, var = field.predict(new)
+    np.testing.assert_allclose(mean, 0.5)
+    np.testing.assert_allclose(var[:, 0], TERMS["sum"].diagonal(new))
+    half = DiagonalPotential(0.5 * potential.J, 0.5 * potential.h)
+    twice, once = field.condition(half).condition(half), field.condition(potential)
+    np.testing.assert_allclose(twice.mean(), once.mean(), atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        (SquaredExponential(), "one column of the inputs, got columns 0, 1"),
+        (Constant(2.0), "one column of the inputs, got columns none"),
+        (Periodic(active=[0]), "Matern and White of one input, got Periodic"),
+        (Matern(0.5, active=[0]) * Matern(1.5, active=[0]), "got Matern times Matern"),
+    ],
+)
+def test_refuses_covariances_that_are_not_markov(covariance, message):
+    with pytest.raises(ValueError, match=message):
+        StateSpaceProcess(covariance, np.zeros((2, 2)))
+
+
+def test_refuses_what_does_not_fit():
+    inputs, _, potential = problem()
+    field = StateSpaceProcess(TERMS["1/2"], inputs)
+    with pytest.raises(ValueError, match=r"shape \(40, columns\), got J \(39, 3\)"):
+        field.condition(DiagonalPotential(potential.J[1:], potential.h[1:]))
+    tilted = np.zeros((40, 1))
+    tilted[2] = 1.0
+    with pytest.raises(ValueError, match=r"h must be 0 where J is 0, got .* at row 2, column 0"):
+        field.condition(DiagonalPotential(np.zeros((40, 1)), tilted))
+    with pytest.raises(ValueError, match="J must be non-negative"):
+        field.condition(DiagonalPotential(-potential.J, potential.h))
+    with pytest.raises(ValueError, match="new_inputs must have 2 columns, got 1"):
+        field.predict(inputs[:, :1])
+    with pytest.raises(ValueError, match="prior_mean must be a number or have shape"):
+        StateSpaceProcess(TERMS["1/2"], inputs, np.zeros(3))
+    with pytest.raises(ValueError, match="pass new_mean"):
+        StateSpaceProcess(TERMS["1/2"], inputs, np.arange(40.0)).predict(inputs)
+    with pytest.raises(ValueError, match="new_mean must be a number or have shape"):
+        field.predict(inputs, np.zeros(7))
+    with pytest.raises(ValueError, match="inputs must be finite"):
+        StateSpaceProcess(TERMS["1/2"], np.where(inputs == inputs[0], np.nan, inputs))
+    with pytest.raises(TypeError, match="rng must be"):
+        field.sample(0)
