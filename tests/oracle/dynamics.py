@@ -54,6 +54,25 @@ def dense_moments(dynamics, s):
         return float(log_z), mean, _array(posterior).reshape(T, D, T, D)
 
 
+def posterior_means(dynamics):
+    """Of all states, ``(num_steps, D)``, by their precision: in double precision, for kind laws."""
+    (T, D), first = dynamics.shape, dynamics.offsets[:-1]
+    drive = np.zeros((T, D)) if dynamics.drive is None else dynamics.drive
+    means, weights = drive.copy(), np.tile(np.linalg.inv(dynamics.noise_cov), (T, 1, 1))
+    means[first] += dynamics.initial_mean
+    weights[first] = np.linalg.inv(dynamics.initial_cov)
+    gaps = np.eye(T * D).reshape(T, D, T, D)  # of states from what is expected before drive
+    for t in set(range(T)) - set(first.tolist()):
+        gaps[t, :, t - 1] = -dynamics.transition
+    pulled = np.einsum("tiuj,tik->ujtk", gaps, weights)
+    precision = np.einsum("ujtk,tkvl->ujvl", pulled, gaps)
+    linear = np.einsum("ujtk,tk->uj", pulled, means)
+    if dynamics.potential is not None:
+        precision[np.arange(T), :, np.arange(T)] += dynamics.potential.J
+        linear += dynamics.potential.h
+    return np.linalg.solve(precision.reshape(T * D, T * D), linear.ravel()).reshape(T, D)
+
+
 def project(potential, loadings, offset):
     """The potential of x, ``(num_steps, D)``, when psi = offset + loadings x."""
     J = np.einsum("tk,ki,kj->tij", potential.J, loadings, loadings)

@@ -224,7 +224,7 @@ class GaussianLDS(Checked):
 
     def state_means(self, state: GaussianLDSState, data: VectorSequences) -> FloatArray:
         """E[x_t | all vectors, parameters], ``(num_steps, state_dim)``."""
-        return law_of_states(state, data).smooth()[0]
+        return law_of_states(state, data).sample_around(np.random.default_rng(0))[1]
 
     def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Log probability of each step's symbols by the forecast of its vector.

@@ -1,4 +1,4 @@
-"""Gaussian chains of vectors with a potential at every step: filter, normaliser, draws, smoother.
+"""Gaussian chains of vectors with a potential at every step: filter, normaliser, draws.
 
 Sequence s is the steps t = offsets[s], ..., offsets[s+1] - 1. Before its potential a step's law is
 
@@ -12,7 +12,7 @@ P = L L' and I + L' J L = R R'
 Only positive semi-definite terms are ever added, whatever the rank of J: nothing is subtracted, no
 covariance can lose its symmetry or sign over any number of steps, and J = 0 needs no special case
 (square roots: Bierman 1977, Factorization Methods for Discrete Sequential Estimation).
-`filter_chains` leaves L and R of every step; they are all that draws and the smoother need.
+`filter_chains` leaves L and R of every step; they are all that draws need.
 
 A draw goes backwards by Matheron's rule. Given everything up to t, x_t = mean_t + S u for standard
 normal u. If (u, q) is a draw of the noise before and after the step, and x' the next state that
@@ -33,13 +33,12 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import (
     cholesky,
-    product,
     solve_lower,
     solve_lower_transpose,
     solve_with_root,
 )
 from pgmult.compiled.streams import normal, open_stream
-from pgmult.compiled.vectors import copy
+from pgmult.compiled.vectors import dot
 
 ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
 _Floats = NDArray[np.float64]
@@ -248,98 +247,16 @@ def sample_chains(worker, start, stop, key, law, noise_root, filtered, out):
 
 
 @jit
-def _filtered_root(prior_root, gain_root, out):
-    """Write S = L R^-T to `out`: each row s of it solves R s = row of L."""
-    n = out.shape[0]
-    for i in range(n):
-        for j in range(n):
-            out[i, j] = prior_root[i, j] if j <= i else 0.0
-        solve_lower(gain_root, out[i])
-
-
-@jit
-def _square(root, out):
-    """Write ``root root'`` to `out`, exactly symmetric."""
-    n = root.shape[0]
-    for i in range(n):
-        for j in range(i + 1):
-            x = 0.0
-            for k in range(n):
-                x += root[i, k] * root[j, k]
-            out[i, j] = x
-            out[j, i] = x
-
-
-@jit
 def filtered_covs(worker, start, stop, filtered, covs):
-    """F = S S' of a piece's steps."""
+    """F = S S', S = L R^-T, of a piece's steps: each row s of S solves R s = row of L."""
     n = covs.shape[1]
     root = np.empty((n, n))
     for t in range(start, stop):
-        _filtered_root(filtered.prior_roots[t], filtered.gain_roots[t], root)
-        _square(root, covs[t])
-
-
-class Smoothed(NamedTuple):
-    """Means, covariances and covariances with the step before, given all potentials."""
-
-    means: _Floats
-    covs: _Floats
-    cross_covs: _Floats
-
-
-@jit
-def smooth_chains(worker, start, stop, law, filtered, out):
-    """Fill `out`, a `Smoothed`, for a piece's sequences.
-
-    With the gain G = F A' P^-1 of the next step, the covariance is that of two independent parts,
-    (I - G A) F (I - G A)' + G (Q + next covariance) G' (Rauch, Tung and Striebel 1965).
-    """
-    offsets, transition, noise_cov, drive = law.offsets, law.transition, law.noise_cov, law.drive
-    means, prior_roots, gain_roots, _ = filtered
-    smoothed, covs, cross_covs = out
-    n = means.shape[1]
-    root, carried, gain = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    kept, wide = np.empty((n, n)), np.empty((n, n))
-    for s in range(start, stop):
-        last = offsets[s + 1] - 1
-        for t in range(last, offsets[s] - 1, -1):
-            _filtered_root(prior_roots[t], gain_roots[t], root)
-            if t == last:
-                copy(means[t], smoothed[t])
-                _square(root, covs[t])
-                continue
-            product(transition, root, carried)
-            for i in range(n):  # row i of the gain solves P g = A F e_i
-                for j in range(n):
-                    x = 0.0
-                    for k in range(n):
-                        x += root[i, k] * carried[j, k]
-                    gain[i, j] = x
-                solve_with_root(prior_roots[t + 1], gain[i])
-            for i in range(n):
-                for j in range(n):
-                    x, y, z = root[i, j], 0.0, 0.0
-                    for k in range(n):
-                        x -= gain[i, k] * carried[k, j]
-                        y += gain[i, k] * (noise_cov[k, j] + covs[t + 1, k, j])
-                        z += gain[i, k] * covs[t + 1, k, j]
-                    kept[i, j] = x
-                    wide[i, j] = y
-                    cross_covs[t + 1, j, i] = z
-            for i in range(n):
-                x = means[t, i]
-                for j in range(n):
-                    ahead = drive[t + 1, j]
-                    for k in range(n):
-                        ahead += transition[j, k] * means[t, k]
-                    x += gain[i, j] * (smoothed[t + 1, j] - ahead)
-                smoothed[t, i] = x
-                for j in range(i + 1):
-                    x = 0.0
-                    for k in range(n):
-                        x += kept[i, k] * kept[j, k] + wide[i, k] * gain[j, k]
-                    covs[t, i, j] = x
-                    covs[t, j, i] = x
-        cross_covs[offsets[s]] = 0.0
-    return 0
+        for i in range(n):
+            for j in range(n):
+                root[i, j] = filtered.prior_roots[t, i, j] if j <= i else 0.0
+            solve_lower(filtered.gain_roots[t], root[i])
+        for i in range(n):
+            for j in range(i + 1):
+                covs[t, i, j] = dot(root[i], root[j])
+                covs[t, j, i] = covs[t, i, j]

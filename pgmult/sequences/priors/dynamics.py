@@ -14,9 +14,9 @@ All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
 >>> from pgmult.core.potentials import DensePotential
 >>> walk = LinearDynamics(np.eye(1), np.eye(1), np.zeros(1), np.eye(1), offsets=np.array([0, 2]))
 >>> seen = DensePotential(J=np.array([[[0.0]], [[1.0]]]), h=np.array([[0.0], [3.0]]))
->>> means, covs, cross_covs = walk.condition(seen).smooth()
->>> means.ravel(), cross_covs.ravel().round(4)
-(array([1., 2.]), array([0.    , 0.3333]))
+>>> means, covs = walk.condition(seen).filter()
+>>> means.ravel(), covs.ravel().round(4)
+(array([0., 2.]), array([1.    , 0.6667]))
 """
 
 from dataclasses import dataclass, replace
@@ -291,23 +291,6 @@ class LinearDynamics:
         covs = np.empty_like(filtered.prior_roots)
         over_rows(kalman.filtered_covs, len(covs), filtered, covs)
         return filtered.means, covs
-
-    def smooth(self) -> kalman.Smoothed:
-        """Posterior moments given all potentials.
-
-        Returns
-        -------
-        means : array, ``(num_steps, D)``
-        covs : array, ``(num_steps, D, D)``
-        cross_covs : array, ``(num_steps, D, D)``
-            Cov(x_t, x_{t-1}), zero at the first step of a sequence.
-        """
-        law, (steps, D) = self._law(), self.shape
-        out = kalman.Smoothed(np.empty((steps, D)), *np.empty((2, steps, D, D)))
-        over_rows(
-            kalman.smooth_chains, len(self.offsets) - 1, law, self._filtered(law), out, grain=1
-        )
-        return out
 
     def log_density(self, x: ArrayLike) -> FloatArray:
         """Normalised log density of each sequence, ``(num_sequences,)``, at states x."""
