@@ -65,6 +65,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Of the sticks: see `pgmult.fields.MultinomialGP`.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
         How the covariance's parameters are treated: see `pgmult.fields.MultinomialGP`.
+    overdispersion : float or "auto"
+        As in `pgmult.fields.MultinomialGP`.
     shared : bool
         Whether all sticks share them.
     draws, tune, chains, thin : int
@@ -99,6 +101,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     mean: Any = "constant"
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     shared: bool = True
+    overdispersion: float | Literal["auto"] = "auto"
     draws: int = 100
     tune: int = 100
     chains: int = 2
@@ -161,6 +164,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         model = MultinomialGP(
             covariance, self.structure, self.mean,
             hyperparameters=self.hyperparameters, shared=self.shared,
+            overdispersion=self.overdispersion,
         )  # fmt: skip
         seed = as_seed(self.random_state)
         if self.hyperparameters == "empirical_bayes":  # once for all chains

@@ -153,7 +153,7 @@ class _Laws:
         return psi[:size], mean, np.maximum(var, _LEAST_VAR)
 
     def _inverse(self, theta: FloatArray) -> FloatArray:
-        law = self._model.law
+        law = self._model.law(self._data)
         cov = law.with_log_params(np.log(theta)) if law.num_params else law
         matrix = cov.cov(self._data.sites[self._seen])
         matrix[np.diag_indices(len(matrix))] += _NUGGET * matrix.max()

@@ -546,7 +546,7 @@ def _learned(posterior: Posterior, data: CountField, probability: float) -> Sect
     if "hyperparameters" not in posterior or not np.size(posterior["hyperparameters"]):
         return Section("What the model learned")
     values = np.asarray(posterior["hyperparameters"])
-    names = hyperparameter_names(posterior.model.law, data)
+    names = hyperparameter_names(posterior.model.law(data), data)
     tail = 0.5 * (1.0 - probability)
     own = posterior.coords.get("covariance", np.arange(values.shape[2]))
     rows = []

@@ -79,7 +79,10 @@ def mixing(options):
         print(f"{name}: {data}", flush=True)
         for kind in options.hyperparameters:
             model = pgmult.fields.MultinomialGP(
-                law_of(data), structure=options.structure, hyperparameters=kind
+                law_of(data),
+                structure=options.structure,
+                hyperparameters=kind,
+                overdispersion=0.0,
             )
             for seed in options.seeds:
                 _mixing_of(f"  {kind}", model, data, options, seed)
@@ -137,7 +140,9 @@ MOVES = {
 def moves(options):
     for name in options.data:
         data = MIXING[name]()
-        model = pgmult.fields.MultinomialGP(law_of(data), structure=options.structure)
+        model = pgmult.fields.MultinomialGP(
+            law_of(data), structure=options.structure, overdispersion=0.0
+        )
         ((*of, found),) = gp_model._parts(data, model)
         print(f"{name}, {options.structure}: {data}; spread {found.spread:.2f}", flush=True)
         for move in options.moves:
@@ -192,7 +197,7 @@ FRESH = {"uneven years": uneven_years, "five large": five_large, "few places": f
 def fresh(options):
     for name, make in FRESH.items():
         data, law = make()
-        model = pgmult.fields.MultinomialGP(law)
+        model = pgmult.fields.MultinomialGP(law, overdispersion=0.0)
         runs = {"ours": [_chain_of(model, data, options, seed) for seed in options.seeds]}
         if options.nuts:
             runs["NUTS"] = [nuts_of(model, data, options.nuts)]
@@ -238,7 +243,7 @@ def nuts_of(model, data, draws):
     far = ((data.sites[:, None, 1:] - data.sites[:, 1:]) ** 2).sum(-1)
 
     def law():
-        medians = jnp.asarray(model.law.log_params)
+        medians = jnp.asarray(model.law(data).log_params)
         theta = numpyro.sample("theta", dist.Normal(medians, 1.0).to_event(1))
         centre = jnp.asarray(trend.centre[0])
         level = numpyro.sample("level", dist.Normal(centre, np.sqrt(trend.var)).to_event(1))

@@ -21,8 +21,8 @@ Which one? Real data are usually rougher than smooth covariances allow. Start wi
 * effects of single places: ``+ Constant(1.0) * White(active=places)`` for a level of each, or
   ``Matern(1.5, active=[time]) * White(active=places)`` for a path of each. Without one, intervals
   at places without data are as narrow as those of their neighbours.
-* effects of single rows: ``MultinomialGP(..., overdispersion=0.05)``, where counts are large.
-  Without it, variation that all counts of a row share is taken for signal.
+* effects of single rows: ``MultinomialGP(..., overdispersion=0.05)``, learned by default where
+  counts are large. Without it, variation that all counts of a row share is taken for signal.
 
 Then hold out what you want to predict, a cell, a place or the last years, and use
 `FieldPredictions.calibration`. An example with twelve girls' names at full counts, twelve states

@@ -8,26 +8,38 @@ Given potentials both are integrated out or drawn, all sites and coefficients at
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from pgmult.core.arguments import as_real
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.parameters import Positive, real
+from pgmult.core.parameters import Positive
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
-from pgmult.fields.covariances import Covariance, White
+from pgmult.fields.covariances import Covariance, LogNormal, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField
 from pgmult.fields.models.base import FieldModel, check_mean, level_of
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
-from pgmult.fields.priors.structures import Structure, find_table, make_field
+from pgmult.fields.priors.separable import has_effects
+from pgmult.fields.priors.structures import Structure, find_table, is_large, make_field
 from pgmult.fields.updates.table_sticks import TableSticks
 from pgmult.links import StickBreaking
 
 _REMEMBERED = 8  # laws: of a few chains, where each is and where it may go
 _DIGITS = 12  # log(exp(x)) has the same
 _LEAST_VAR = 1e-8
+_MANY = 100  # counts at a site, on average
+_USUAL_VAR, _VAR_SPREAD = 0.05, 1.5  # prior median of effects' variance, and sd of its logarithm
+
+
+def _as_overdispersion(value: Any, name: str) -> float | Literal["auto"]:
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f'{name} must be "auto" or a number, got {value!r}')
+        return "auto"
+    return as_real(value, name, minimum=0.0, maximum=1e6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +60,7 @@ class StickFields(FieldModel):
     mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
     mean_var: Positive = 4.0
     shared: bool = True
-    overdispersion: Annotated[float, real(minimum=0.0, maximum=1e6)] = 0.0
+    overdispersion: Annotated[float | Literal["auto"], _as_overdispersion] = "auto"
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
 
     def _complete(self) -> None:
@@ -72,20 +84,32 @@ class StickFields(FieldModel):
         """The link from psi to probabilities, its sticks in the order of the data."""
         return _link(data)
 
-    @property
-    def law(self) -> Covariance:
+    def law(self, data: CountField) -> Covariance:
         """The covariance of each stick around its mean, overdispersion included."""
-        return _overdispersed(self.covariance, float(self.overdispersion))
+        var = self.overdispersion
+        if var == "auto":
+            var = _USUAL_VAR if self._learns_effects(data) else 0.0
+        return _overdispersed(self.covariance, float(var))
 
-    @property
-    def samples_theta(self) -> bool:
+    def _learns_effects(self, data: CountField) -> bool:
+        covariance = self.covariance
+        if self.hyperparameters == "fixed" or not covariance.num_params:
+            return False
+        if has_effects(covariance, data.inputs.shape[1]):
+            return False
+        if self.structure == "separable":
+            return True
+        size, counts = _size_of(data)
+        return counts >= _MANY * size or (self.structure == "auto" and is_large(size))
+
+    def samples_theta(self, data: CountField) -> bool:
         """Whether there are hyperparameters that a chain draws."""
-        return self.hyperparameters == "sampled" and self.law.num_params > 0
+        return self.hyperparameters == "sampled" and self.law(data).num_params > 0
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
         rows = 1 if self.shared else data.num_categories - 1
-        return np.tile(self.law.log_params, (rows, 1))
+        return np.tile(self.law(data).log_params, (rows, 1))
 
     def trend(self, data: CountField) -> Trend:
         """The learned part of the mean at the sites; no feature where nothing is learned."""
@@ -120,11 +144,9 @@ class StickFields(FieldModel):
 
     def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
         """The priors of psi at the sites, one for each of `columns`."""
-        mean = self.mean_at_sites(beta, data)
+        law, mean = self.law(data), self.mean_at_sites(beta, data)
         return [
-            make_field(
-                self.structure, _at(self.law, tuple(row.tolist())), data.sites, mean[:, columns]
-            )
+            make_field(self.structure, _at(law, tuple(row.tolist())), data.sites, mean[:, columns])
             for row, columns in zip(theta, self.columns(data), strict=True)
         ]
 
@@ -166,7 +188,8 @@ class Sticks:
 
     def __init__(self, model: StickFields, data: CountField, columns: slice):
         trend, reaching = model.trend(data), model.binomials(data)[1]
-        self._model, self._sites = model, data.sites
+        self._structure, self._sites = model.structure, data.sites
+        self._law, self._samples_theta = model.law(data), model.samples_theta(data)
         self._trend = trend._replace(centre=trend.centre[:, columns])
         self._level = model._level(data)[:, columns]
         self.seen = np.flatnonzero(reaching[:, columns].any(axis=1))
@@ -180,7 +203,7 @@ class Sticks:
 
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins; none where they are fixed."""
-        return self._model.law.log_params if self._model.samples_theta else np.empty(0)
+        return self._law.log_params if self._samples_theta else np.empty(0)
 
     def slopes(self, x: FloatArray, seen: DiagonalPotential) -> None:
         """Not told."""
@@ -220,13 +243,13 @@ class Sticks:
     def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
         """The covariance, and the prior density of its parameters."""
         if not x:
-            return self._model.law, 0.0
-        covariance = self._model.law.with_log_params(np.frombuffer(x))
+            return self._law, 0.0
+        covariance = self._law.with_log_params(np.frombuffer(x))
         return covariance, covariance.log_prior()
 
     def _find_law(self, x: bytes, seen: DiagonalPotential) -> FieldLaw:
         covariance, _ = self._found_covariance(x)
-        field = make_field(self._model.structure, covariance, self._sites, self._level)
+        field = make_field(self._structure, covariance, self._sites, self._level)
         return field._with(potential=seen).law(self._trend)
 
 
@@ -234,17 +257,18 @@ class Sticks:
 def _on_table(data: CountField, model: StickFields) -> list[TableSticks] | None:
     if model.hyperparameters == "empirical_bayes":
         return None
-    table = find_table(model.structure, model.law, data.sites)
+    law = model.law(data)
+    table = find_table(model.structure, law, data.sites)
     if table is None:
         return None
+    start = law.log_params if model.samples_theta(data) else np.empty(0)
     # cells that no input is in are sites without counts
     data = replace(data, sites=table.sites)
     (taken, reaching), trend = model.binomials(data), model.trend(data)
     level = model._level(data)[0]
-    start = model.law.log_params if model.samples_theta else np.empty(0)
     return [
         TableSticks(
-            model.law, start, table, trend._replace(centre=trend.centre[:, columns]),
+            law, start, table, trend._replace(centre=trend.centre[:, columns]),
             level[columns], taken[:, columns], reaching[:, columns],
         )
         for columns in model.columns(data)
@@ -258,7 +282,15 @@ def _key(x: FloatArray) -> bytes:
 
 @lru_cache(maxsize=32)
 def _overdispersed(covariance: Covariance, var: float) -> Covariance:
-    return covariance + White(var) if var else covariance
+    if not var:
+        return covariance
+    return covariance + White(var, priors={"var": LogNormal(var, _VAR_SPREAD)})
+
+
+@once_a_data_set
+def _size_of(data: CountField) -> tuple[int, int]:
+    """How many distinct inputs have counts, and how many counts there are."""
+    return len(np.unique(data.row_sites[data.totals > 0])), int(data.totals.sum())
 
 
 @lru_cache(maxsize=16)

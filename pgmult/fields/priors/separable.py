@@ -75,6 +75,12 @@ class Factors(NamedTuple):
         return cls(_var(products[0]), sum(map(_var, effects)), others)
 
 
+def has_effects(covariance: Covariance, num_columns: int) -> bool:
+    """Whether some term of a sum is an independent effect of every input."""
+    terms = _flat(covariance, Sum)
+    return any(_is_effect(_flat(term, Product), num_columns) for term in terms)
+
+
 def _flat(covariance: Covariance, kind: type[Sum] | type[Product]) -> list[Covariance]:
     """Parts of sums of sums, or of products of products."""
     if not isinstance(covariance, kind):

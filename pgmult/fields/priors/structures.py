@@ -65,6 +65,11 @@ def make_field(
     return field
 
 
+def is_large(num_inputs: int) -> bool:
+    """Whether "auto" looks for something cheaper than dense fields."""
+    return num_inputs > _DENSE
+
+
 def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray) -> Table | None:
     """The table of distinct inputs where the structure is a separable one; None where it is not.
 
@@ -76,7 +81,7 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
     as_choice(structure, "structure", STRUCTURES)
     if structure == "separable":
         return Table.of(covariance, inputs)
-    if structure != "auto" or len(inputs) <= _DENSE:
+    if structure != "auto" or not is_large(len(inputs)):
         return None
     try:
         table = Table.of(covariance, inputs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmult.fields import MultinomialGP, as_field
-from pgmult.fields.covariances import Matern, SquaredExponential, White
+from pgmult.fields.covariances import LogNormal, Matern, SquaredExponential, White
 from pgmult.sampling.diagnostics import augmentation_rate
 
 RNG = np.random.default_rng(0)
@@ -64,9 +64,28 @@ def test_a_sweep_leaves_the_rest_of_the_shape(shared):
 
 def test_overdispersion_is_an_effect_of_every_site():
     over = replace(MODEL, overdispersion=0.3)
-    by_hand = replace(MODEL, covariance=MODEL.covariance + White(0.3))
+    white = White(0.3, priors={"var": LogNormal(0.3, 1.5)})
+    by_hand = replace(MODEL, covariance=MODEL.covariance + white)
     one, two = (model.prior(np.random.default_rng(0), RARE) for model in (over, by_hand))
     np.testing.assert_array_equal(one.psi, two.psi)
     assert over.coords(RARE)["hyperparameter"][-1] == "White.var"
     with pytest.raises(ValueError, match="overdispersion must be at least 0"):
         replace(MODEL, overdispersion=-1.0)
+    with pytest.raises(ValueError, match='must be "auto" or a number'):
+        replace(MODEL, overdispersion="none")
+
+
+def test_overdispersion_is_learned_where_counts_tell_of_it():
+    few = as_field(np.arange(5.0), np.full((5, 3), 30))
+    series = MultinomialGP(4.0 * Matern(0.5, 3.0))
+    assert series.law(RARE).param_names[-1] == "White.var"
+    assert series.law(few) is series.covariance
+    assert replace(series, hyperparameters="fixed").law(RARE) is series.covariance
+    assert replace(series, covariance=2.0 * Matern(1.5) + White(0.1)).law(RARE).num_params == 3
+    assert replace(series, overdispersion=0.0).law(RARE) is series.covariance
+    cells = as_field(INPUTS, np.full((len(INPUTS), 3), 2))
+    table = MultinomialGP(COVARIANCE, structure="separable")
+    assert table.law(cells).param_names[-1] == "White.var"
+    prior = table.law(cells).leaves()[-1].priors["var"]
+    for var in (0.01, 1.0):
+        assert abs(np.log(var / prior.median)) <= 2.0 * prior.sd

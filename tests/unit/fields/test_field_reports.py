@@ -31,7 +31,9 @@ def table(rng, scatter=0.0):
 
 def drawn(data, spread=0.05, draws=150, seed=0):
     """A posterior around the truth, without sampling."""
-    model = MultinomialGP(Matern(1.5, 5.0, active=[0]) * Matern(0.5, 1.0, active=[1]))
+    model = MultinomialGP(
+        Matern(1.5, 5.0, active=[0]) * Matern(0.5, 1.0, active=[1]), overdispersion=0.0
+    )
     rng, link = np.random.default_rng(seed), model.link(data)
     shares = np.array([[0.2 + 0.04 * (y - 2000), 0.3, 0.5 - 0.04 * (y - 2000)]
                        for y in data.sites[:, 0]])  # fmt: skip
@@ -113,7 +115,7 @@ def test_who_leads_is_told_with_its_probability():
         {"year": [1, 1, 2, 2], "name": ["A", "B"] * 2, "n": [60, 40, 90, 10]},
         inputs="year", category="name", count="n",
     )  # fmt: skip
-    model = MultinomialGP(Matern(1.5, 5.0))
+    model = MultinomialGP(Matern(1.5, 5.0), overdispersion=0.0)
     pi = np.tile([0.4, 0.6], (2, 100, 2, 1))
     pi[:, :, 1] = np.array([0.9, 0.1])
     psi = model.link(data).inverse(pi)

@@ -46,7 +46,7 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
     for columns in model.columns(DATA):
         family = Sticks(model, DATA, columns)
         seen = family.absorb(potential.J[family.seen, columns], potential.h[family.seen, columns])
-        theta = model.law.log_params + 0.5 * rng.standard_normal(3)
+        theta = model.law(DATA).log_params + 0.5 * rng.standard_normal(3)
         covariance = model.covariance.with_log_params(theta)
         assert family.log_prior(theta) == pytest.approx(covariance.log_prior())
         cov = covariance.cov(DATA.sites) + model.mean_var * features @ features.T

@@ -38,7 +38,7 @@ def test_the_law_of_a_site_is_the_conditional_normal(shared):
     level = model.mean_at_sites(state.beta, data)
     for j in range(2):
         theta = state.hyperparameters[0 if shared else j]
-        K = model.law.with_log_params(np.log(theta)).cov(data.sites)
+        K = model.law(data).with_log_params(np.log(theta)).cov(data.sites)
         for i in seen:
             others = [s for s in seen if s != i]
             weights = np.linalg.solve(K[np.ix_(others, others)], K[others, i])

@@ -96,7 +96,7 @@ def check_law_and_way_back(model):
     for i in range(sum(sizes)):
         parts = [a + s * u[i][:, None] for a, s, u in zip(still, scale, units, strict=True)]
         root[:, i] = law.colour(parts) - mean
-    K, F = model.law.with_log_params(there).cov(DATA.sites), trend.features
+    K, F = model.law(DATA).with_log_params(there).cov(DATA.sites), trend.features
     joint = trend.var * np.concatenate([F, np.eye(F.shape[1])])
     joint = joint @ np.concatenate([F, np.eye(F.shape[1])]).T
     joint[: len(K), : len(K)] += K

@@ -111,7 +111,7 @@ def test_refuses_covariances_that_are_not_separable(covariance, message):
     with pytest.raises(ValueError, match=message):
         Table.of(covariance, INPUTS)
     with pytest.raises(ValueError, match=message):
-        MultinomialGP(covariance, structure="separable").as_data(
+        MultinomialGP(covariance, structure="separable", overdispersion=0.0).as_data(
             as_field(INPUTS, np.eye(20, 3, dtype=int))
         )
 
