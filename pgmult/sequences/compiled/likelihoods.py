@@ -94,7 +94,8 @@ def log_likelihoods(softmax, positions, counts, loadings, offset, z, work, out):
 
 
 @jit(reassociate=True)
-def _weighted_dot(weight, a, b):
+def weighted_dot(weight, a, b):
+    """Sum of the products of three vectors."""
     total = 0.0
     for j in range(weight.shape[0]):
         total += weight[j] * a[j] * b[j]
@@ -172,7 +173,7 @@ def expand(softmax, positions, counts, columns, offset, x, gradient, curvature):
             mean[a] = dot(column, weight) / trials
     for a in range(depth):
         for b in range(a + 1):
-            entry = _weighted_dot(weight, columns[a, :used], columns[b, :used])
+            entry = weighted_dot(weight, columns[a, :used], columns[b, :used])
             curvature[a, b] = entry - trials * mean[a] * mean[b]
             curvature[b, a] = curvature[a, b]
     return value

@@ -23,6 +23,7 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, solve_lower, solve_lower_transpose_by_rows
 from pgmult.compiled.streams import exponential, normal, open_stream
 from pgmult.compiled.vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
+from pgmult.sequences.compiled.likelihoods import weighted_dot
 
 _BLOCK = 32
 _LANES = 64
@@ -102,16 +103,8 @@ def _slope_and_curvature(row, problem, slope, curvature):
     for p in range(row.shape[0]):
         slope[p] = pull[p] - precision[p] * row[p] - dot(regressors[p], psi)
         for q in range(p + 1):
-            curvature[p, q] = _weighted(weight, regressors[p], regressors[q])
+            curvature[p, q] = weighted_dot(weight, regressors[p], regressors[q])
         curvature[p, p] += precision[p]
-
-
-@jit(reassociate=True)
-def _weighted(weight, a, b):
-    total = 0.0
-    for t in range(weight.shape[0]):
-        total += weight[t] * a[t] * b[t]
-    return total
 
 
 @jit(within=True)

@@ -163,7 +163,7 @@ class MultinomialHMM(Checked):
             rng.gamma(shape, 1.0 / rate) if getattr(self, name) is None else getattr(self, name)
             for name, (shape, rate) in gammas.items()
         )
-        return self._draw_rows(rng, self._no_counts(data), float(alpha), float(kappa), float(eta))
+        return self._draw_rows(rng, _no_counts(self, data), float(alpha), float(kappa), float(eta))
 
     def simulate(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
@@ -179,7 +179,7 @@ class MultinomialHMM(Checked):
 
     def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
-        return float(self._filtered(state, data)[0].sum())
+        return float(filtered(self.chains(state, data))[0].sum())
 
     # ------------------------------------------------------------------ the sampler
 
@@ -234,14 +234,10 @@ class MultinomialHMM(Checked):
         alpha = _START_ALPHA if alpha is None else alpha
         kappa = _START_KAPPA if self.stickiness is None else self.stickiness
         eta = _START_ETA if self.emission_concentration is None else self.emission_concentration
-        state = self._draw_rows(rng, self._no_counts(data), float(alpha), float(kappa), float(eta))
+        state = self._draw_rows(rng, _no_counts(self, data), float(alpha), float(kappa), float(eta))
         frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
         emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
         return replace(state, emission=emission / emission.sum(axis=1, keepdims=True))
-
-    def _no_counts(self, data: Sequences) -> "_Counts":
-        M = self.num_states
-        return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, data.num_symbols)))
 
     def _count(self, states: IntArray, data: Sequences) -> "_Counts":
         """How often the states were first, followed each other and emitted the symbols."""
@@ -301,12 +297,6 @@ class MultinomialHMM(Checked):
         """The sequences and parameters, as compiled functions take them."""
         return chains_of(data, state.initial, state.transition[None], state.emission)
 
-    def _filtered(
-        self, state: MultinomialHMMState, data: Sequences
-    ) -> tuple[FloatArray, FloatArray]:
-        """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
-        return filtered(self.chains(state, data))
-
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
         smoothed = np.empty((data.num_steps, len(state.initial)))
@@ -324,7 +314,7 @@ class MultinomialHMM(Checked):
 
     def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""
-        return self._filtered(state, data)[1]
+        return filtered(self.chains(state, data))[1]
 
     def effective_states(self, state: MultinomialHMMState, data: Sequences) -> float:
         """How many states are in use: the exponential of the entropy of their shares."""
@@ -347,7 +337,7 @@ class MultinomialHMM(Checked):
             Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
             out (which then counts as missing for the steps after it).
         """
-        return self._filtered(self.state_of(draw), data)[0]
+        return filtered(self.chains(self.state_of(draw), data))[0]
 
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
@@ -409,6 +399,11 @@ class _Counts(NamedTuple):
     initial: FloatArray
     transition: FloatArray
     emission: FloatArray
+
+
+def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
+    M = model.num_states
+    return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, data.num_symbols)))
 
 
 def chains_of(
