@@ -18,7 +18,7 @@ import argparse
 import time
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 import pgmult
 from pgmult.datasets import thin, us_names
@@ -117,8 +117,7 @@ def _simulated(rng, ratios, intercept, coefficients, cov):
         noise = rng.multivariate_normal(np.zeros(len(cov)), cov, PATHS)
         now = intercept + noise + sum(y @ A.T for y, A in zip(past, coefficients, strict=False))
         past = [now, *past[:-1]]
-        odds = np.exp(np.column_stack([now, np.zeros(PATHS)]))
-        out.append(odds / odds.sum(axis=1, keepdims=True))
+        out.append(softmax(np.column_stack([now, np.zeros(PATHS)]), axis=1))
     return np.stack([out[h - 1] for h in HORIZONS], axis=1)
 
 

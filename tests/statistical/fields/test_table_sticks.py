@@ -13,7 +13,7 @@ from pgmult.fields.updates import table_sticks
 from pgmult.fields.updates.table_sticks import Near, TableSticks
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.sampling.diagnostics import mcse_mean
-from pgmult.testing import check_geweke, check_model, mutant, rejects
+from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +29,14 @@ COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.4)}) * Matern(
     0.4, priors={"var": LogNormal(0.4, 0.4)}
 )
 MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="separable")
+# Narrow priors, of which a few cells tell next to nothing: a move that forgets one is seen at once.
+NARROW = replace(
+    MODEL,
+    covariance=Constant(0.8, priors={"var": LogNormal(0.8, 0.1)})
+    * Matern(1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.1)}, active=[0])
+    * SquaredExponential(1.5, fixed=["length_scale"], active=[1])
+    + White(0.4, priors={"var": LogNormal(0.4, 0.1)}),
+)
 FIXED = replace(MODEL, hyperparameters="fixed")
 STATISTICS = {
     "psi": lambda state, data: state.psi,
@@ -61,9 +69,38 @@ def test_separable_fields(model):
     check_model(model, DATA, replicates=100)
 
 
-@pytest.mark.parametrize("model", [MODEL, replace(MODEL, shared=False)], ids=["shared", "own"])
+@pytest.mark.parametrize(
+    "model", [MODEL, replace(MODEL, shared=False), NARROW], ids=["shared", "own", "narrow priors"]
+)
 def test_joint_distribution(model):
     check_geweke(model, DATA, statistics=STATISTICS, replicates=400)
+
+
+# A table with a missing cell, and rare categories: many counts are zeros.
+SMALL = as_field(
+    [[float(t), float(s)] for t in range(5) for s in range(3)][1:],
+    np.tile([1, 4, 7], (14, 1)),
+)
+FIELD = replace(
+    MODEL,
+    covariance=Constant(1.0, priors={"var": LogNormal(1.0, 0.6)})
+    * Matern(1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}, active=[0])
+    * Matern(0.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}, active=[1])
+    + White(0.4, priors={"var": LogNormal(0.4, 0.6)}),
+    mean=[-2.5, -0.5],
+)
+
+
+CALIBRATED = {
+    "logs of v, two length scales and scatter": lambda state, data: np.log(state.hyperparameters),
+    "psi": lambda state, data: state.psi[::5],
+}
+
+
+def test_calibration_of_hyperparameters(monkeypatch):
+    """A whole chain, its pilot run included."""
+    monkeypatch.undo()
+    check_sbc(FIELD, SMALL, CALIBRATED, replicates=100, tune=10, draws=12, thin=4)
 
 
 # ------------------------------------------------------------------ broken samplers
@@ -94,13 +131,16 @@ def effects_without_prior(rng, sticks, x, level, near):
         return MOVE_EFFECTS(rng, sticks, x, level, near)
 
 
-def leaning(move):
-    """A move of hyperparameters given psi by another prior, of larger ones."""
+def hardly_knowing(move):
+    """A move of hyperparameters given psi by their priors, ten times as wide.
+
+    Without any the variances' densities would have no integral.
+    """
 
     def moved(rng, sticks, *arguments):
         def given(x, psi):
             found = GIVEN(sticks, x, psi)
-            return found._replace(log_density=found.log_density + 5.0 * x.sum())
+            return found._replace(log_density=found.log_density - 0.99 * sticks.log_prior(x))
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sticks, "given", given)
@@ -136,12 +176,16 @@ DRAW_CELLS, DRAW_LEVEL, GIVEN = (
     TableSticks.given,
 )
 BROKEN = {
-    "scatter by another prior": patched(table_sticks, "scatter", leaning(table_sticks.scatter)),
-    "scales of f by another prior": patched(
-        table_sticks, "move_smooth", leaning(table_sticks.move_smooth)
+    "scatter that hardly knows its prior": patched(
+        table_sticks, "scatter", hardly_knowing(table_sticks.scatter), NARROW
+    ),
+    "scales of f that hardly know their priors": patched(
+        table_sticks, "move_smooth", hardly_knowing(table_sticks.move_smooth), NARROW
     ),
     "paths without counts": patched(table_sticks, "swing", swung_whatever),
-    "effects without their prior": patched(table_sticks, "move_effects", effects_without_prior),
+    "effects without their prior": patched(
+        table_sticks, "move_effects", effects_without_prior, NARROW
+    ),
     "effects around another level": patched(table_sticks, "move_effects", effects_of_psi),
     "cells that scatter more": patched(TableSticks, "draw_cells", cells_too_wide),
     "levels too high": patched(TableSticks, "draw_level", levels_too_high),
