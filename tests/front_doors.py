@@ -193,7 +193,7 @@ def report():
 
 
 def transformer():
-    return topics.TopicTransformer(2, method="svi", max_iter=1, random_state=0).fit(COUNTS)
+    return topics.TopicTransformer(2, chains=1, **CHAINS).fit(COUNTS)
 
 
 @cache
@@ -629,9 +629,7 @@ ARGUMENTS = {
     "topics.WordScores.top": lambda: dict(num_words=2),
     "topics.TopicReport.topic": lambda: dict(topic=1),
     "topics.TopicTransformer.transform": lambda: dict(X=COUNTS),
-    "topics.TopicTransformer.sample_transform": lambda: dict(X=COUNTS),
     "topics.TopicTransformer.score": lambda: dict(X=COUNTS),
-    "topics.TopicTransformer.partial_fit": lambda: dict(X=COUNTS),
     # sequences
     "sequences.as_sequences": lambda: dict(data=["ABBA", "BAB"]),
     "sequences.MultinomialLDS": lambda: dict(state_dim=2),

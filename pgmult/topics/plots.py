@@ -1,25 +1,24 @@
-"""Figures of words of topics, of traces of chains and of held-out scores.
+"""Figures of words of topics and of traces of chains.
 
 Results have a method ``plot``: ``effects(run, "party").plot()``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.core.figures.base import BLUE, CYCLE, axes_or_new, clean, new_figure
+from pgmult.core.figures.base import BLUE, clean, new_figure
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.topics.summaries.words import TopWord
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 else:
-    Axes = Figure = Any
+    Figure = Any
 
-__all__ = ["held_out_curve", "top_word_bars", "trace"]
+__all__ = ["top_word_bars", "trace"]
 
 
 def top_word_bars(
@@ -83,27 +82,3 @@ def trace(log_likelihood: ArrayLike) -> Lines:
     return Lines(
         lines, "log likelihood of the draws", "draw", y_label="log likelihood", from_zero=False
     )
-
-
-def held_out_curve(
-    curves: Mapping[str, tuple[ArrayLike, ArrayLike]], axes: Axes | None = None
-) -> Axes:
-    """Held-out log predictive probability per token as sampling goes on.
-
-    Parameters
-    ----------
-    curves : mapping from a name to ``(x, score)``
-        `x` counts draws or seconds; one number as `score` is a level line, `x` then unused.
-    axes : matplotlib Axes, optional
-    """
-    axes = axes_or_new(axes, 6.0, 2.4)
-    for number, (name, (x, score)) in enumerate(curves.items()):
-        color = CYCLE[number % len(CYCLE)]
-        if np.ndim(score) == 0:
-            axes.axhline(float(np.asarray(score)), color=color, linestyle="--", label=name)
-        else:
-            axes.plot(np.asarray(x), np.asarray(score), color=color, label=name)
-    axes.set_ylabel("held-out log p\nper token")
-    axes.legend(frameon=False, fontsize=8)
-    clean(axes)
-    return axes

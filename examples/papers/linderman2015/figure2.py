@@ -22,7 +22,6 @@ import pgmult
 from examples.papers.associated_press import associated_press
 from examples.papers.linderman2015.tomotopy_models import TomotopyModel
 from pgmult.core.scores import paired_difference
-from pgmult.topics.plots import held_out_curve
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
 
@@ -116,15 +115,14 @@ def figure(rows, path):
         here = [
             row for row in rows if row["observed"] == observed and row["split"] == rows[0]["split"]
         ]
-        curves = {}
         for name in dict.fromkeys(row["model"] for row in here):
             points = [row for row in here if row["model"] == name]
-            curves[name] = tuple(
-                [row[key] for row in points] for key in ("seconds", "log_predictive")
+            axes.plot(
+                *([row[key] for row in points] for key in ("seconds", "log_predictive")),
+                label=name,
             )
-        held_out_curve(curves, axes)
         axes.axhline(here[0]["unigram"], color="#7a7a7a", linestyle="--", label="unigram")
-        axes.get_legend().remove()
+        axes.set_ylabel("held-out log p\nper token")
         axes.set(xscale="log", xlabel="seconds", title=f"{observed:.0%} of each document observed")
     sheet.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside right center")
     sheet.savefig(path, dpi=150)

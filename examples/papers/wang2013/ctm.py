@@ -144,8 +144,6 @@ def figure(rows, path, num_topics):
     """Three panels a share observed: against topics where methods stop, and against seconds."""
     from matplotlib.figure import Figure
 
-    from pgmult.topics.plots import held_out_curve
-
     shares = sorted({row["observed"] for row in rows}, reverse=True)
     sheet = Figure(figsize=(14.0, 3.8 * len(shares)), layout="constrained")
     for line, observed in zip(sheet.subplots(len(shares), 3, squeeze=False), shares, strict=True):
@@ -157,13 +155,14 @@ def figure(rows, path, num_topics):
             line, (at_stop, of_one, of_one), ("topics", "seconds", "seconds"),
             ("log_predictive", "log_predictive", "objective"), strict=True,
         ):  # fmt: skip
-            curves = {"unigram": ([], here[0]["unigram"] if y == "log_predictive" else np.nan)}
-            for name in dict.fromkeys(row["method"] for row in here):
+            unigram = here[0]["unigram"] if y == "log_predictive" else np.nan
+            axes.axhline(unigram, color="C0", linestyle="--", label="unigram")
+            for number, name in enumerate(dict.fromkeys(row["method"] for row in here), start=1):
                 points = [row for row in chosen if row["method"] == name]
-                curves[name] = tuple([row[key] for row in points] for key in (x, y))
-            held_out_curve(curves, axes)
+                values = ([row[key] for row in points] for key in (x, y))
+                axes.plot(*values, color=f"C{number}", label=name)
+            axes.set_ylabel("held-out log p\nper token")
             axes.set(xlabel=x, title=title if x == "topics" else f"{title}, K = {num_topics}")
-            axes.get_legend().remove()
         line[2].set_ylabel("objective\nper token")
     sheet.axes[0].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
     sheet.savefig(path, dpi=150)

@@ -138,13 +138,6 @@ def _log_theta_bound(mean, var, order, out):
 
 
 @jit
-def log_theta_bounds(worker, start, stop, mean, var, order, out):
-    """Row by row, the lower bound of E log theta."""
-    for d in range(start, stop):
-        _log_theta_bound(mean[d], var[d], order, out[d])
-
-
-@jit
 def _allocate_expected(d, entries, given, found):
     """q(z) of one document given q(psi): expected tokens of each topic, `taken`.
 

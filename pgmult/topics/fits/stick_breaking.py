@@ -58,7 +58,6 @@ from pgmult.topics.compiled.variational_topics import (
     Found,
     Given,
     infer_documents,
-    log_theta_bounds,
     mean_theta,
     sum_covariances,
 )
@@ -121,12 +120,6 @@ class DocumentPosterior:
             mean_theta, len(out), self._precision, self.potential.J, self.mean, noise,
             self._order, out,
         )  # fmt: skip
-        return out
-
-    def log_theta(self) -> FloatArray:
-        """The closed-form lower bound of E log theta, ``(num_documents, num_topics)``."""
-        out = np.empty(self.topic_counts.shape)
-        over_rows(log_theta_bounds, len(out), self.mean, self.var, self._order, out)
         return out
 
 

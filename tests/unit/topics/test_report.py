@@ -364,12 +364,10 @@ class TestPlots:
             assert lengths == [word.mean for word in topic]
             assert axes.get_xlim()[1] >= max(word.mean + 2 * word.sd for word in topic)
 
-    def test_traces_and_curves(self):
+    def test_traces(self):
         draws = np.arange(6.0).reshape(2, 3)
         axes = plots.trace(draws).plot()
         np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], draws)
-        again = plots.held_out_curve({"a": ([1, 2], [-6.0, -5.0]), "b": ((), -7.0)}, axes)
-        assert again is axes
         with pytest.raises(ValueError, match=r"must be \(chain, draw\), got shape \(3,\)"):
             plots.trace(np.arange(3.0))
 
