@@ -36,7 +36,7 @@ ROOMS = {
     "reports": "Ask a run",
     "tables": "Data",
     "corpus": "Data",
-    "names": "Data that ship or are downloaded",
+    "states": "Data that ship or are downloaded",
     "messages": "Data that ship or are downloaded",
     "docstrings": "Data that ship or are downloaded",
     "readers": "Files",

@@ -1,7 +1,7 @@
-"""Draw the pictures of the README and of the pages: ``python docs/pictures.py [NAME ...]``.
+"""Draw the pictures of the README and of the pages: ``python -m docs.pictures [NAME ...]``.
 
 Minutes of a processor. The corpus is the documentation of numpy and scipy, the weather is made up,
-and the names of newborns are those of `pgmult.datasets.us_names`, which downloads them once.
+and the names of newborns, downloaded once, those of the paper of Linderman, Johnson and Adams.
 """
 
 import re
@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.linderman2015.newborns import us_names
 from pgmult.cli.demos import weather
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import Tiles
-from pgmult.datasets import demo_corpus, state_of_the_union, us_names, us_states
+from pgmult.datasets import demo_corpus, state_of_the_union, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.regression import AdditiveRegression

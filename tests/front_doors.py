@@ -345,13 +345,6 @@ OBJECTS = {
     "topics.TopicTransformer": transformer,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
     "datasets.Table": small_table,
-    "datasets.NameCounts": lambda: datasets.NameCounts(
-        np.ones((2, 2, 2), dtype=np.int64),
-        np.array([1990, 1991]),
-        np.array(["CA", "NY"]),
-        np.array(["Mary", "John"]),
-        np.zeros((2, 2)),
-    ),
 }
 
 # entries that are called in another way than their names say
@@ -425,15 +418,12 @@ ARGUMENTS = {
     "StickBreaking.simulate": lambda: dict(rng=rng(), psi=PSI, totals=np.array([3, 4])),
     "StickBreaking.augment": lambda: dict(rng=rng(), psi=PSI, counts=THREE),
     "StickBreaking.expected": lambda: dict(mean=PSI, var=np.ones((2, 2)), counts=THREE),
-    "StickBreaking.expected_sites": lambda: dict(mean=PSI, var=np.ones((2, 2)), counts=THREE),
     "StickBreaking.quadratic": lambda: dict(psi=PSI, counts=THREE),
-    "StickBreaking.match_dirichlet": lambda: dict(concentration=np.ones(3)),
     "LogisticNormal.probs": lambda: dict(psi=PI),
     "LogisticNormal.log_probs": lambda: dict(psi=PI),
     "LogisticNormal.inverse": lambda: dict(pi=PI),
     "LogisticNormal.log_likelihood": lambda: dict(psi=PI, counts=THREE),
     "LogisticNormal.simulate": lambda: dict(rng=rng(), psi=PI, totals=np.array([3, 4])),
-    "LogisticNormal.augment_coordinate": lambda: dict(rng=rng(), psi=PI, counts=THREE, k=1),
     "LogisticNormal.expected": lambda: dict(mean=PI, var=np.ones((2, 3)), counts=THREE),
     "LogisticNormal.quadratic": lambda: dict(psi=PI, counts=THREE),
     "Dirichlet": lambda: dict(concentration=np.ones(3)),
@@ -824,12 +814,9 @@ ARGUMENTS = {
     "datasets.read_ldac": lambda: dict(path=written("a.dat", "2 0:1 1:2\n1 1:1\n")),
     "datasets.read_corpus": lambda: dict(path=written("b.txt", "some text\nother\n")),
     "datasets.read_fasta": lambda: dict(path=written("a.fa", ">a\nACGT\n")),
-    "datasets.translate": lambda: dict(dna="ATGGCC"),
     "datasets.recognise": lambda: dict(path=written("c.txt", "some text\n")),
     "datasets.read_npz": lambda: dict(path=saved_matrix(), vocabulary=list("abcdef")),
-    "datasets.NameCounts.take": lambda: dict(years=[1990], states=["NY"]),
     "datasets.demo_corpus": lambda: dict(max_words=1),
-    "datasets.thin": lambda: dict(counts=THREE, size=2, random_seed=1),
 }
 """The right arguments of each entry, made when it is called."""
 

@@ -79,7 +79,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
-    from pgmult.datasets.names import us_states
+    from pgmult.datasets.states import us_states
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.reports import data_in_words
     from pgmult.fields.tables import read_field
@@ -217,7 +217,7 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
 
 
 def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
-    from pgmult.datasets.names import us_states
+    from pgmult.datasets.states import us_states
     from pgmult.fields.places import Places, places_of
 
     if where == _STATES:
@@ -227,7 +227,7 @@ def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
 
 def _tiles() -> dict[str, str]:
     """Names of states to their postal codes."""
-    from pgmult.datasets.names import us_states
+    from pgmult.datasets.states import us_states
 
     known = us_states()
     codes = {at: name for name, at in known.items() if len(name) == 2}

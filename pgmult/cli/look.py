@@ -159,7 +159,7 @@ def _columns(table: Any) -> list[_Seen]:
 def _kind(values: list[Any], dates: bool) -> str:
     """What cells are, in words."""
     from pgmult.core.labels import as_looked_at
-    from pgmult.datasets.names import us_states
+    from pgmult.datasets.states import us_states
 
     if not values or dates:
         return "dates" if values else "nothing"

@@ -1,11 +1,6 @@
 from pgmult.datasets.docstrings import demo_corpus as demo_corpus
 from pgmult.datasets.fasta import read_fasta as read_fasta
-from pgmult.datasets.fasta import translate as translate
 from pgmult.datasets.messages import state_of_the_union as state_of_the_union
-from pgmult.datasets.names import NameCounts as NameCounts
-from pgmult.datasets.names import thin as thin
-from pgmult.datasets.names import us_names as us_names
-from pgmult.datasets.names import us_states as us_states
 from pgmult.datasets.packing import pack_files as pack_files
 from pgmult.datasets.readers import Source as Source
 from pgmult.datasets.readers import read_corpus as read_corpus
@@ -13,6 +8,7 @@ from pgmult.datasets.readers import read_ldac as read_ldac
 from pgmult.datasets.readers import read_npz as read_npz
 from pgmult.datasets.readers import read_text as read_text
 from pgmult.datasets.readers import recognise as recognise
+from pgmult.datasets.states import us_states as us_states
 from pgmult.datasets.tables import Table as Table
 from pgmult.datasets.tables import read as read
 from pgmult.datasets.text import ENGLISH_STOP_WORDS as ENGLISH_STOP_WORDS

@@ -1,22 +1,9 @@
-"""Biological sequences: FASTA files, and DNA translated to amino acids.
-
->>> translate("ATGGCCTAA")
-'MA*'
-"""
+"""Biological sequences in FASTA files."""
 
 from pathlib import Path
 
-from pgmult.core.arguments import as_kind, as_path
+from pgmult.core.arguments import as_path
 from pgmult.datasets.files import each_line
-
-_AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
-_BASES = "TCAG"
-_CODE = {
-    a + b + c: _AMINO_ACIDS[16 * i + 4 * j + k]
-    for i, a in enumerate(_BASES)
-    for j, b in enumerate(_BASES)
-    for k, c in enumerate(_BASES)
-}
 
 
 def read_fasta(path: str | Path) -> dict[str, str]:
@@ -60,13 +47,3 @@ def read_fasta(path: str | Path) -> dict[str, str]:
     if empty or not lines:
         raise ValueError(f"{path}: " + (f"{empty[0]!r} has no sequence" if empty else "is empty"))
     return {name: "".join(parts) for name, parts in lines.items()}
-
-
-def translate(dna: str) -> str:
-    """Translate DNA to amino acids, one letter each, from the first base on, by the standard code.
-
-    Stop codons are ``*``, codons with a base other than A, C, G and T are ``X``, and a last one or
-    two bases are left out.
-    """
-    dna = as_kind(dna, "dna", str).upper().replace("U", "T")
-    return "".join(_CODE.get(dna[i : i + 3], "X") for i in range(0, len(dna) - 2, 3))

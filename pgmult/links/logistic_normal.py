@@ -8,7 +8,7 @@ Wang, Zheng and Zhang 2013, "Scalable inference for logistic-normal topic models
     p(x | psi) ∝ sigma(psi_k - zeta_k)^{x_k} sigma(zeta_k - psi_k)^{N - x_k},
     zeta_k = log sum_{j != k} exp(psi_j),
 
-so `augment_coordinate` draws omega ~ PG(N, psi_k - zeta_k) and emits a potential for psi_k alone.
+so omega ~ PG(N, psi_k - zeta_k) makes psi_k alone Gaussian given the others.
 
 Adding a number to every coordinate changes nothing; `inverse` returns the psi that sums to 0.
 
@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, softmax
 
-from pgmult import polya_gamma
-from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_nonnegative, as_positive_int
+from pgmult.core.validate import as_nonnegative
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -96,39 +95,8 @@ class LogisticNormal:
         raise TypeError(
             "the softmax link has no block augmentation: its normaliser couples all coordinates,"
             " so Pólya-gamma variables make only one of them Gaussian at a time"
-            " (use augment_coordinate, or the StickBreaking link)"
+            " (use the StickBreaking link)"
         )
-
-    def augment_coordinate(
-        self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike, k: int
-    ) -> DiagonalPotential:
-        """Draw omega ~ PG(N, psi_k - zeta_k): the potential of one coordinate given the others.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        psi : array, ``(..., num_categories)``
-        counts : integer array, ``(..., num_categories)``
-        k : int
-            The coordinate.
-
-        Returns
-        -------
-        DiagonalPotential, ``(...)``
-            Of ``psi[..., k]``: J = omega, h = x_k - N / 2 + omega zeta_k; both exactly 0 where a
-            row has no counts.
-        """
-        psi = as_psi(psi, 2)
-        counts = as_counts(counts)
-        num_categories = psi.shape[-1]
-        check_categories("counts", counts, num_categories)
-        common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
-        if as_positive_int(k, "k", minimum=0) >= num_categories:
-            raise ValueError(f"k must be one of 0, ..., {num_categories - 1}, got {k}")
-        totals = counts.sum(axis=-1)
-        others = logsumexp(np.delete(psi, k, axis=-1), axis=-1)
-        J = np.asarray(polya_gamma.sample(rng, totals, psi[..., k] - others))
-        return DiagonalPotential(J, np.asarray(counts[..., k] - 0.5 * totals + J * others))
 
     def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> DensePotential:
         """The potential of Böhning's (1992) quadratic lower bound, best for the given moments.

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.special import digamma, expit, polygamma
+from scipy.special import expit
 
 from pgmult import polya_gamma
 from pgmult.compiled import sticks
@@ -40,7 +40,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_nonnegative, as_positive, new_key
+from pgmult.core.validate import as_counts, as_nonnegative, new_key
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -49,7 +49,6 @@ from pgmult.links._arguments import (
     common_shape,
     simulate_counts,
 )
-from pgmult.links.logistic import logistic_expectations
 
 _Array = TypeVar("_Array", FloatArray, IntArray)
 
@@ -222,55 +221,6 @@ class StickBreaking:
         share, rest = expit(psi), expit(-psi)
         J = reaching * share * rest
         return DiagonalPotential(J, taken * rest - (reaching - taken) * share + J * psi)
-
-    def expected_sites(
-        self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike
-    ) -> DiagonalPotential:
-        """The Gaussian approximation of the likelihood that fits best around N(mean, var).
-
-        Where `quadratic` takes the derivatives of the log likelihood at one point, this takes their
-        expectations: J = N_k E[sigma(psi_k) sigma(-psi_k)] and h - J m = x_k - N_k E sigma(psi_k).
-        At the means and variances of the prior conditioned on the potential itself, a fixed point,
-        that Gaussian is the nearest to the posterior in the sense of KL(q || posterior).
-
-        Parameters
-        ----------
-        mean, var : arrays, ``(..., num_categories - 1)``
-            Moments of psi.
-        counts : array, ``(..., num_categories)``
-            Counts or expected counts.
-
-        Returns
-        -------
-        DiagonalPotential, ``(..., num_categories - 1)``
-            J = h = 0 where no observation reaches the stick.
-        """
-        mean = as_psi(mean, 1, "mean")
-        shape = common_shape(mean=mean.shape, var=as_nonnegative(var, "var").shape)
-        mean, var = np.broadcast_to(mean, shape), np.broadcast_to(np.asarray(var, float), shape)
-        taken, reaching = self._binomials(counts, shape)
-        _, share, spread = logistic_expectations(mean, var)
-        J = reaching * spread
-        return DiagonalPotential(J, taken - reaching * share + J * mean)
-
-    def match_dirichlet(self, concentration: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each psi_k when the probabilities are Dirichlet.
-
-        The psi_k are then independent logits of Beta(alpha_k, sum_{j>k} alpha_j) variates: the
-        mean is a difference of digammas, the variance a sum of trigammas.
-
-        Parameters
-        ----------
-        concentration : array, ``(..., num_categories)``
-
-        Returns
-        -------
-        mean, var : arrays, ``(..., num_categories - 1)``
-        """
-        alpha = as_positive(concentration, "concentration")
-        alpha = self._to_sticks(alpha, "concentration")
-        a, b = alpha[..., :-1], _sum_from(alpha)[..., 1:]
-        return digamma(a) - digamma(b), polygamma(1, a) + polygamma(1, b)
 
     def order_of(self, num_categories: int) -> IntArray:
         """The category of each stick, and last the one that takes the rest."""

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 import pgmult
-from pgmult.datasets import thin, us_names
+from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.sequences import MultinomialLDS, as_sequences

@@ -30,7 +30,7 @@ import numpy as np
 from beside import numpyro_parts, nuts
 
 import pgmult
-from pgmult.datasets.names import thin, us_names
+from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.latent.moves import Point, carry, leap, swing, turn

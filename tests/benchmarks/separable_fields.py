@@ -27,7 +27,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 import pgmult
-from pgmult.datasets.names import us_names, us_states
+from examples.papers.linderman2015.newborns import us_names
+from pgmult.datasets.states import us_states
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import GreatCircle, Matern
 

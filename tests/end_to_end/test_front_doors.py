@@ -33,7 +33,6 @@ RESULTS = {
         "TextOptions",
         "Table",
         "state_of_the_union",
-        "us_names",
         "us_states",
     },
     "choice": {"ChoiceRows", "MixedLogitState"},

@@ -21,9 +21,10 @@ import numpy as np
 import pgmult
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from examples.papers.linderman2015.legacy import clipped_log_probability, legacy_score
+from examples.papers.linderman2015.translation import translate
 from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import coords_of, variable
-from pgmult.datasets import read_fasta, translate
+from pgmult.datasets.fasta import read_fasta
 from pgmult.sampling import Origin
 from pgmult.sequences.scores import ngrams
 from pgmult.sequences.scores.one_step import SequenceScore, blend, one_step_ahead

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.special import digamma
 
 import pgmult
 from examples.papers.linderman2015.field_baselines import RawGP, Static
-from pgmult.datasets import thin, us_names
+from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.scores import (
     calibration,
@@ -99,10 +100,16 @@ def lnm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> 
     return sample(model, problem, options)
 
 
+def dirichlet_mean(order, concentration) -> np.ndarray:
+    """Means of psi when the probabilities are Dirichlet: sticks are independent betas."""
+    alpha = concentration[list(order)]
+    rest = np.cumsum(alpha[::-1])[-2::-1]
+    return digamma(alpha[:-1]) - digamma(rest)
+
+
 def sbm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
-    link = pgmult.StickBreaking(order=problem.field.order)
-    mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
+    mean = dirichlet_mean(problem.field.order, np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(
         with_scatter(regression.covariance), structure=options.structure, mean=mean,
         hyperparameters="fixed",
@@ -128,8 +135,7 @@ def sbm_gp_rough(problem: Problem, regression: RawGP, options: argparse.Namespac
 
 def learned(problem: Problem, covariance, options: argparse.Namespace) -> Prediction:
     """Hyperparameters start where they are for every fourth state, which is found in no time."""
-    link = pgmult.StickBreaking(order=problem.field.order)
-    mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
+    mean = dirichlet_mean(problem.field.order, np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(covariance, structure=options.structure, mean=mean)
     begin = time.process_time()
     part = every_fourth_place(problem.field)

@@ -5,8 +5,8 @@ Windle 2013), with precision P + X' diag(omega) X and precision times mean P m +
 trials / 2). It needs no tuning and crawls where successes are rare, or failures: omega then ties
 the weights to where they are.
 
-*Slices around a Gaussian* (`pgmult.sampling.moves.slice_around`). The Gaussian nearest to each
-group's posterior is found from the data once; a Student-t of its shape is the base of elliptical
+*Slices around a Gaussian* (``wang2013/around.py``). The Gaussian nearest to each group's
+posterior is found from the data once; a Student-t of its shape is the base of elliptical
 slices. Rare or not is all the same to them, and a move costs less than a Gibbs step; but where
 columns are many and data weak, the posterior is far from any Gaussian and moves are short.
 

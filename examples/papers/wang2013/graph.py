@@ -31,8 +31,9 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
 import pgmult
+from examples.papers.wang2013.around import slice_around
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
-from pgmult.sampling.moves import elliptical_slice, slice_around
+from pgmult.sampling.moves import elliptical_slice
 from pgmult.variational import GaussianRows, fit_nonconjugate
 
 PRIOR_SD = np.array([1.0, 0.5])  # of mu and tau

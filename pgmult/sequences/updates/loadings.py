@@ -11,8 +11,8 @@ column is not needed its scale shrinks, and with it what that coordinate of the 
 (MacKay 1995, "Probable networks and plausible predictions", on automatic relevance determination).
 
 Offsets have the Gaussian prior whose *probabilities* have the moments of a Dirichlet. Matching the
-moments of log odds instead (`StickBreaking.match_dirichlet`) gives sticks the long left tail of a
-beta variable's logarithm as a right tail as well, so that early sticks of a thousand take far too
+moments of log odds instead gives sticks the long left tail of a beta variable's logarithm as a
+right tail as well, so that early sticks of a thousand take far too
 much, and symbols never seen, at the end, have next to nothing left.
 """
 

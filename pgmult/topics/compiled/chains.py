@@ -452,7 +452,7 @@ def slice_chains(worker, start, stop, key, chains, counts, x):
     """Move each chain of `x`, in place: an elliptical slice around a Gaussian.
 
     Leaves the prior times the likelihood of the counts, of logit x, as it is.
-    See `pgmult.sampling.moves.slice_around`; the base is a Student-t of `DOF` degrees of freedom.
+    See Nishihara, Murray and Adams (2014); the base is a Student-t of `DOF` degrees of freedom.
     """
     _, num_times, num_chains = x.shape
     blocks, rows = np.zeros((_NUM_BLOCKS, num_times, LANES)), np.zeros((_NUM_ROWS, LANES))

@@ -1,10 +1,10 @@
-"""FASTA files and the genetic code."""
+"""FASTA files."""
 
 import gzip
 
 import pytest
 
-from pgmult.datasets import read_fasta, translate
+from pgmult.datasets import read_fasta
 
 TEXT = ">one a comment\nATGG\nCC\n\n>two\nTAA\n"
 
@@ -40,20 +40,3 @@ def test_bad_files(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"{name}(:|,) {message}"):
         read_fasta(tmp_path / name)
-
-
-def test_the_standard_code():
-    table = {
-        "TTT": "F", "TTA": "L", "CTG": "L", "ATA": "I", "ATG": "M", "GTC": "V", "TCG": "S",
-        "AGC": "S", "CCT": "P", "ACA": "T", "GCG": "A", "TAT": "Y", "TAG": "*", "TGA": "*",
-        "CAC": "H", "CAG": "Q", "AAT": "N", "AAA": "K", "GAT": "D", "GAG": "E", "TGC": "C",
-        "TGG": "W", "CGA": "R", "AGG": "R", "GGT": "G",
-    }  # fmt: skip
-    assert translate("".join(table)) == "".join(table.values())
-    bases = "ACGT"
-    every = "".join(a + b + c for a in bases for b in bases for c in bases)
-    amino_acids = translate(every)
-    assert len(set(amino_acids)) == 21
-    assert amino_acids.count("*") == 3
-    assert translate("augnnnga") == "MX"
-    assert translate("AT") == ""

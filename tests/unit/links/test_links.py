@@ -236,40 +236,6 @@ def test_a_broken_augmentation_is_noticed(mutant):
     assert gibbs_score_of_sticks(mutant, COUNTS) > 10.0
 
 
-def gibbs_score_of_softmax(augment_coordinate, counts, num_rows=2_000, sweeps=12):
-    """As for sticks, one coordinate at a time, against a three-dimensional grid."""
-    grid = np.stack(np.meshgrid(*3 * [np.linspace(-7.0, 7.5, 70)], indexing="ij"), axis=-1)
-    log_posterior = -0.5 * ((grid - PRIOR_MEAN) ** 2).sum(axis=-1) / PRIOR_VAR
-    log_posterior += grid @ counts - counts.sum() * np.log(np.exp(grid).sum(axis=-1))
-    weights = np.exp(log_posterior - log_posterior.max())[..., None]
-    weights /= weights.sum()
-
-    rng = np.random.default_rng(6)
-    psi = rng.normal(PRIOR_MEAN, math.sqrt(PRIOR_VAR), size=(num_rows, 3))
-    for _ in range(sweeps):
-        for k in range(3):
-            potential = augment_coordinate(rng, psi, counts, k)
-            precision = potential.J + 1.0 / PRIOR_VAR
-            mean = (potential.h + PRIOR_MEAN / PRIOR_VAR) / precision
-            psi[:, k] = mean + rng.normal(size=num_rows) / np.sqrt(precision)
-    axes = (0, 1, 2)
-    return scores_against((weights * grid).sum(axes), (weights * grid**2).sum(axes), psi)
-
-
-def with_the_offset_forgotten(rng, psi, counts, k):
-    potential = LogisticNormal().augment_coordinate(rng, psi, counts, k)
-    return DiagonalPotential(potential.J, np.full_like(potential.h, counts[k] - counts.sum() / 2))
-
-
-def test_augment_coordinate_leaves_the_posterior_invariant():
-    score = gibbs_score_of_softmax(LogisticNormal().augment_coordinate, np.array([4, 1, 0]))
-    assert score < 4.5
-
-
-def test_a_forgotten_offset_is_noticed():
-    assert gibbs_score_of_softmax(with_the_offset_forgotten, np.array([4, 1, 0])) > 10.0
-
-
 def test_omega_has_the_moments_of_its_conditional(stick_link):
     psi, num_rows = np.array([0.8, -2.0, 0.1]), 20_000
     rows = np.broadcast_to(psi, (num_rows, 3))
@@ -329,26 +295,6 @@ def test_expected_is_linear_in_the_counts(link):
     np.testing.assert_allclose(average.h, 0.5 * total.h, atol=1e-14)
 
 
-def test_expected_sites_are_expected_derivatives(stick_link):
-    rng = np.random.default_rng(9)
-    mean, counts, sd = psi_for(stick_link), COUNTS, np.array([0.5, 2.0, 6.0])
-    site = stick_link.expected_sites(mean, sd**2, counts)
-    noise = rng.standard_normal((200_000, 3))
-    drawn = stick_link.quadratic(mean + sd * np.concatenate([noise, -noise]), counts)
-    slope = drawn.h - drawn.J * (mean + sd * np.concatenate([noise, -noise]))
-    error = 5.0 / np.sqrt(len(noise))
-    np.testing.assert_allclose(site.J, drawn.J.mean(axis=0), atol=error * drawn.J.std())
-    np.testing.assert_allclose(
-        site.h - site.J * mean, slope.mean(axis=0), atol=error * (slope.std() + 1e-9)
-    )
-    at_a_point, taylor = (
-        stick_link.expected_sites(mean, 0.0, counts),
-        stick_link.quadratic(mean, counts),
-    )
-    np.testing.assert_allclose(at_a_point.J, taylor.J, atol=1e-12)
-    np.testing.assert_allclose(at_a_point.h, taylor.h, atol=1e-12)
-
-
 def test_sticks_that_nothing_reaches_carry_no_information(stick_link):
     rng = np.random.default_rng(9)
     psi = psi_for(stick_link, 3)
@@ -358,7 +304,6 @@ def test_sticks_that_nothing_reaches_carry_no_information(stick_link):
         stick_link.augment(rng, psi, counts),
         stick_link.expected(psi, np.ones_like(psi), counts),
         stick_link.quadratic(psi, counts),
-        stick_link.expected_sites(psi, np.ones_like(psi), counts),
     ):
         informed = np.zeros((3, 3), dtype=bool)
         informed[1, 0] = True
@@ -370,7 +315,6 @@ def test_an_empty_row_of_the_softmax_carries_no_information():
     link, empty = LogisticNormal(), np.zeros(4, dtype=int)
     psi = psi_for(link)
     for potential in (
-        link.augment_coordinate(np.random.default_rng(0), psi, empty, 1),
         link.expected(psi, np.ones(4), empty),
         link.quadratic(psi, empty),
     ):
@@ -402,39 +346,16 @@ def test_order_is_a_permutation_of_the_data():
         ),
         (link.expected(psi, psi**2, counts), plain.expected(psi, psi**2, permuted)),
         (link.quadratic(psi, counts), plain.quadratic(psi, permuted)),
-        (link.expected_sites(psi, 1.0, counts), plain.expected_sites(psi, 1.0, permuted)),
     ]
     for ordered, by_hand in pairs:
         np.testing.assert_array_equal(ordered.J, by_hand.J)
         np.testing.assert_array_equal(ordered.h, by_hand.h)
-    alpha = np.array([0.5, 2.0, 1.0, 3.0])
-    np.testing.assert_array_equal(
-        link.match_dirichlet(alpha), plain.match_dirichlet(alpha[list(order)])
-    )
 
 
 def test_an_order_is_a_value():
     assert StickBreaking(np.array([1, 0, 2])) == StickBreaking(order=[1, 0, 2])
     assert hash(StickBreaking([1, 0])) == hash(StickBreaking((1, 0)))
     assert StickBreaking([1, 0]) != StickBreaking()
-
-
-# --- Dirichlet ----------------------------------------------------------------------------------
-
-
-def test_moments_of_psi_under_a_dirichlet(stick_link):
-    link = StickBreaking(stick_link.order and (2, 0, 1))
-    alpha = np.array([0.9, 2.5, 1.4])
-    axis = np.arange(-35.0, 35.0, 0.1)
-    psi = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
-    # a Dirichlet's density times the Jacobian, which is the product of all probabilities
-    normaliser = gammaln(alpha).sum() - gammaln(alpha.sum())
-    mass = 0.01 * np.exp(link.log_probs(psi) @ alpha - normaliser)[..., None]
-    assert mass.sum() == pytest.approx(1.0, abs=1e-10)
-    np.testing.assert_allclose((mass * link.probs(psi)).sum((0, 1)), alpha / alpha.sum())
-    mean, var = link.match_dirichlet(alpha)
-    np.testing.assert_allclose((mass * psi).sum((0, 1)), mean, rtol=1e-9)
-    np.testing.assert_allclose((mass * (psi - mean) ** 2).sum((0, 1)), var, rtol=1e-9)
 
 
 # --- simulation, shapes and threads -------------------------------------------------------------
@@ -470,10 +391,6 @@ def test_augment_broadcasts_and_works_without_rows():
     potential = link.augment(rng, psi_for(link, 5, 1), rng.integers(0, 4, size=(3, 4)))
     assert potential.J.shape == potential.h.shape == (5, 3, 3)
     assert link.augment(rng, np.empty((0, 3)), np.empty((0, 4), dtype=int)).J.shape == (0, 3)
-    assert LogisticNormal().augment_coordinate(rng, np.zeros((5, 1, 4)), COUNTS, 2).J.shape == (
-        5,
-        1,
-    )
 
 
 def test_threads_do_not_change_a_bit():
@@ -509,7 +426,7 @@ def test_one_compiled_version_serves_every_layout():
 
 
 def test_softmax_refuses_a_block_augmentation():
-    with pytest.raises(TypeError, match=r"no block augmentation.*augment_coordinate"):
+    with pytest.raises(TypeError, match=r"no block augmentation.*StickBreaking link"):
         LogisticNormal().augment(np.random.default_rng(0), np.zeros(4), COUNTS)
 
 
@@ -529,8 +446,6 @@ def test_bad_counts(counts, message):
     rng = np.random.default_rng(0)
     with pytest.raises((ValueError, TypeError), match=message):
         StickBreaking().augment(rng, np.zeros((2, 2)), counts)
-    with pytest.raises((ValueError, TypeError), match=message):
-        LogisticNormal().augment_coordinate(rng, np.zeros((2, 3)), counts, 0)
 
 
 def test_bad_expected_counts(link):
@@ -559,7 +474,6 @@ def test_bad_expected_counts(link):
         (lambda: StickBreaking([0.5, 1]), "order must be non-negative integers"),
         (lambda: StickBreaking([0]), "order must list 2 categories or more"),
         (lambda: StickBreaking([0, 1]).probs([0.0, 0.0]), "lists 2 categories, but there are 3"),
-        (lambda: StickBreaking().match_dirichlet([1.0, 0.0]), "must be positive, got 0.0"),
         (lambda: StickBreaking().totals([3]), "counts must have at least 2 categories"),
         (
             lambda: StickBreaking().simulate(np.random.default_rng(0), [0.0], -1),
@@ -568,12 +482,6 @@ def test_bad_expected_counts(link):
         (
             lambda: StickBreaking().simulate(np.random.RandomState(0), [0.0], 1),
             "rng must be a numpy.random.Generator",
-        ),
-        (
-            lambda: LogisticNormal().augment_coordinate(
-                np.random.default_rng(0), np.zeros(4), COUNTS, 4
-            ),
-            "k must be one of 0, ..., 3, got 4",
         ),
     ],
 )

@@ -9,7 +9,10 @@ MODULES = [
     f"hensman2012.{name}"
     for name in ("alignments", "collapsed", "estimator", "expression", "mixture_gibbs", "problems")
 ]
-MODULES += [f"linderman2015.{name}" for name in ("field_baselines", "gaussian_lds", "vectors")]
+MODULES += [
+    f"linderman2015.{name}"
+    for name in ("field_baselines", "gaussian_lds", "newborns", "translation", "vectors")
+]
 MODULES += ["wang2013.language_model"]
 
 

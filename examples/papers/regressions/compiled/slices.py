@@ -288,7 +288,7 @@ def _terms_of(taken, along, across, gap, precision, a, b):
 def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
     """Move each group's weights on ellipses of a Student-t around ``base[g]``.
 
-    As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. Where that is `REFLECTED`,
+    As `slice_around` of ``wang2013/around.py`` does, ``moves[g]`` times. Where that is `REFLECTED`,
     most sweeps are one Metropolis step instead, to an angle that is always the same on an ellipse
     of the Gaussian itself (Neal 1999, "Regression and classification using Gaussian process
     priors", section 5): where nearly all are accepted the weights come out negatively correlated

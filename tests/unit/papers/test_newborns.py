@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, multivariate_hypergeom
 
-from pgmult.datasets import names, thin, us_names
+from examples.papers.linderman2015 import newborns as names
+from examples.papers.linderman2015.newborns import thin, us_names
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from examples.papers.wang2013.around import slice_around
 from pgmult import DiagonalPotential, MvNormal, StickBreaking
-from pgmult.sampling.moves import slice_around
 from pgmult.testing import conditional_ratio, rejects
 
 BATCH = 20_000
@@ -112,7 +112,7 @@ def test_the_prior_cancels():
     rng = np.random.default_rng(1)
     link, counts = StickBreaking(), np.array([[3, 0, 40]])
     prior = MvNormal(np.zeros(2), COV)
-    good = link.expected_sites(np.zeros((1, 2)), np.ones((1, 2)), counts)
+    good = link.expected(np.zeros((1, 2)), np.ones((1, 2)), counts)
     bad = DiagonalPotential(np.array([[0.3, 5.0]]), np.array([[-2.0, 7.0]]))
     points = list(rng.normal(scale=2.0, size=(6, 1, 2)))
     for site in (good, bad):
