@@ -30,6 +30,7 @@ def expected_cells(totals: Any, shares: FloatArray) -> tuple[FloatArray, FloatAr
     """
     shares = np.clip(shares, 1e-300, 1.0 - 1e-12)
     means = np.asarray(totals, dtype=np.float64)[:, None] * shares
-    return means, np.where(
-        means >= _EXPECTED, 1.0 / np.maximum(means * (1.0 - shares), 1e-300), 0.0
-    )
+    counted = means >= _EXPECTED
+    weights = np.zeros_like(means)
+    weights[counted] = 1.0 / np.maximum(means[counted] * (1.0 - shares[counted]), 1e-300)
+    return means, weights

@@ -380,8 +380,11 @@ def _dispersion(
 def _square(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
     """The weighted squared distance of counts, a cell of which may stand in several entries."""
     away = -means
-    np.add.at(away, (rows, words), counts)
-    return float(np.sum(weights * away * away))
+    cells = np.asarray(rows) * means.shape[1] + words  # numpy adds at one index, not at two, fast
+    np.add.at(away.reshape(-1), cells, np.asarray(counts, dtype=np.float64))
+    product = weights * away
+    product *= away
+    return float(np.sum(product))
 
 
 def _normal(theta: FloatArray) -> FloatArray:
