@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress, product
+from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,8 @@ _OUTCOMES = (
     " type name"
 )
 _PEOPLE = (
-    "who id person people respondent subject customer consumer traveller household user animal"
+    "who id pid hid hhid idcode person people respondent subject customer consumer traveller"
+    " household user animal"
 )
 _ROW_NUMBERS = "rownames row rows index id obs observation case unnamed:"
 _GAPS = "n/a na nan null missing . ? - #n/a"
@@ -50,6 +51,7 @@ _FEWEST_STEPS = 10
 _WIDTH = 94  # of a command's lines
 _FEW = 4  # labels, or different numbers: more make a group, or a curve
 _MOST_CODES = 12  # different whole numbers that may stand for categories
+_MOST_POINTS = 11  # of a scale: so few different whole numbers are no people
 _SAID, _SHOWN = 30, 3  # characters of a name or a label, and labels shown
 
 
@@ -87,7 +89,27 @@ class _Seen:
     @property
     def is_count(self) -> bool:
         whole = self.kind == "whole numbers" and min(self.counts) >= 0
-        return whole and self.is_called(_COUNTS)
+        measured = self.missing and self.is_called("weight weights")  # of a body, in grams
+        return whole and self.is_called(_COUNTS) and not measured
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        return self.kind == "whole numbers" and {*self.counts} == {0, 1}
+
+    @property
+    def is_whose(self) -> bool:
+        """Whether whole numbers stand for people."""
+        many = self.kind == "whole numbers" and len(self.counts) > _MOST_POINTS
+        return many and self.is_called(_PEOPLE)
+
+    @property
+    def numbers_rows(self) -> bool:
+        return self.kind == "whole numbers" and len(self.counts) == len(self.cells)
+
+    @property
+    def is_in_blocks(self) -> bool:
+        """Whether all rows of a value follow each other, as those of a person often do."""
+        return 1 + sum(a != b for a, b in pairwise(self.cells)) == len(self.counts)
 
     @property
     def is_category(self) -> bool:
@@ -97,7 +119,7 @@ class _Seen:
     def is_code(self) -> bool:
         """Whether whole numbers stand for categories."""
         few = self.kind == "whole numbers" and 2 <= len(self.counts) <= _MOST_CODES
-        return few and self.is_called(_OUTCOMES)
+        return few and self.is_called(f"{_OUTCOMES} code codes")
 
     @property
     def is_row_number(self) -> bool:
@@ -289,8 +311,11 @@ class _Jobs:
         ]  # fmt: skip
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time]
-        self.time = min(times, key=lambda c: c.kind != "dates", default=None)
-        self.count = next((c for c in self.columns if c.is_count and c is not self.time), None)
+        years = [c for c in times if c.is_called("year years yr")]
+        self.time = next(iter([c for c in times if c.kind == "dates"] or years or times), None)
+        counts = [c for c in self.columns if c.is_count and c is not self.time]
+        each_of_its_own = sum(c.is_called("count counts") for c in counts) > 1  # likes, replies
+        self.count = counts[0] if counts and not each_of_its_own else None
         self.places = [c for c in self.columns if c.kind == "US states"]
 
     def found(self) -> list[_Job]:
@@ -314,7 +339,7 @@ class _Jobs:
         longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
         number = min(50, max(5, round(longest.counts.total() ** 0.5 / 2)))
         what: list[_Option] = [("--column", [longest.name]), ("--topics", [number])]
-        commands, terms = [self._fit("topics", [], what)], self._terms(longest)
+        commands, terms = [self._fit("topics", [], what)], _first(self._terms(longest))
         if terms:
             what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
             commands.append(self._fit("topics", terms.values(), what))
@@ -480,6 +505,7 @@ class _Jobs:
                 c for c in self.columns
                 if c.is_called(_PEOPLE) and 2 * len(c.counts) <= len(c.cells) and c is not taken
             ]  # fmt: skip
+            people.sort(key=lambda c: not c.is_in_blocks)
             numbers = self._numbers(taken, *people, *of_alternatives)
             known = [
                 [of[label].cells[i] if label in of else None for i, label in enumerate(taken.cells)]
@@ -529,17 +555,22 @@ class _Jobs:
         outcomes = [c for c in self.categories if len(c.counts) <= _MOST_OUTCOMES]
         outcomes = [c for c in outcomes if c not in self.places and _in_formula(c.name)]
         outcomes = [c for c in outcomes if not (c.is_called(_PEOPLE) or self._is_of_a_group(c))]
+        if not outcomes and (of_counts := self._regression_of_counts()):
+            return of_counts
+        outcomes = outcomes or [c for c in self.columns if c.is_yes_or_no and _in_formula(c.name)]
         if not outcomes:
-            return self._regression_of_counts()
+            return None
         outcome = _best(outcomes, _OUTCOMES)
         weights = [self.count] if self.count else []
-        terms = self._terms(outcome)
+        possible = self._terms(outcome)
+        terms = _first(possible)
         if not terms or not (weights or any("(" in term for term in terms)):
             return None  # without counts only where there is a grouping or a curve
         options: list[_Option] = [("--weight", [column.name]) for column in weights]
         others = [_told(column.name) for column in outcomes if column is not outcome][:_SHOWN]
         or_these = f" (or of {', '.join(others)}: the formula says)" if others else ""
-        why = f"What shares of '{_told(outcome.name)}' depend on{or_these}."
+        some = f", with {len(terms)} of {len(possible)} columns" if terms != possible else ""
+        why = f"What shares of '{_told(outcome.name)}' depend on{or_these}{some}."
         formula = f"{_in_formula(outcome.name)} ~ {' + '.join(terms)}"
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
@@ -562,7 +593,7 @@ class _Jobs:
             elif runs[-1]:
                 runs.append([])
         counts = max(runs, key=len)
-        terms = self._terms(*counts)
+        terms = _first(self._terms(*counts))
         if not 3 <= len(counts) <= _MOST_OUTCOMES or not any("(" in term for term in terms):
             return None
         named = ", ".join(_in_formula(c.name) for c in counts)
@@ -580,22 +611,28 @@ class _Jobs:
         return dict([(name, c) for name, c in numbers.items() if name][:_MOST_TERMS])
 
     def _terms(self, *without: _Seen) -> dict[str, _Seen]:
-        """Terms of a formula: labels, curves of numbers, groups that learn from each other."""
+        """Terms that a formula could have: labels, curves of numbers, groups that pool."""
         fixed, curves, groups = {}, {}, {}
         for column in self.columns:
             name, different = _in_formula(column.name), len(column.counts)
             if not name or different < 2 or column in (*without, self.count):
                 continue
             repeats = column.counts.total() >= 3 * different
-            whose = column.kind == "whole numbers" and column.is_called(_PEOPLE)
+            whose = column.is_whose
             if column.is_category and different <= _FEW and column not in self.places:
                 fixed[name] = column
             elif repeats and (column.is_category or (whose and different <= _MOST_LABELS)):
                 groups[f"(1 | {name})"] = column
-            elif column.is_number and not (whose or different == len(column.cells)):
+            elif column.kind == "dates" or (
+                column.is_number and not (whose or column.numbers_rows)
+            ):
                 curves[f"s({name})" if different > _FEW else name] = column
         others = {**groups, **curves}
-        return dict([*_apart(fixed, [*without, *others.values()]), *others.items()][:_MOST_TERMS])
+        return dict([*_apart(fixed, [*without, *others.values()]), *others.items()])
+
+
+def _first(terms: dict[str, _Seen]) -> dict[str, _Seen]:
+    return dict([*terms.items()][:_MOST_TERMS])
 
 
 def _apart(fixed: dict[str, _Seen], others: Iterable[_Seen]) -> list[tuple[str, _Seen]]:

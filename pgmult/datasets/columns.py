@@ -284,12 +284,29 @@ def _csv_rows(
     lines = each_line(path, encoding, newline="", meter=meter)
     first = _up_to(lines, 100_000)
     mark = given or ("\t" if suffix_of(path) == ".tsv" else _delimiter("".join(first), path))
+    lines = chain(first, lines)
+    if first and first[0].endswith("\n"):
+        lines = _ended_by_feeds(lines)
     try:
-        yield from _split_rows(chain(first, lines), path, mark)
+        yield from _split_rows(lines, path, mark)
     except ValueError as error:
         if given is None:
             raise
         raise ValueError(f"{error} (with delimiter={given!r})") from None
+
+
+def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of a file whose lines end in a line feed: outside quotes, a return alone is a blank."""
+    begun, in_quotes = "", False
+    for line in lines:
+        in_quotes ^= line.count('"') % 2 == 1
+        if line.endswith("\r") and not in_quotes:
+            begun += f"{line[:-1]} "
+        else:
+            yield begun + line
+            begun = ""
+    if begun:
+        yield begun
 
 
 def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[list[str]]:

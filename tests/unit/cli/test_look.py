@@ -273,6 +273,51 @@ class TestCommands:
             assert (code, errors) == (0, "")
             assert (tmp_path / f"run-{job.lower()}" / "report.html").exists()
 
+    @pytest.mark.parametrize(
+        ("header", "row", "job", "inside", "outside"),
+        [
+            pytest.param(
+                ["species", "plot", "month", "year", "weight"],
+                lambda i: ["abc"[i % 3], f"P{i % 6}", i % 12, 1990 + i // 9, i % 40 or ""],
+                "Fields", "--inputs year", "weight", id="grams, and a year beside a month",
+            ),
+            pytest.param(
+                ["source", "at", "likes_count", "replies_count"],
+                lambda i: ["xy"[i % 2], datetime.date(2024, 1, 1 + i % 28), i % 17, i % 13],
+                "Regression", "s(at)", "--weight", id="two counts are of something else",
+            ),
+            pytest.param(
+                ["vote", "economy_household", "age"],
+                lambda i: ["LCD"[i % 3], i % 5, 18 + i % 60],
+                "Regression", "s(economy_household)", "(1 |", id="a scale is no household",
+            ),
+            pytest.param(
+                ["idcode", "year", "union", "wage"],
+                lambda i: [i // 4, 68 + i % 4, int(i % 3 == 0), round(i**0.5, 2)],
+                "Regression", "union ~ (1 | idcode) + year + s(wage)", "s(id",
+                id="yes and no as 1 and 0",
+            ),
+            pytest.param(
+                ["my_id", "my_hid", "choice", "price_a", "price_b"],
+                lambda i: [i % 20, i // 20, "ab"[i % 2], i % 7, i % 5],
+                "Choice", "(price | my_hid)", "my_id", id="people, not their occasions",
+            ),
+        ],
+    )  # fmt: skip
+    def test_columns_are_taken_for_what_they_are(
+        self, capsys, tmp_path, header, row, job, inside, outside
+    ):
+        table = written(tmp_path / "t.csv", [header, *([*row(i)] for i in range(200))])
+        command = " ".join(commands(capsys, table)[job][0].replace("\\\n", " ").split())
+        assert inside in command
+        assert outside not in command
+
+    def test_columns_that_are_left_out_of_a_formula_are_counted(self, capsys, tmp_path):
+        rows = [["ab"[i % 2], *((i * k) % 31 for k in range(1, 9))] for i in range(60)]
+        table = written(tmp_path / "t.csv", [["vote", *"pqrstuvw"], *rows])
+        _, out, _ = look(capsys, table)
+        assert "depend on, with 6 of 8 columns." in out
+
     def test_steps_are_as_long_as_the_dates_are_apart(self, capsys, tmp_path):
         (command,) = commands(capsys, visits(tmp_path))["Sequences"]
         assert "--every week" in command

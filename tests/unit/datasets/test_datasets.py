@@ -315,6 +315,15 @@ class TestLineDiscipline:
         (tmp_path / "c.dat").write_bytes(f"1 0:1{end}0{end}".encode())
         assert read_ldac(tmp_path / "c.dat").num_documents == 2
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_a_return_alone_ends_no_row_of_a_file_with_line_feeds(self, tmp_path, end):
+        """Data frames are written so: a return in a cell gets no quotes."""
+        path = tmp_path / "t.csv"
+        path.write_bytes(f'id,body{end}1,red\rblue{end}2,"blue\rred{end}green"{end}'.encode())
+        table = read(path)
+        assert table["body"].tolist() == ["red blue", f"blue\rred{end}green"]
+        assert table["id"].tolist() == [1, 2]
+
     def test_byte_order_marks(self, tmp_path):
         path = write(tmp_path / "t.csv", "\ufeffbody,id\nred,1\n")
         assert read(path).corpus("body").num_documents == 1
