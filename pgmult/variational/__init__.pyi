@@ -1,6 +1,4 @@
-from pgmult.variational import bounds as bounds
 from pgmult.variational.ascent import Fit as Fit
-from pgmult.variational.designs import ClassRows as ClassRows
 from pgmult.variational.designs import Design as Design
 from pgmult.variational.designs import Rows as Rows
 from pgmult.variational.fits import SiteFit as SiteFit
@@ -14,4 +12,3 @@ from pgmult.variational.nonconjugate import fit_nonconjugate as fit_nonconjugate
 from pgmult.variational.sites import CountSite as CountSite
 from pgmult.variational.sites import LogisticSite as LogisticSite
 from pgmult.variational.sites import Site as Site
-from pgmult.variational.sites import SoftmaxSite as SoftmaxSite

@@ -119,56 +119,6 @@ class Rows:
         return np.array([values[rows].sum() for rows in self._slices])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassRows:
-    """Rows with a predictor for each class, whose weights are independent under q.
-
-    Predictors have means and variances ``(num_rows, num_classes)``.
-
-    Attributes
-    ----------
-    covariates : array, ``(num_rows, num_weights)``
-    num_classes : int
-    """
-
-    covariates: FloatArray
-    num_classes: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of classes, and of weights in each."""
-        return self.num_classes, self.covariates.shape[1]
-
-    def project(self, mean: FloatArray) -> FloatArray:
-        """Means of the predictors."""
-        return np.asarray(self.covariates @ mean.T)
-
-    def project_cov(self, cov: FloatArray) -> FloatArray:
-        """Variances of the predictors."""
-        return predictor_vars(self.covariates, cov)
-
-    def pull(self, d_mean: FloatArray) -> FloatArray:
-        """Gradient with respect to the weights."""
-        return np.asarray(d_mean.T @ self.covariates)
-
-    def gram(self, d_var: FloatArray) -> FloatArray:
-        """Minus twice the derivatives with respect to the covariances of the weights."""
-        x = self.covariates
-        return np.asarray((x.T * (-2.0 * d_var.T)[:, None, :]) @ x)
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """The sum over the rows, ``(1,)``, since every row sees all classes."""
-        return np.array([values.sum()])
-
-
-class SoftmaxRows(ClassRows):
-    """`ClassRows` of a softmax, which sees differences of predictors only."""
-
-    def centre(self, mean: FloatArray, prior_mean: FloatArray) -> FloatArray:
-        """The same differences; what the classes have in common is where the prior wants it."""
-        return np.asarray(mean + (prior_mean - mean).mean(axis=0))
-
-
 def _as_bounds(offsets: Any, num_rows: int) -> list[int]:
     bounds = np.asarray(as_counts(offsets, "offsets"))
     if bounds.ndim != 1 or len(bounds) < 2 or (np.diff(bounds) < 0).any():
@@ -190,11 +140,6 @@ def as_matrix(value: Any, name: str) -> Any:
     rows = sparse.csr_array(value, dtype=np.float64)
     as_finite(rows.data, name)
     return rows
-
-
-def predictor_vars(x: Any, covs: FloatArray) -> FloatArray:
-    """x_n' S_k x_n, ``(num_rows, num_laws)``: variances of predictors under several laws."""
-    return np.asarray(np.maximum(np.column_stack([_row_squares(x, S) for S in covs]), 0.0))
 
 
 def _row_squares(x: Any, cov: FloatArray) -> FloatArray:

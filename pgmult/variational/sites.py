@@ -14,9 +14,8 @@ JaakkolaJordan   min over xi of a quadratic bound: xi^2 = m^2 + v   a lower boun
 Quadrature       E f itself, to 12 digits                           a lower bound, the best
 ===============  =================================================  =====================
 
-Binary and binomial rows have the last three, and those of `pgmult.variational.bounds`; so have
-multinomial rows, of several predictors each (`SoftmaxSite`). For counts of events E f is known in
-closed form or by quadrature (`CountSite`)::
+Binary and binomial rows have all of these. For counts of events E f is known in closed form or by
+quadrature (`CountSite`)::
 
     Poisson             f(psi) = y psi - exp psi               E f = y m - exp(m + v / 2)
     negative binomial   f(psi) = y psi - (y + r) log(r + exp psi) + const
@@ -41,10 +40,11 @@ from scipy.special import expit, gammaln
 
 from pgmult.compiled import scalar_rows
 from pgmult.core.arguments import as_choice, as_real
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative
 from pgmult.links.logistic import logistic_expectations
-from pgmult.variational.bounds import SOFTPLUS, Approximation, Expectation
+
+Expectation = tuple[FloatArray, FloatArray, FloatArray]  # F, dF/dm, dF/dv
 
 _LARGEST = 700.0  # exponent
 
@@ -123,14 +123,13 @@ class LogisticSite:
     variances large. "jaakkola_jordan" is their quadratic bound at its best xi, which is also mean
     field with a Pólya-gamma variable a row: -2 dF/dv is its expectation. "quadrature" is E f
     itself, so that q is the Gaussian nearest to the posterior in the sense of KL(q || posterior):
-    it converges where the others do not, as with separable labels and a vague prior. The other
-    names are those of `pgmult.variational.bounds.SOFTPLUS`.
+    it converges where the others do not, as with separable labels and a vague prior.
 
     Attributes
     ----------
     successes, trials : arrays, ``(num_rows,)`` or ``(num_rows, num_columns)``
         Counts or expected counts; a row of 0 trials says nothing.
-    method : str
+    method : {"delta", "jaakkola_jordan", "quadrature"}
     """
 
     successes: FloatArray
@@ -142,7 +141,7 @@ class LogisticSite:
     def __post_init__(self) -> None:
         successes = as_nonnegative(self.successes, "successes")
         trials = as_nonnegative(self.trials, "trials")
-        as_choice(self.method, "method", dict.fromkeys((*LOGISTIC_METHODS[1:], *SOFTPLUS)))
+        as_choice(self.method, "method", LOGISTIC_METHODS[1:])
         apart = successes.shape != trials.shape
         if apart or successes.ndim not in (1, 2) or (successes > trials).any():
             raise ValueError(
@@ -155,7 +154,7 @@ class LogisticSite:
     @property
     def is_bound(self) -> bool:
         """Whether L is a lower bound."""
-        return self.method not in ("delta", "taylor")
+        return self.method != "delta"
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
@@ -176,7 +175,11 @@ class LogisticSite:
         """F, dF/dm and dF/dv."""
         if self.method == "delta":
             return _delta(self.successes, self.trials, mean, var)
-        rest, d_mean, d_var = SOFTPLUS[_OTHER_NAMES.get(self.method, self.method)].expect(mean, var)
+        if self.method == "quadrature":
+            rest, d_mean, spread = logistic_expectations(mean, var)
+            d_var = 0.5 * spread
+        else:
+            rest, d_mean, d_var = jaakkola_jordan(mean, var)
         return (
             self.successes * mean - self.trials * rest,
             self.successes - self.trials * d_mean,
@@ -195,7 +198,19 @@ def _delta(
     return value, d_mean, half_curvature
 
 
-_OTHER_NAMES = {"jaakkola_jordan": "quadratic"}  # of the softplus
+def jaakkola_jordan(mean: FloatArray, var: FloatArray) -> Expectation:
+    """Their bound of E log(1 + exp psi) at its best xi, with its derivatives."""
+    xi = np.sqrt(mean * mean + var)
+    omega = half_tanh(xi)
+    return 0.5 * (mean + xi) + np.log1p(np.exp(-xi)), 0.5 + omega * mean, 0.5 * omega
+
+
+def half_tanh(t: FloatArray) -> FloatArray:
+    """tanh(t / 2) / (2 t), t >= 0: the mean of PG(1, t)."""
+    away = np.maximum(t, 1e-3)
+    return np.where(t < 1e-3, 0.25 - t * t / 48.0, np.tanh(0.5 * away) / (2.0 * away))
+
+
 LOGISTIC_METHODS = ("laplace", "delta", "jaakkola_jordan", "quadrature")
 
 
@@ -205,45 +220,6 @@ def logistic_site(successes: FloatArray, trials: FloatArray, method: str) -> Sit
     if method == "laplace":
         return AtMode(LogisticSite(successes, trials, "delta"))
     return LogisticSite(successes, trials, method)
-
-
-# --------------------------------------------------------------------------- multinomial rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SoftmaxSite:
-    """Multinomial rows: f(psi) = sum_k y_k psi_k - N log sum exp psi.
-
-    Attributes
-    ----------
-    counts : array, ``(num_rows, num_classes)``
-    approximation : Approximation
-        Of the log sum exp: of `pgmult.variational.bounds.LOG_SUM_EXP` for independent predictors,
-        or of `DENSE_LOG_SUM_EXP` where `var` is ``(num_rows, num_classes, num_classes)``.
-    """
-
-    counts: FloatArray | IntArray
-    approximation: Approximation
-
-    at_mode: ClassVar[bool] = False
-
-    @property
-    def method(self) -> str:
-        """The approximation's name."""
-        return self.approximation.name
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether values are nowhere above E log p."""
-        return self.approximation.is_bound
-
-    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
-        """F, ``(num_rows,)``, dF/dm and dF/dv."""
-        totals = self.counts.sum(axis=1)
-        rest, d_mean, d_var = self.approximation.expect(mean, var)
-        each = totals.reshape(-1, *(1,) * (d_var.ndim - 1))
-        value = (self.counts * mean).sum(axis=1) - totals * rest
-        return value, self.counts - totals[:, None] * d_mean, -each * d_var
 
 
 # --------------------------------------------------------------------------- counts of events

@@ -83,8 +83,6 @@ RESULTS = {
         "GaussianRows",
         "NonconjugateFit",
         "NonconjugateModel",
-        "ClassRows",
-        "SoftmaxSite",
         "Site",
         "SiteFit",
     },

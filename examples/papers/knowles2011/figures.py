@@ -23,14 +23,14 @@ from scipy.linalg import block_diag
 from scipy.special import log_expit, softmax
 
 import pgmult
+from examples.papers.regressions.bounds import LOG_SUM_EXP, SOFTPLUS
+from examples.papers.regressions.classes import SoftmaxRows, SoftmaxSite, SoftplusSite
 from examples.papers.regressions.data import as_counted_rows, as_labelled_rows
 from examples.papers.regressions.logistic import LogisticRegression
 from examples.papers.regressions.multinomial import SoftmaxRegression
 from pgmult.priors import MvNormal
-from pgmult.variational.bounds import LOG_SUM_EXP, SOFTPLUS
-from pgmult.variational.designs import Rows, SoftmaxRows
+from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
-from pgmult.variational.sites import LogisticSite, SoftmaxSite
 
 METHODS = ("quadratic", "log", "tilted", "bohning", "taylor", "quadrature")
 COLORS = ("#588157", "#2a6f97", "#c8553d", "#6d597a", "#b08900", "#7a7a7a")
@@ -48,7 +48,7 @@ NOISES = (0.0, 0.5, 1.0, 2.0, 4.0)
 def toy(method: str, mean: float, var: float) -> tuple[float, float]:
     """Mean and variance of the Gaussian that is best for sigma(x) N(x | mean, var) by a bound."""
     one = np.ones((1, 1))
-    site = LogisticSite(np.ones(1), np.ones(1), method)
+    site = SoftplusSite(np.ones(1), np.ones(1), SOFTPLUS[method])
     fit = fit_sites(Rows(one), site, MvNormal(np.array([mean]), var * one), tolerance=1e-5)
     return float(fit.mean[0, 0]), float(fit.cov[0, 0, 0])
 
@@ -143,14 +143,14 @@ def fit(method: str, x: np.ndarray, labels: np.ndarray, num_classes: int):
     """The Gaussians of all weights, or of the second class's where there are two."""
     prior = MvNormal(np.zeros(NUM_WEIGHTS), np.eye(NUM_WEIGHTS))
     if num_classes == 2:
-        return fit_sites(Rows(x), LogisticSite(labels, np.ones(len(x)), method), prior)
+        return fit_sites(Rows(x), SoftplusSite(labels, np.ones(len(x)), SOFTPLUS[method]), prior)
     site = SoftmaxSite(np.eye(num_classes)[labels], LOG_SUM_EXP[method])
     return fit_sites(SoftmaxRows(x, num_classes), site, prior, max_iterations=1000)
 
 
 def plain_iterations(method: str, x: np.ndarray, labels: np.ndarray, most: int = 1000) -> float:
     """Rounds of messages as the paper has them, all at once and in full; inf if they never end."""
-    site = LogisticSite(labels, np.ones(len(x)), method)
+    site = SoftplusSite(labels, np.ones(len(x)), SOFTPLUS[method])
     mean, precision = np.zeros(NUM_WEIGHTS), np.eye(NUM_WEIGHTS)
     for round_ in range(most):
         cov = np.linalg.inv(precision)

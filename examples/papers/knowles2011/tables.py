@@ -31,12 +31,12 @@ from examples.papers.knowles2011.long_chains import (
     softmax_rows,
 )
 from examples.papers.knowles2011.probit import MultinomialProbit
+from examples.papers.regressions.bounds import LOG_SUM_EXP
 from examples.papers.regressions.data import as_counted_rows
 from examples.papers.regressions.multinomial import StickBreakingRegression
 from examples.papers.regressions.multinomial_fits import fit_stick_breaking_regression, stick_probs
 from pgmult.links import StickBreaking
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
-from pgmult.variational.bounds import LOG_SUM_EXP
 
 # of `MultinomialRegression`, and the probit; with "/full" one Gaussian of all
 # classes, else one for each

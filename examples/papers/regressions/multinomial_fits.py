@@ -12,7 +12,7 @@ calibrated, and O((K D)^3).
 field with Pólya-gamma variables.
 
 Averages of probabilities over q need no Monte Carlo: sticks are one-dimensional integrals each, and
-so is a softmax of independent predictors (`pgmult.variational.bounds`). Only for correlated
+so is a softmax of independent predictors (`bounds.py`). Only for correlated
 predictors of three classes or more a fixed set of quasi-random points serves: its errors are below
 1e-4 for standard deviations up to one, and below 3e-3 for any. Fewer of the same points also
 approximate the expected log normaliser and its derivatives, which the other methods bound.
@@ -41,6 +41,13 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from examples.papers.regressions.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation
+from examples.papers.regressions.classes import (
+    ClassRows,
+    SoftmaxRows,
+    SoftmaxSite,
+    predictor_vars,
+)
 from examples.papers.regressions.compiled.softmax_averages import average_rows, integrate_rows
 from examples.papers.regressions.data import CountedRows, require_counted_rows
 from examples.papers.regressions.linear import weights_prior
@@ -51,10 +58,9 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation, Expectation
-from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows, predictor_vars
+from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
-from pgmult.variational.sites import AtMode, Site, SoftmaxSite, logistic_site
+from pgmult.variational.sites import AtMode, Expectation, Site, logistic_site
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time
@@ -124,7 +130,7 @@ def fit_softmax_regression(
     prior : MvNormal, optional
         Of each class's weights; N(0, I) if left out.
     method : str
-        A name in `pgmult.variational.bounds.LOG_SUM_EXP`; or with ``covariance="full"``, one in
+        A name in `bounds.LOG_SUM_EXP`; or with ``covariance="full"``, one in
         `DENSE_LOG_SUM_EXP`, "quadrature" or "laplace". Quadrature is over 512 points of a
         quasi-random sequence in the differences of classes, and over 16,384 for the objective.
     covariance : {"class", "full"}

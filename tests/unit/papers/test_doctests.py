@@ -13,7 +13,7 @@ MODULES += [
     f"linderman2015.{name}"
     for name in ("field_baselines", "gaussian_lds", "newborns", "translation", "vectors")
 ]
-MODULES += ["wang2013.language_model"]
+MODULES += ["regressions.bounds", "wang2013.language_model"]
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # they are short on purpose

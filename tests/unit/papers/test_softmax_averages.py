@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from examples.papers.regressions.bounds import LOG_SUM_EXP
 from examples.papers.regressions.compiled.softmax_averages import average_rows
 from examples.papers.regressions.multinomial_fits import _dense_average
 from pgmult.compiled.rows import over_rows, row_threads
-from pgmult.variational.bounds import LOG_SUM_EXP
 
 
 def case(size, scale, rows=7, seed=0):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
+from examples.papers.regressions import bounds
+from examples.papers.regressions.bounds import LOG_SUM_EXP
 from examples.papers.regressions.data import as_counted_rows
 from examples.papers.regressions.multinomial_fits import (
     _dense_average,
     _dense_quadrature,
     fit_softmax_regression,
 )
-from pgmult.variational import bounds
-from pgmult.variational.bounds import LOG_SUM_EXP
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((250, 6))

@@ -92,8 +92,8 @@ FITS = {
         True,
     ),
     "fit_sites": (
-        lambda: fit_sites(Rows(X), LogisticSite(Y, np.ones(40), "quadratic"), PRIOR),
-        "quadratic",
+        lambda: fit_sites(Rows(X), LogisticSite(Y, np.ones(40), "jaakkola_jordan"), PRIOR),
+        "jaakkola_jordan",
         True,
     ),
     **{

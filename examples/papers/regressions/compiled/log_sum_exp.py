@@ -30,9 +30,9 @@ import math
 import numpy as np
 from scipy.special import zeta
 
-from .jit import jit
-from .simd import WIDTH, add_product, load, splat, store
-from .vectors import exp_minus
+from pgmult.compiled.jit import jit
+from pgmult.compiled.simd import WIDTH, add_product, load, splat, store
+from pgmult.compiled.vectors import exp_minus
 
 _STEP = 0.32
 _REACH = 8.0  # standard deviations

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
+from examples.papers.regressions.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, SOFTPLUS, tilted_by
 from pgmult.compiled.rows import row_threads
 from pgmult.testing import rejects
-from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, SOFTPLUS, tilted_by
 
 VARIANCES = [1e-8, 0.01, 1.0, 10.0, 100.0]
 

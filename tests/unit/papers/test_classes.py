@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from examples.papers.regressions.bounds import LOG_SUM_EXP, SOFTPLUS
+from examples.papers.regressions.classes import ClassRows, SoftmaxRows, SoftmaxSite, SoftplusSite
 from examples.papers.regressions.data import as_counted_rows
 from examples.papers.regressions.multinomial_fits import (
     fit_softmax_regression,
@@ -12,10 +14,9 @@ from examples.papers.regressions.multinomial_fits import (
     stick_probs,
 )
 from pgmult.priors import MvNormal
-from pgmult.variational.bounds import LOG_SUM_EXP
-from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows
+from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
-from pgmult.variational.sites import LogisticSite, SoftmaxSite, logistic_site
+from pgmult.variational.sites import logistic_site
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(30), RNG.normal(size=(30, 2))])
@@ -150,7 +151,7 @@ def test_bounds_of_binary_rows_agree_with_their_own_sites(name, method):
     fit, other = (
         fit_sites(Rows(X), site, PRIOR, tolerance=1e-9)
         for site in (
-            LogisticSite(successes, trials, name),
+            SoftplusSite(successes, trials, SOFTPLUS[name]),
             logistic_site(successes, trials, method),
         )
     )

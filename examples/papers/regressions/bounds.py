@@ -32,7 +32,7 @@ Quadrature rests on Gumbel's distribution: log sum exp x = E max_k (x_k + G_k) -
     E log sum exp x = c - 0.577... + int [Phi(u - c) - prod_k F_k(u)] du
 
 with F_k(u) = P(x_k + G < u) = E exp(-exp(x_k - u)), for any c: one integral, by the trapezoid rule,
-compiled in `pgmult.compiled.log_sum_exp`. Its derivatives with respect to m are E softmax(x),
+compiled in `compiled/log_sum_exp.py`. Its derivatives with respect to m are E softmax(x),
 probabilities averaged over q. Errors of the value are some 1e-12 of the largest standard deviation
 or of 1, and those of derivatives are below 1e-11, whatever the means and variances: from 0, and
 differing as they like.
@@ -67,16 +67,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from pgmult.compiled.log_sum_exp import expect_rows
+from examples.papers.regressions.compiled.log_sum_exp import expect_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_nonnegative
 from pgmult.links.logistic import logistic_expectations
-
-__all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "Expectation"]
-__all__ += ["tilted_by"]
-
-Expectation = tuple[FloatArray, FloatArray, FloatArray]  # F, dF/dm, dF/dv
+from pgmult.variational.sites import Expectation, half_tanh, jaakkola_jordan
 
 _MOST_STEPS = 200
 _MOST_HALVINGS = 30
@@ -204,7 +200,7 @@ def _quadratic(mean: FloatArray, var: FloatArray) -> Expectation:
     def at(a: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """t, tanh(t / 2) / (2 t), and the derivative of the bound with respect to a."""
         t = np.sqrt((mean - a) ** 2 + var)
-        omega = _half_tanh(t)
+        omega = half_tanh(t)
         slope = 1.0 - 0.5 * size - (omega * (mean - a)).sum(axis=-1, keepdims=True)
         return t, omega, slope
 
@@ -232,12 +228,6 @@ def _quadratic(mean: FloatArray, var: FloatArray) -> Expectation:
     y = mean - a
     value = a[..., 0] + (0.5 * (y + t) + np.log1p(np.exp(-t))).sum(axis=-1)
     return value, 0.5 + omega * y, 0.5 * omega
-
-
-def _half_tanh(t: FloatArray) -> FloatArray:
-    """tanh(t / 2) / (2 t), t >= 0: the mean of PG(1, t)."""
-    away = np.maximum(t, 1e-3)
-    return np.where(t < 1e-3, 0.25 - t * t / 48.0, np.tanh(0.5 * away) / (2.0 * away))
 
 
 def _bohning(mean: FloatArray, var: FloatArray) -> Expectation:
@@ -314,12 +304,6 @@ def _beside_zero(method: Callable[[FloatArray, FloatArray], Expectation]) -> Any
     return expect
 
 
-def _jaakkola_jordan(mean: FloatArray, var: FloatArray) -> Expectation:
-    t = np.sqrt(mean * mean + var)
-    omega = _half_tanh(t)
-    return 0.5 * (mean + t) + np.log1p(np.exp(-t)), 0.5 + omega * mean, 0.5 * omega
-
-
 def _logistic_quadrature(mean: FloatArray, var: FloatArray) -> Expectation:
     value, share, spread = logistic_expectations(mean, var)
     return value, share, 0.5 * spread
@@ -328,10 +312,10 @@ def _logistic_quadrature(mean: FloatArray, var: FloatArray) -> Expectation:
 SOFTPLUS = _by_name(
     Approximation("log", _beside_zero(_log), True),
     Approximation("tilted", _beside_zero(_tilted), True),
-    Approximation("quadratic", _jaakkola_jordan, True),
+    Approximation("quadratic", jaakkola_jordan, True),
     Approximation("bohning", _beside_zero(_bohning), True),
     Approximation("taylor", _beside_zero(_taylor), False),
-    Approximation("adaptive", _least(_beside_zero(_tilted), _jaakkola_jordan), True),
+    Approximation("adaptive", _least(_beside_zero(_tilted), jaakkola_jordan), True),
     Approximation("quadrature", _logistic_quadrature, True),
 )
 
