@@ -54,7 +54,6 @@ from pgmult.topics import (
 from pgmult.topics.summaries import (
     exclusivity,
     mean_topics,
-    permutation_test,
     strongest_pairs,
     topic_labels,
 )
@@ -184,7 +183,6 @@ for sign in strongest_pairs(topic_correlations(run).excess(), 2):
 # ```r
 # topicQuality(fit, out$documents)
 # checkResiduals(fit, out$documents)
-# permutationTest(~ party, fit, treatment = "party")
 # searchK(out$documents, out$vocab, K = c(5, 10, 20), prevalence = ~ party, data = out$meta)
 # ```
 
@@ -194,13 +192,9 @@ for k in (0, 1, 2):
     print(f"topic {k}: exclusivity {exclusive[k]:.1f}")
 run.check()
 
-# %%
-permutation_test(run, "party")
-
 # %% [markdown]
 # stm asks whether residuals are more dispersed than independent words would be; here replicates of
-# the model are compared with the data, draw by draw. Its permutation shuffles documents; here
-# parties are traded among presidents as wholes. `search_num_topics(data, [5, 10, 20])` is
+# the model are compared with the data, draw by draw. `search_num_topics(data, [5, 10, 20])` is
 # `searchK`.
 #
 # ## Function by function
@@ -227,12 +221,12 @@ permutation_test(run, "party")
 # | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |
 # | `topicQuality`, `semanticCoherence`, `exclusivity` | `npmi`, `exclusivity` |
 # | `checkResiduals` | `run.check()` |
-# | `permutationTest` | `permutation_test` |
+# | `permutationTest` | none: intervals of `effects`, with `(1 \| author)` where authors differ |
 # | `make.heldout`, `eval.heldout` | `split_tokens`, `DocumentCompletion` |
 # | `alignCorpus`, `fitNewDocuments` | `run.predict(new)`; its draws by `fold_in` |
 # | `estimateEffect` of new documents | `run.refit(new.with_covariates("~ x")).effects("x")` |
 # | `thetaPosterior` | `run["theta"]` with `keep=(*model.default_keep, "theta")` |
-# | `toLDAvis`, `writeLdac`, `convertCorpus` | `export(run, folder)` |
+# | `toLDAvis`, `writeLdac` | `run.report("page.html")`, `export(run, folder)` |
 # | `cloud` | none; `top_word_bars` shows how sure words are |
 # | `topicLasso` | none: `run["theta"]` in a regression, averaged over draws |
 # | – | keywords of topics: `keywords={...}` of any model |

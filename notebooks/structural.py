@@ -25,7 +25,6 @@ import warnings
 
 import pgmult
 from pgmult.topics import StructuralTopics, content, effects, topic_stability
-from pgmult.topics.summaries import permutation_test
 
 corpus = pgmult.datasets.state_of_the_union()
 print(corpus.table)
@@ -107,15 +106,6 @@ words
 
 # %%
 words.words("Republican", "Democratic", topic=10).plot().figure
-
-# %% [markdown]
-# ## Is it more than chance?
-#
-# Parties traded among presidents as wholes, many times: does any topic go with party more than it
-# would then? Shuffling single pieces would answer yes to almost anything.
-
-# %%
-permutation_test(run, "party")
 
 # %% [markdown]
 # ## New documents

@@ -8,7 +8,7 @@ import numpy as np
 import pgmult
 from pgmult import choice, fields, regression, sequences, topics
 from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
-from pgmult.priors import HalfT, HalfTScales
+from pgmult.priors import HalfT
 
 __all__ = ["MODELS"]
 
@@ -61,10 +61,6 @@ def steps():
 
 MODELS = {
     "CorrelatedTopics": lambda: (topics.CorrelatedTopics(5), topics.as_corpus(WORDS)),
-    "CorrelatedTopics scales": lambda: (
-        topics.CorrelatedTopics(5, scales=HalfTScales()),
-        topics.as_corpus(WORDS),
-    ),
     "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
     "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
     "StructuralTopics": lambda: (topics.StructuralTopics(4), structured("~ party * s(year)")),

@@ -23,7 +23,6 @@ from odd_values import VALUES
 import pgmult
 from pgmult import choice, datasets, fields, regression, sequences, topics
 from pgmult.fields import covariances
-from pgmult.priors import HalfTScales
 from pgmult.sampling import Origin
 from pgmult.variational.designs import Rows
 from pgmult.variational.sites import logistic_site
@@ -350,11 +349,9 @@ OBJECTS = {
 # entries that are called in another way than their names say
 OTHERS = {
     "Origin.of": lambda: Origin.of,
-    "HalfTScales": lambda: HalfTScales,
     "Posterior.is_of": lambda: pgmult.load(stored()).is_of,
     "topics.fold_in": lambda: lambda **given: list(topics.fold_in(**given)),
     "topics.effects.settings": lambda: topics.effects,
-    "topics.ldavis": lambda: topics.exports.ldavis,
     "datasets.Table.sequences": lambda: (
         datasets.read(
             {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
@@ -450,7 +447,6 @@ ARGUMENTS = {
     "MatrixNormalInverseWishart.log_density": lambda: dict(
         coefficients=np.zeros((2, 2)), Sigma=np.eye(2)
     ),
-    "HalfTScales": lambda: dict(dof=2.0, scale=1.0),
     "DiagonalPotential": lambda: dict(J=np.ones((2, 2)), h=np.ones((2, 2))),
     "DensePotential": lambda: dict(J=np.ones((2, 2, 2)), h=np.ones((2, 2))),
     "polya_gamma.sample": lambda: dict(rng=rng(), b=1.0, c=0.5),
@@ -523,14 +519,6 @@ ARGUMENTS = {
     "topics.Content.words": lambda: dict(first="b", second="a", topic=1, num_words=2),
     "topics.Content.table": lambda: dict(num_words=2),
     "topics.variance_shares": lambda: dict(posterior=authored_draws(), probability=0.5),
-    "topics.shares_over_time": lambda: dict(posterior=timed_draws(), max_draws=2),
-    "topics.permutation_test": lambda: dict(
-        posterior=structural_draws(),
-        variable="x",
-        blocks=list("aaaabbbb"),
-        num_permutations=20,
-        random_seed=1,
-    ),
     "topics.predict": lambda: dict(
         posterior=structural_posterior(),
         corpus=table_corpus(),
@@ -544,11 +532,8 @@ ARGUMENTS = {
     "topics.export": lambda: dict(
         posterior=structural_posterior(),
         folder=folder() / "files",
-        kinds=["csv", "ldavis"],
+        kinds=["csv", "json"],
         chain=0,
-    ),
-    "topics.ldavis": lambda: dict(
-        posterior=structural_posterior(), data=structural_posterior().data, chain=0, num_words=2
     ),
     "topics.Corpus.with_covariates": lambda: dict(formula="~ n"),
     "topics.Corpus.__getitem__": lambda: dict(rows=[0, 2]),

@@ -46,7 +46,7 @@ _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
 _MOST_BYTES = 80_000_000  # of these, unless told otherwise
 _FEWEST = 5  # draws of a chain
-_KINDS = ("csv", "json", "ldac", "mtx", "ldavis")
+_KINDS = ("csv", "json")
 
 
 # --------------------------------------------------------------------------- what fit is told
@@ -394,12 +394,6 @@ def _content(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) 
     return None
 
 
-def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    if options.permute is not None:
-        return run.ask("permutation_test", options.permute, random_seed=options.seed)
-    return run.ask("check", **told)
-
-
 def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]:
     """Other documents, read as those of a run were, and what they are."""
     from pgmult.datasets.readers import COUNTED, recognise
@@ -546,13 +540,8 @@ ROOM = Room(
                     "--by", to="groups", nargs="+", metavar="COLUMN",
                     help="to look within its labels",
                 ),
-                aside(
-                    "--permute", metavar="COLUMN",
-                    help="shuffle this covariate, whole authors at once",
-                ),
                 SEED,
             ),
-            ask=_check,
         ),
         Question(
             "predict", "shares of topics in new documents",

@@ -1,30 +1,21 @@
-"""Results of a run as files for other programs: tables, JSON, counts, and LDAvis's page.
+"""Results of a run as files for other programs: tables and JSON.
 
 ========  ===============================================================================
 csv       ``topics.csv``, each word's mean probability by topic; ``documents.csv``, each
           document's columns and the mean and interval of its shares of topics
 json      ``topics.json``: topics with their share of the words and their best words
-ldac      ``corpus.dat`` in the format of Blei's lda-c, and ``vocab.txt``
-mtx       ``counts.mtx``, a Matrix Market file of documents by words, and ``vocab.txt``
-ldavis    ``ldavis.json``, which the script of LDAvis (Sievert and Shirley 2014) draws:
-          ``new LDAvis("#place", "ldavis.json")``
 ========  ===============================================================================
 """
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import scipy.io
-from scipy.spatial.distance import jensenshannon
-
-from pgmult.core.arguments import as_choice, as_kind, as_list, as_path
+from pgmult.core.arguments import as_choice, as_list, as_path
 from pgmult.core.tabled import write_csv
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
@@ -33,13 +24,12 @@ from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.words import topic_labels
 
-__all__ = ["KINDS", "document_columns", "export", "ldavis", "named_topics"]
+__all__ = ["KINDS", "document_columns", "export", "named_topics"]
 
-Kind = Literal["csv", "json", "ldac", "mtx", "ldavis"]
-KINDS: tuple[Kind, ...] = ("csv", "json", "ldac", "mtx", "ldavis")
+Kind = Literal["csv", "json"]
+KINDS: tuple[Kind, ...] = ("csv", "json")
 
-_LISTED = 30  # words of a topic in JSON and in LDAvis
-_LAMBDAS = np.linspace(0.01, 1.0, 100)  # of relevance, at which LDAvis ranks words
+_LISTED = 30  # words of a topic in JSON
 
 
 def export(
@@ -58,7 +48,7 @@ def export(
         With ``topics``; and with ``theta`` or ``psi``, for shares of topics in documents.
     folder : path
         Is made, if it is not there. Files in it of the same names are replaced.
-    kinds : sequence of "csv", "json", "ldac", "mtx" and "ldavis"
+    kinds : sequence of "csv" and "json"
         See `pgmult.topics.export`.
     chain : int, optional
         The chain whose topics are written; the one with the best log likelihood if left out.
@@ -81,12 +71,9 @@ def export(
     if isinstance(corpus, TimedCorpus):
         raise ValueError("posterior must have topics that are the same at all times")
     chain = best_chain(posterior) if chain is None else as_chain(posterior, "topics", chain)
-    write: dict[str, Callable[..., list[Path]]] = {
-        "csv": _csv, "json": _json, "ldac": _ldac, "mtx": _mtx, "ldavis": _ldavis,
-    }  # fmt: skip
+    write = {"csv": _csv, "json": _json}
     folder.mkdir(parents=True, exist_ok=True)
-    written = [path for kind in kinds for path in write[kind](posterior, corpus, chain, folder)]
-    return list(dict.fromkeys(written))
+    return [path for kind in kinds for path in write[kind](posterior, corpus, chain, folder)]
 
 
 def document_columns(
@@ -114,103 +101,6 @@ def document_columns(
         columns[f"topic {k} lower"] = shares.lower[:, k]
         columns[f"topic {k} upper"] = shares.upper[:, k]
     return columns
-
-
-def ldavis(posterior: Posterior, data: Corpus, *, chain: int = 0, num_words: int = _LISTED) -> Any:
-    """What LDAvis draws: distances and sizes of topics, words by relevance, words' topics.
-
-    Distances are Jensen–Shannon, laid out by classical scaling. Topics are numbered from 1 in the
-    order of their sizes, as LDAvis expects; ``topic.order`` has their numbers here, plus one.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        With ``topics``, and ``theta`` or ``psi``.
-    data : Corpus
-        What it was sampled with.
-    chain : int
-    num_words : int
-        Shown of a topic.
-
-    Returns
-    -------
-    dict
-        For `json.dump`.
-    """
-    num_words = as_positive_int(num_words, "num_words")
-    as_kind(data, "data", Corpus, "the posterior's: posterior.data")
-    topics = mean_topics(posterior, chain)
-    theta = document_topics(posterior, chain=chain).mean
-    if (len(theta), topics.shape[1]) != (data.num_documents, data.num_words):
-        raise ValueError(f"data must be the corpus of the posterior, got {data!r}")
-    tokens = theta.T @ data.totals
-    order = np.argsort(-tokens, kind="stable")
-    topics, tokens = topics[order], tokens[order]
-    words = np.array(names_along(posterior, "word", topics.shape[1]))
-    total = np.bincount(data.words, data.counts, minlength=topics.shape[1])
-    share = tokens / tokens.sum()
-    expected = share @ topics
-    log_prob, log_lift = np.log(topics), np.log(topics / expected)
-    distinct = topics * np.log(topics / expected)
-    saliency = total * (topics / expected * share[:, None] * log_lift).sum(axis=0)
-    default = np.argsort(-saliency, kind="stable")[:num_words]
-    tinfo: dict[str, list[Any]] = {
-        name: [] for name in ("Term", "Freq", "Total", "Category", "logprob", "loglift")
-    }
-
-    def add(category: str, chosen: Any, freq: Any, logprob: Any, loglift: Any) -> None:
-        tinfo["Term"] += words[chosen].tolist()
-        tinfo["Freq"] += np.asarray(freq, dtype=float).tolist()
-        tinfo["Total"] += total[chosen].astype(float).tolist()
-        tinfo["Category"] += [category] * len(chosen)
-        tinfo["logprob"] += np.asarray(logprob, dtype=float).tolist()
-        tinfo["loglift"] += np.asarray(loglift, dtype=float).tolist()
-
-    ranks = np.arange(len(default), 0, -1)
-    add("Default", default, total[default], ranks, ranks)
-    shown = set(default.tolist())
-    for k in range(len(topics)):
-        best: set[int] = set()
-        for weight in _LAMBDAS:
-            relevance = weight * log_prob[k] + (1.0 - weight) * log_lift[k]
-            best.update(np.argpartition(-relevance, min(num_words, len(words) - 1))[:num_words])
-        chosen = np.array(sorted(best, key=lambda j: -distinct[k, j]))
-        shown |= set(chosen.tolist())
-        freq = topics[k, chosen] * tokens[k]
-        add(f"Topic{k + 1}", chosen, freq, log_prob[k, chosen], log_lift[k, chosen])
-    listed = sorted(shown, key=lambda j: words[j])
-    by_word = topics[:, listed] * tokens[:, None]
-    by_word /= by_word.sum(axis=0)
-    there = [(i, k) for i in range(len(listed)) for k in range(len(topics)) if by_word[k, i] > 0.01]
-    place = _plane(topics)
-    numbers = np.arange(1, len(topics) + 1)
-    return {
-        "mdsDat": {
-            "x": place[:, 0].tolist(), "y": place[:, 1].tolist(), "topics": numbers.tolist(),
-            "cluster": [1] * len(topics), "Freq": (100.0 * share).tolist(),
-        },
-        "tinfo": tinfo,
-        "token.table": {
-            "Term": [str(words[listed[i]]) for i, _ in there],
-            "Topic": [k + 1 for _, k in there],
-            "Freq": [float(by_word[k, i]) for i, k in there],
-        },
-        "R": min(num_words, len(words)),
-        "lambda.step": 0.01,
-        "plot.opts": {"xlab": "PC1", "ylab": "PC2"},
-        "topic.order": (order + 1).tolist(),
-    }  # fmt: skip
-
-
-def _plane(topics: FloatArray) -> FloatArray:
-    """Points in a plane at about the Jensen–Shannon distances of topics, by classical scaling."""
-    count = len(topics)
-    squared = np.array([[jensenshannon(a, b) ** 2 for b in topics] for a in topics])
-    squared = np.nan_to_num(squared)
-    centring = np.eye(count) - 1.0 / count
-    values, vectors = np.linalg.eigh(-0.5 * centring @ squared @ centring)
-    best = np.argsort(-values)[:2]
-    return np.asarray(vectors[:, best] * np.sqrt(np.maximum(values[best], 0.0)))
 
 
 def _csv(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
@@ -252,28 +142,9 @@ def _json(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> lis
             for k in range(len(topics))
         ],
     }
-    return [_write_json(folder / "topics.json", content)]
-
-
-def _ldac(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
-    lines = []
-    for start, stop in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
-        entries = zip(corpus.words[start:stop], corpus.counts[start:stop], strict=True)
-        lines.append(" ".join([str(stop - start), *(f"{word}:{count}" for word, count in entries)]))
-    path = folder / "corpus.dat"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return [path, _vocabulary(posterior, corpus, folder)]
-
-
-def _mtx(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
-    path = folder / "counts.mtx"
-    with path.open("wb") as file:
-        scipy.io.mmwrite(file, corpus.to_csr().tocoo(), field="integer", symmetry="general")
-    return [path, _vocabulary(posterior, corpus, folder)]
-
-
-def _ldavis(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
-    return [_write_json(folder / "ldavis.json", ldavis(posterior, corpus, chain=chain))]
+    path = folder / "topics.json"
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return [path]
 
 
 def named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str]]:
@@ -281,15 +152,3 @@ def named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str
     topics = mean_topics(posterior, chain)
     words = names_along(posterior, "word", topics.shape[1])
     return topics, topic_labels([[words[j] for j in row] for row in telling(topics, 3)])
-
-
-def _vocabulary(posterior: Posterior, corpus: Corpus, folder: Path) -> Path:
-    path = folder / "vocab.txt"
-    words = names_along(posterior, "word", corpus.num_words)
-    path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    return path
-
-
-def _write_json(path: Path, content: Any) -> Path:
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    return path

@@ -25,12 +25,8 @@ TOPICS = Family(
         "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),
         "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES, hint=_HINT),
         "quotes": Verb(f"{_SUMMARIES}.quotes:quotes", keeps=_SHARES, hint=_HINT),
-        "permutation_test": Verb(
-            f"{_SUMMARIES}.permutation:permutation_test", _WITH_COVARIATES, ("topics",)
-        ),
         "keywords": Verb(f"{_SUMMARIES}.words:keywords", keeps=("keyword_shares",)),
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
-        "shares_over_time": Verb(f"{_SUMMARIES}.effects:shares_over_time", ("DynamicTopics",)),
     },
     takes_parts=True,
 )

@@ -117,7 +117,7 @@ def followed(model, state, data, likely, documents):
     numbers = {"psi": state.psi[documents], "phi": np.log(likely(state))}
     if isinstance(model, StructuralTopics):
         numbers |= {
-            "coefficients": model.unscaled_coefficients(state, data),
+            "coefficients": data.design.unscale(state.coefficients),
             "mu at average covariates": model.mu(state, data),
             "Sigma": state.Sigma[np.tril_indices(len(state.Sigma))],
             "log rho": np.log(state.effect_variances),

@@ -28,7 +28,6 @@ class Given(NamedTuple):
     word_shift: FloatArray  # (num_words,)
     precision: FloatArray  # E Sigma^-1, (n, n)
     centre: FloatArray  # E mu, (n,)
-    order: IntArray  # (num_topics,): the topic of each stick
 
 
 class Found(NamedTuple):
@@ -122,8 +121,8 @@ def _load_posteriors(precision, J, first, width, packed):
 
 
 @jit
-def _log_theta_bound(mean, var, order, out):
-    """out[order[k]] <= E log theta for Gaussian sticks with these means and variances.
+def _log_theta_bound(mean, var, out):
+    """out[k] <= E log theta for Gaussian sticks with these means and variances.
 
     log sigma(x) >= x / 2 - log 2 cosh(xi / 2) - (x^2 - xi^2) tanh(xi / 2) / (4 xi), Jaakkola and
     Jordan (2000), whose last term has expectation 0 at the best xi, sqrt(E x^2).
@@ -132,9 +131,9 @@ def _log_theta_bound(mean, var, order, out):
     for k in range(mean.shape[0]):
         xi = math.sqrt(mean[k] * mean[k] + var[k])
         both = 0.5 * xi + math.log1p(math.exp(-xi))
-        out[order[k]] = rest + 0.5 * mean[k] - both
+        out[k] = rest + 0.5 * mean[k] - both
         rest -= 0.5 * mean[k] + both
-    out[order[mean.shape[0]]] = rest
+    out[mean.shape[0]] = rest
 
 
 @jit
@@ -147,7 +146,7 @@ def _allocate_expected(d, entries, given, found):
     """
     indptr, words, counts = entries
     theta, taken = found.theta[d], found.taken[d]
-    _log_theta_bound(found.mean[d], found.var[d], given.order, theta)
+    _log_theta_bound(found.mean[d], found.var[d], theta)
     num_topics = theta.shape[0]
     shift = theta[0]
     for k in range(1, num_topics):
@@ -172,7 +171,7 @@ def _allocate_expected(d, entries, given, found):
 @jit(within=True)
 def _load_systems(document, given, found, packed):
     """J and h of each lane's document given q(z), and the Gaussian system that they make."""
-    n, order = given.precision.shape[0], given.order
+    n = given.precision.shape[0]
     _load_precision(given.precision, packed)
     for lane in range(WIDTH):
         d = document[lane]
@@ -181,7 +180,7 @@ def _load_systems(document, given, found, packed):
         mean, var, J, h = found.mean[d], found.var[d], found.J[d], found.h[d]
         reaching = 0.0
         for k in range(n, -1, -1):
-            count = found.taken[d, order[k]]
+            count = found.taken[d, k]
             reaching += count
             if k < n:
                 xi = math.sqrt(mean[k] * mean[k] + var[k])
@@ -354,7 +353,7 @@ def sum_covariances(worker, start, stop, precision, J, totals):
 
 
 @jit
-def mean_theta(worker, start, stop, precision, J, mean, noise, order, out):
+def mean_theta(worker, start, stop, precision, J, mean, noise, out):
     """out[d] = average of theta over psi = mean_d +- (precision + diag(J_d))^-1/2 noise_s."""
     num_points, n = noise.shape
     packed = np.empty(row_at(n))
@@ -376,7 +375,7 @@ def mean_theta(worker, start, stop, precision, J, mean, noise, order, out):
                     step = x[k * WIDTH + lane]
                     share = 1.0 / (1.0 + math.exp(-mean[d, k] - step))
                     mirrored = 1.0 / (1.0 + math.exp(step - mean[d, k]))
-                    out[d, order[k]] += one * share + other * mirrored
+                    out[d, k] += one * share + other * mirrored
                     one *= 1.0 - share
                     other *= 1.0 - mirrored
-                out[d, order[n]] += one + other
+                out[d, n] += one + other

@@ -142,11 +142,6 @@ def refuse_failed(statuses: list[int], what: str) -> None:
 
 
 def refuse_unfitted(model: Any) -> None:
-    """Refuse priors of scales and keywords: fits know conjugate priors only."""
-    if model.scales is not None:
-        raise ValueError(
-            f"model must have scales=None to be fitted, got {model.scales!r} (give the scale of"
-            " Sigma in `gaussian`, or sample)"
-        )
+    """Refuse keywords."""
     if model.keywords:
         raise ValueError("model must have no keywords to be fitted (sample, which knows them)")

@@ -103,7 +103,6 @@ class DocumentPosterior:
     var: FloatArray
     topic_counts: FloatArray
     steps: IntArray
-    _order: IntArray
     _precision: FloatArray
     _scores: FloatArray
     _word_counts: FloatArray
@@ -116,10 +115,7 @@ class DocumentPosterior:
         """
         noise = antithetic_half(self.mean.shape[1])
         out = np.empty(self.topic_counts.shape)
-        over_rows(
-            mean_theta, len(out), self._precision, self.potential.J, self.mean, noise,
-            self._order, out,
-        )  # fmt: skip
+        over_rows(mean_theta, len(out), self._precision, self.potential.J, self.mean, noise, out)
         return out
 
 
@@ -296,7 +292,6 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         count, n = corpus.num_documents, num_topics - 1
         cov = self.gaussian.scale / self.gaussian.dof
         precision = as_precision(cov)
-        order = np.asarray(np.arange(num_topics) if self.model.order is None else self.model.order)
         if start is None:
             mean = np.tile(self.gaussian.mean, (count, 1))
             var = np.tile(np.diagonal(cov), (count, 1))
@@ -307,14 +302,14 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             np.empty((count, num_topics)), np.empty(len(corpus.words)), np.empty(count),
             np.empty(count, dtype=np.int64),
         )  # fmt: skip
-        given = Given(by_word, shift, precision, self.gaussian.mean, order)
+        given = Given(by_word, shift, precision, self.gaussian.mean)
         statuses = over_rows(
             infer_documents, count, corpus.entries, given, tolerance, max_steps, found
         )
         refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
             MvNormal(self.gaussian.mean, cov), DiagonalPotential(found.J, found.h), mean, var,
-            found.taken, found.steps, order, precision, found.scores,
+            found.taken, found.steps, precision, found.scores,
             word_counts(corpus, found.weights, found.theta, by_word),
         )  # fmt: skip
 

@@ -29,11 +29,10 @@ Sigma is the covariance of sticks and depends on their order: see `topic_correla
 (1, 10, 3, 30)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgmult.priors import HalfTScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.gaussian import (
     BlockRows,
@@ -56,16 +55,12 @@ class CorrelatedTopics(NormalTopics):
         Dirichlet concentration eta of words in topics.
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K - 1 sticks; by default `NormalInverseWishart.weak` around the
-        mean at which all topics are equally probable.
-    order : sequence of num_topics integers, optional
-        Another order of sticks: see `pgmult.StickBreaking`. Chains start with topics sorted by
-        size, so that early sticks are large topics.
+        mean at which all topics are equally probable. Chains start with topics sorted by size, so
+        that early sticks are large topics.
     start_sweeps : int
         A chain starts from a search of its own, of this many collapsed sweeps of latent Dirichlet
         allocation, and stays near the mode of the posterior where the search ended. See
         `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
-    scales : HalfTScales, optional
-        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
@@ -80,8 +75,6 @@ class CorrelatedTopics(NormalTopics):
     num_topics: NumTopics
     word_concentration: Concentration = 0.05
     gaussian: NormalInverseWishart | None = None
-    order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS

@@ -54,7 +54,7 @@ from pgmult.core.arguments import as_share
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
-from pgmult.priors import HalfTScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, refuse_to_simulate, simulate_words
@@ -137,8 +137,6 @@ class DynamicTopics(NormalTopics):
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    scales : HalfTScales, optional
-        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own, at all times.
     block_rows : int
@@ -162,7 +160,6 @@ class DynamicTopics(NormalTopics):
     drift_shape: Above0 = 2.0
     drift_scale: Above0 = 0.05
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = 8 * BLOCK_ROWS
 
@@ -180,9 +177,7 @@ class DynamicTopics(NormalTopics):
     @property
     def psi_mean(self) -> WalkingMean:
         """The walk of the mean of psi."""
-        return WalkingMean(
-            self.gaussian_prior, self.prevalence_shape, self.prevalence_scale, self.scales
-        )
+        return WalkingMean(self.gaussian_prior, self.prevalence_shape, self.prevalence_scale)
 
     def as_data(self, data: Any) -> TimedCorpus:
         """A timed corpus as it is; other data are refused."""

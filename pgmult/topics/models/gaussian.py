@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.orders import as_permutation
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import Dirichlet, HalfTScales, NormalInverseWishart
+from pgmult.priors import Dirichlet, NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
 from pgmult.topics.models.words import KeywordsState, WordsOfTopics
@@ -40,7 +39,6 @@ class GaussianTopics(Checked, WordsOfTopics):
     __slots__ = ()
     num_topics: int
     word_concentration: float
-    scales: HalfTScales | None
     block_rows: int
 
     state_type: ClassVar[type[Any]]
@@ -51,8 +49,6 @@ class GaussianTopics(Checked, WordsOfTopics):
 
     def _complete(self) -> None:
         refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
-        if self.order is not None:
-            self._set(order=tuple(as_permutation(self.order, self.num_topics).tolist()))
 
     @property
     @abstractmethod
@@ -61,7 +57,7 @@ class GaussianTopics(Checked, WordsOfTopics):
 
     def link(self, data: Any = None) -> Any:
         """The link from psi to topic proportions."""
-        return StickBreaking(self.order)
+        return StickBreaking()
 
     def _uniform(self) -> FloatArray:
         """The psi at which all topics are equally probable."""
@@ -199,4 +195,4 @@ class NormalTopics(GaussianTopics):
     @property
     def psi_mean(self) -> PsiMean:
         """The prior of the mean and covariance of psi, and how they move."""
-        return ConstantMean(self.gaussian_prior, self.scales)
+        return ConstantMean(self.gaussian_prior)

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pgmult.links import LogisticNormal
-from pgmult.priors import HalfTScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.gaussian import (
     BlockRows,
@@ -63,8 +63,6 @@ class LogisticNormalTopics(NormalTopics):
         where all topics are equally probable.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    scales : HalfTScales, optional
-        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
     block_rows : int
@@ -80,7 +78,6 @@ class LogisticNormalTopics(NormalTopics):
     word_concentration: Concentration = 0.05
     gaussian: NormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: HalfTScales | None = None
     keywords: Any = None
     block_rows: BlockRows = BLOCK_ROWS
 

@@ -52,7 +52,7 @@ Effects of authors, and words by party:
 ((1, 10, 5, 3), (1, 10, 2, 3, 30))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -63,7 +63,7 @@ from numpy.typing import NDArray
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
-from pgmult.priors import HalfTScales, MatrixNormalInverseWishart
+from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, refuse_to_simulate, simulate_words
 from pgmult.topics.models.gaussian import (
@@ -140,7 +140,6 @@ class StructuralTopicsState(KeywordsState):
 _OVER_STICKS = axes_of(StructuralTopicsState) | {
     **OF_TOPICS,
     "mu": ("stick",),
-    "unscaled_coefficients": ("covariate", "stick"),
     "group_tokens": ("group", "topic"),
 }
 _OVER_TOPICS = {
@@ -168,12 +167,8 @@ class StructuralTopics(GaussianTopics):
         What covariates act on: all K coordinates of a softmax, as in stm, or K - 1 sticks. A
         softmax has no order of topics. Its intervals of effects cover the truth about as often as
         those of sticks if data come from sticks, and more often if they come from a softmax.
-    order : sequence of num_topics integers, optional
-        Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    scales : HalfTScales, optional
-        Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
     effect_scale : float
         The standard deviation of a random term's effects, in units of that of psi given all
         covariates, is half-t with 3 degrees of freedom and this scale.
@@ -201,9 +196,7 @@ class StructuralTopics(GaussianTopics):
     word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
     effects: Literal["softmax", "sticks"] = "softmax"
-    order: Sequence[int] | None = None
     start_sweeps: StartSweeps = START_SWEEPS
-    scales: HalfTScales | None = None
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
@@ -219,8 +212,6 @@ class StructuralTopics(GaussianTopics):
     )  # fmt: skip
 
     def _complete(self) -> None:
-        if self.effects == "softmax" and self.order is not None:
-            raise ValueError("order is of sticks: give effects='sticks' with it, or leave it out")
         columns = len(self._uniform())
         if self.regression is not None and self.regression.mean.shape[1] != columns:
             raise ValueError(
@@ -235,12 +226,12 @@ class StructuralTopics(GaussianTopics):
 
     def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
         """The link from psi to topic proportions."""
-        return LogisticNormal() if self.effects == "softmax" else StickBreaking(self.order)
+        return LogisticNormal() if self.effects == "softmax" else StickBreaking()
 
     @property
     def psi_mean(self) -> RegressedMean:
         """The regression of psi on covariates and random terms."""
-        return RegressedMean(self.regression, self._uniform(), self.effect_scale, self.scales)
+        return RegressedMean(self.regression, self._uniform(), self.effect_scale)
 
     def as_data(self, data: Any) -> StructuredCorpus:
         """`data` itself, if it is a corpus with as many covariates as the prior has."""
@@ -465,12 +456,6 @@ class StructuralTopics(GaussianTopics):
         if data.versions is None:
             return np.zeros((0, self.num_topics), dtype=np.int64)
         return data.versions.tokens(state.topic_counts)
-
-    def unscaled_coefficients(
-        self, state: StructuralTopicsState, data: StructuredCorpus
-    ) -> FloatArray:
-        """Coefficients of the covariates as given, ``(num_covariates, n)``."""
-        return data.design.unscale(state.coefficients)
 
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(n,)``.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.priors import HalfTScales, MvNormal, NormalInverseWishart
+from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
 
@@ -48,12 +48,9 @@ class ConstantMean:
     Attributes
     ----------
     gaussian : NormalInverseWishart
-    scales : HalfTScales or None
-        Prior of the scales of Sigma, which `gaussian` fixes otherwise.
     """
 
     gaussian: NormalInverseWishart
-    scales: HalfTScales | None = None
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(n,)``."""
@@ -65,24 +62,18 @@ class ConstantMean:
         return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
-        """Draw the scales of Sigma, if they are learned, then mu and Sigma given psi."""
-        gaussian = self.gaussian
-        if self.scales is not None:
-            gaussian = self.scales.given(rng, state.Sigma, gaussian)
+        """Draw mu and Sigma given psi."""
         moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
-        mu, Sigma = gaussian.condition_moments(moments).sample(rng)
+        mu, Sigma = self.gaussian.condition_moments(moments).sample(rng)
         return {"mu": mu, "Sigma": Sigma}
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi, and mu and Sigma, drawn from the prior."""
-        gaussian = self.gaussian
-        if self.scales is not None:
-            gaussian = self.scales.sample(rng, gaussian)
-        mu, Sigma = gaussian.sample(rng)
+        mu, Sigma = self.gaussian.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return psi, {"mu": mu, "Sigma": Sigma}
 
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
-        """Mu and Sigma given psi, under `gaussian` as it is."""
+        """Mu and Sigma given psi."""
         mu, Sigma = self.gaussian.condition(psi).sample(rng)
         return {"mu": mu, "Sigma": Sigma}

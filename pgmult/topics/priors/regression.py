@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
-from pgmult.priors import HalfTScales, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.mixed_regression import (
     MixedRegression,
     log_variance_density,
@@ -46,14 +46,11 @@ class RegressedMean:
         Mean of the intercept under the weak prior.
     effect_scale : float
         Of the half-t prior of effects' standard deviations.
-    scales : HalfTScales or None
-        Prior of the scales of Sigma, which `regression` fixes otherwise.
     """
 
     regression: MatrixNormalInverseWishart | None
     centre: FloatArray
     effect_scale: float
-    scales: HalfTScales | None
 
     def prior_of(
         self, data: StructuredCorpus, gram: FloatArray | None = None
@@ -94,18 +91,13 @@ class RegressedMean:
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
-        if self.scales is not None:
-            prior = self.scales.given(rng, state.Sigma, prior)
         regression = MixedRegression.of_sums(prior, count, *_designs(data), sums.rounded)
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         return _fields(*regression.sample(rng, variances), variances)
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi and the regression, drawn from the prior."""
-        regression = self.prior_of(data)
-        if self.scales is not None:
-            regression = self.scales.sample(rng, regression)
-        coefficients, Sigma = regression.sample(rng)
+        coefficients, Sigma = self.prior_of(data).sample(rng)
         terms = data.design.terms
         variances = prior_variances(rng, len(terms), self.effect_scale)
         drawn = [

@@ -25,7 +25,7 @@ import numpy as np
 from pgmult.compiled.linalg import scatter
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
-from pgmult.priors import HalfTScales, MvNormal, NormalInverseWishart
+from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
@@ -168,14 +168,11 @@ class WalkingMean:
         Prior of mu_0 and Sigma.
     shape, scale : float
         Inverse-gamma prior of ``prevalence_drift``, the variance of a step in units of Sigma.
-    scales : HalfTScales or None
-        Prior of the scales of Sigma, which `gaussian` fixes otherwise.
     """
 
     gaussian: NormalInverseWishart
     shape: float
     scale: float
-    scales: HalfTScales | None = None
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
@@ -195,47 +192,32 @@ class WalkingMean:
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
-        gaussian = self.gaussian
-        if self.scales is not None:
-            gaussian = self.scales.given(rng, state.Sigma, gaussian)
         seen = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
-        return self.sample(rng, state.prevalence_drift, seen, gaussian)
+        return self.sample(rng, state.prevalence_drift, seen)
 
-    def sample(
-        self,
-        rng: np.random.Generator,
-        drift: float,
-        seen: TimedRows,
-        gaussian: NormalInverseWishart,
-    ) -> Fields:
+    def sample(self, rng: np.random.Generator, drift: float, seen: TimedRows) -> Fields:
         """A slice of the logarithm of the drift, then mu and Sigma given it."""
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = log_inverse_gamma(log_drift, self.shape, self.scale)
-            return prior + seen.log_evidence(gaussian, float(np.exp(log_drift[0])))
+            return prior + seen.log_evidence(self.gaussian, float(np.exp(log_drift[0])))
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
-        return self._walked(rng, float(np.exp(log_drift[0])), seen, gaussian)
+        return self._walked(rng, float(np.exp(log_drift[0])), seen)
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
         drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
-        gaussian = self.gaussian
-        if self.scales is not None:
-            gaussian = self.scales.sample(rng, gaussian)
-        mu, Sigma = mean_walk(gaussian, drift, data.num_times).sample(rng)
+        mu, Sigma = mean_walk(self.gaussian, drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}
 
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
         seen = TimedRows.of(psi, data.times, data.num_times)
-        return self._walked(rng, self.scale / self.shape, seen, self.gaussian)
+        return self._walked(rng, self.scale / self.shape, seen)
 
-    @staticmethod
-    def _walked(
-        rng: np.random.Generator, drift: float, seen: TimedRows, gaussian: NormalInverseWishart
-    ) -> Fields:
+    def _walked(self, rng: np.random.Generator, drift: float, seen: TimedRows) -> Fields:
         """Mu and Sigma given rows and the drift."""
-        mu, Sigma = seen.posterior(mean_walk(gaussian, drift, len(seen.counts))).sample(rng)
+        mu, Sigma = seen.posterior(mean_walk(self.gaussian, drift, len(seen.counts))).sample(rng)
         return {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

@@ -11,7 +11,6 @@ The quality of an allocation z with concentrations alpha and eta has three measu
 Topics are joined by the change of F: see `merge_gains`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -117,10 +116,9 @@ class Searched:
             )
         return Searched(allocation, alpha, self.eta)
 
-    def by_size(self, order: Sequence[int] | None = None) -> "Searched":
-        """The same, topics sorted by size; with an order of sticks the first has the largest."""
-        ranked = np.argsort(-self.sizes, kind="stable")
-        return self.ordered(ranked if order is None else ranked[np.argsort(order)])
+    def by_size(self) -> "Searched":
+        """The same, topics sorted by size."""
+        return self.ordered(np.argsort(-self.sizes, kind="stable"))
 
     def ordered(self, order: IntArray) -> "Searched":
         """The same, topics in another order."""

@@ -49,7 +49,6 @@ class StartsFromTopics(ABC):
     __slots__ = ()
     num_topics: int
     start_sweeps: int
-    order: Sequence[int] | None = None  # of sticks, for links that have one
 
     @abstractmethod
     def start_concentration(self) -> float:
@@ -69,7 +68,7 @@ class StartsFromTopics(ABC):
         if begun is not None:
             return started(self, rng, *begun, data)
         found = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
-        whole = self.in_order(found.by_size(self.order), data)
+        whole = self.in_order(found.by_size(), data)
         return self.from_allocation(rng, whole, data)
 
     def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
@@ -88,7 +87,7 @@ class StartsFromTopics(ABC):
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
         if small is not data:
             found = counted(rng, found, only_words(data, chosen))
-        at = self.in_order(found.by_size(self.order), data)
+        at = self.in_order(found.by_size(), data)
         return self._from_part(rng, at, data[chosen]), Placement.of(at)
 
     def _from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
@@ -131,11 +130,11 @@ class StartsFromTopics(ABC):
             whole = settled(rng, found, part, small, sweeps)
             if small is not data:
                 whole = counted(rng, whole, data)
-            best = self.in_order(whole.by_size(self.order), data)
+            best = self.in_order(whole.by_size(), data)
             state = self.from_allocation(rng, best, data)
         else:
             own = found if small is data else counted(rng, found, only_words(data, chosen))
-            best = self.in_order(own.by_size(self.order), data)
+            best = self.in_order(own.by_size(), data)
             state = self._from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(

@@ -35,7 +35,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pgmult.core.arguments import (
-    as_kind,
     as_probability,
     as_repeats,
     as_seed,
@@ -66,7 +65,6 @@ from pgmult.topics.summaries.matching import (
     aligned_chains,
     best_chain,
     mean_topics,
-    placed_draws,
     scope_of,
 )
 from pgmult.topics.summaries.settings import (
@@ -317,41 +315,6 @@ def variance_shares(
         " chains.",
         probability=probability,
     )  # fmt: skip
-
-
-def shares_over_time(
-    posterior: Posterior,
-    *,
-    chain: int | None = None,
-    max_draws: int = 400,
-    probability: float = 0.9,
-) -> TopicShares:
-    """Each topic's share of the words of every time step.
-
-    Steps without words are left out.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of `pgmult.topics.DynamicTopics`, with ``prevalence``, and ``topics`` where chains are
-        several: they are aligned topic by topic with the best one.
-    chain : int, optional
-        One chain alone.
-    max_draws : int
-        Draws to use at most, evenly spread over chains.
-    probability : float in (0, 1)
-    """
-    probability = as_probability(probability, "probability")
-    as_draws(as_kind(posterior, "posterior", Posterior), "prevalence")
-    chains = aligned_chains(posterior, chain, "prevalence")
-    draws = list(placed_draws(posterior, "prevalence", chains, max_draws))
-    axis = posterior.dims["prevalence"][2]
-    used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
-    times = np.asarray(posterior.coords[axis])[used].tolist()
-    about = f"Shares of topics in the words of each {axis}, in these documents."
-    return _shares(
-        np.stack(draws)[:, used], {axis: times}, about, posterior, chain, chains, probability
-    )
 
 
 def _shares(

@@ -7,7 +7,6 @@ import pytest
 from same_draws import forget_a_block
 
 from pgmult import NormalInverseWishart
-from pgmult.priors import HalfTScales
 from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 from pgmult.topics import DynamicTopics, LogisticNormalTopics, as_corpus, as_timed_corpus
@@ -50,9 +49,9 @@ SOFTMAX_STATISTICS = {
     [
         SOFTMAX,
         LogisticNormalTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
-        LogisticNormalTopics(2, word_concentration=1.5, scales=HalfTScales(6.0, 1.0), block_rows=2),
+        LogisticNormalTopics(2, word_concentration=1.5, block_rows=2),
     ],
-    ids=["3 topics", "5 topics", "2 topics, scales of Sigma, blocks"],
+    ids=["3 topics", "5 topics", "2 topics, blocks"],
 )
 def test_logistic_normal_topics(model):
     check_model(
@@ -177,9 +176,9 @@ def dynamic_statistics(model):
             DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0, block_rows=2),
             TIMED,
         ),
-        (DynamicTopics(2, start_sweeps=1, scales=HalfTScales(6.0, 1.0)), SHORT),
+        (DynamicTopics(2, start_sweeps=1), SHORT),
     ],
-    ids=["3 topics that return", "2 topics that walk, blocks", "one time, scales of Sigma"],
+    ids=["3 topics that return", "2 topics that walk, blocks", "one time"],
 )
 def test_dynamic_topics(model, data):
     check_model(model, data, replicates=600, statistics=dynamic_statistics(model))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pgmult import MatrixNormalInverseWishart, NormalInverseWishart
-from pgmult.priors import HalfTScales
 from pgmult.topics import (
     LDA,
     CorrelatedTopics,
@@ -32,9 +31,6 @@ CASES = [
     ],
     (CorrelatedTopics, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (CorrelatedTopics, {"num_topics": 5, "gaussian": THREE_STICKS}, "gaussian must have 4 dim"),
-    (CorrelatedTopics, {"order": [1, 0]}, "permutation of 0, ..., 2"),
-    (CorrelatedTopics, {"scales": HalfTScales}, "scales must be a HalfTScales"),
-    (CorrelatedTopics, {"scales": 2.0}, r"scales must be a HalfTScales, got 2.0 \(float\)"),
     *[
         (kind, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name")
         for kind in EVERY
@@ -43,9 +39,7 @@ CASES = [
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
     (SOFTMAX, {"num_topics": 4, "gaussian": THREE_STICKS}, "gaussian must have 4 dimensions"),
     (STRUCTURAL, {"word_concentration": -1.0}, "word_concentration must be above 0"),
-    (STRUCTURAL, {"effects": "sticks", "order": [1, 0]}, "permutation of 0, ..., 2"),
     (STRUCTURAL, {"regression": REGRESSION}, "regression must have 3 columns under"),
-    (STRUCTURAL, {"order": [1, 0, 2]}, "order is of sticks"),
     (STRUCTURAL, {"effects": "probit"}, "effects must be one of softmax, sticks"),
     (STRUCTURAL, {"keywords": {"a": []}}, r"keywords\['a'\] must hold a word"),
     (STRUCTURAL, {"keywords": {c: ["w"] for c in "abcd"}}, "of 3 topics at most, got 4"),

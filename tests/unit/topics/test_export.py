@@ -2,17 +2,14 @@
 
 import csv
 import json
-import warnings
 
 import numpy as np
 import pytest
-import scipy.io
 
 import pgmult
-from pgmult.datasets import read, read_ldac
+from pgmult.datasets import read
 from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, export
 from pgmult.topics import predict as transform
-from pgmult.topics.exports import ldavis
 from pgmult.topics.fits.transform import align_words
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -95,23 +92,9 @@ class TestTransform:
 
 
 class TestExport:
-    def test_every_kind(self, run, tmp_path):
-        paths = export(run, tmp_path / "out")
-        assert [path.name for path in paths] == [
-            "topics.csv", "documents.csv", "topics.json", "corpus.dat", "vocab.txt", "counts.mtx",
-            "ldavis.json",
-        ]  # fmt: skip
-        counts = run.data.to_csr().toarray()
-        again = read_ldac(tmp_path / "out" / "corpus.dat", tmp_path / "out" / "vocab.txt")
-        np.testing.assert_array_equal(again.to_csr().toarray(), counts)
-        assert again.vocabulary.tolist() == run.coords["word"].tolist()
-        with warnings.catch_warnings():  # scipy announces another kind of sparse matrix
-            warnings.simplefilter("ignore", DeprecationWarning)
-            matrix = scipy.io.mmread(tmp_path / "out" / "counts.mtx")
-        np.testing.assert_array_equal(matrix.toarray(), counts)
-
     def test_tables(self, run, tmp_path):
-        export(run, tmp_path, ["csv", "json"], chain=1)
+        paths = export(run, tmp_path, chain=1)
+        assert [path.name for path in paths] == ["topics.csv", "documents.csv", "topics.json"]
         with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         means = run["topics"][1].mean(axis=0)
@@ -128,34 +111,8 @@ class TestExport:
         assert sum(topic["share_of_words"] for topic in content["topics"]) == pytest.approx(1.0)
         assert {w["word"] for w in content["topics"][0]["words"]} == set(run.coords["word"])
 
-    def test_ldavis(self, run):
-        made = ldavis(run, run.data, num_words=4)
-        assert set(made) == {
-            "mdsDat", "tinfo", "token.table", "R", "lambda.step", "plot.opts", "topic.order",
-        }  # fmt: skip
-        assert made["mdsDat"]["Freq"] == sorted(made["mdsDat"]["Freq"], reverse=True)
-        assert sum(made["mdsDat"]["Freq"]) == pytest.approx(100.0)
-        tinfo = made["tinfo"]
-        assert len({len(column) for column in tinfo.values()}) == 1
-        assert set(tinfo["Category"]) == {"Default", "Topic1", "Topic2"}
-        first = made["topic.order"][0] - 1
-        best = run["topics"].mean(axis=1)[0, first]
-        word = run.coords["word"][np.argmax(best)]
-        place = [
-            i
-            for i, (t, c) in enumerate(zip(tinfo["Term"], tinfo["Category"], strict=True))
-            if t == word and c == "Topic1"
-        ]
-        assert np.exp(tinfo["logprob"][place[0]]) == pytest.approx(best.max())
-        table = made["token.table"]
-        by_word = {}
-        for term, share in zip(table["Term"], table["Freq"], strict=True):
-            by_word[term] = by_word.get(term, 0.0) + share
-        assert all(0.97 < total <= 1.0 + 1e-9 for total in by_word.values())
-        json.dumps(made, allow_nan=False)
-
     def test_what_cannot_be_written(self, run, tmp_path):
-        with pytest.raises(ValueError, match="kinds must be one of csv, json, ldac, mtx, ldavis"):
+        with pytest.raises(ValueError, match="kinds must be one of csv, json"):
             export(run, tmp_path, ["xlsx"])
         with pytest.raises(TypeError, match="data must be a corpus with covariates, got Corpus"):
             export(run, tmp_path, data=as_corpus(np.eye(3)))

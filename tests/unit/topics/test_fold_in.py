@@ -43,7 +43,7 @@ def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
 
 @pytest.mark.parametrize(
     "model",
-    [CorrelatedTopics(3), CorrelatedTopics(3, order=(2, 0, 1)), LogisticNormalTopics(2)],
+    [CorrelatedTopics(3), LogisticNormalTopics(2)],
 )
 def test_proportions_follow_their_posterior(model, tmp_path):
     """Two topics of a softmax have two coordinates, as three of sticks."""

@@ -28,7 +28,7 @@ from pgmult.topics import (
 )
 from pgmult.topics.exports import export
 from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice
-from pgmult.topics.summaries import permutation_test, variance_shares
+from pgmult.topics.summaries import variance_shares
 
 ATTACK = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>&lt;b&gt;"
 
@@ -95,7 +95,6 @@ def results(posterior):
     yield topic_stability(posterior)
     yield topic_correlations(posterior, chain=0, num_simulated=9)
     yield predictive_checks(posterior, groups=[party], max_draws=2)
-    yield permutation_test(posterior, year, num_permutations=19)
     yield variance_shares(posterior)
     yield match_runs(posterior, posterior)
     yield TopicChoice(

@@ -1,4 +1,4 @@
-"""Checks against replicates and permutations: calibrated under the model, and they see what is not.
+"""Checks against replicates: calibrated under the model, and they see what is not.
 
 "Draws" are copies of the truth, or of what a test plants in them, so that a check's p-value is one
 of known distribution.
@@ -21,8 +21,7 @@ from pgmult.topics import (
 from pgmult.topics import (
     check as predictive_checks,
 )
-from pgmult.topics.summaries import checks, permutation_test
-from pgmult.topics.summaries.permutation import proportions
+from pgmult.topics.summaries import checks
 
 NUM_WORDS, NUM_TOPICS = 30, 3
 
@@ -175,80 +174,3 @@ def test_what_cannot_be_checked_is_refused():
         predictive_checks(posterior, groups={"a": ["x"] * 6})
     with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
         predictive_checks(posterior, data=as_corpus(np.ones((6, NUM_WORDS), dtype=int)))
-
-
-# ------------------------------------------------------------------ permutations
-
-
-def test_proportions_are_most_probable():
-    rng = np.random.default_rng(6)
-    theta, phi = truth(rng, 5)
-    counts = texts(rng, theta, phi, length=25)
-    counts[2] = 0
-    found = proportions(as_corpus(counts), phi)
-
-    def loss(free, x):
-        shares = scipy.special.softmax(np.append(free, 0.0))
-        return -(x @ np.log(shares @ phi) + np.log(shares).sum() / NUM_TOPICS)
-
-    for d in range(5):
-        best = scipy.optimize.minimize(loss, np.zeros(2), args=(counts[d],), tol=1e-12).x
-        exact = scipy.special.softmax(np.append(best, 0.0))
-        np.testing.assert_allclose(found[d], exact, atol=2e-3)
-
-
-def authored(rng, num_authors=12, each=8, effect=0.0):
-    """Documents of authors with levels of their own, in two parties."""
-    author = np.repeat(np.arange(num_authors), each)
-    party = np.arange(num_authors) % 2
-    level = rng.normal(size=(num_authors, NUM_TOPICS))
-    level[:, 0] += effect * party
-    psi = level[author] + 0.3 * rng.normal(size=(len(author), NUM_TOPICS))
-    theta = np.exp(psi) / np.exp(psi).sum(axis=1, keepdims=True)
-    phi = rng.dirichlet(np.full(NUM_WORDS, 0.1), size=NUM_TOPICS)
-    data = with_covariates(
-        as_corpus(texts(rng, theta, phi)),
-        {"party": np.array(["D", "R"])[party[author]], "author": [f"a{a}" for a in author],
-         "year": rng.normal(size=len(author))},
-        "~ party + year + (1 | author)",
-    )  # fmt: skip
-    return repeated(StructuralTopics(NUM_TOPICS), data, topics=phi)
-
-
-@pytest.mark.slow
-def test_permutations_of_whole_authors_are_calibrated_and_of_documents_are_not():
-    """The mutant: documents of an author as if they were exchangeable."""
-    rng = np.random.default_rng(7)
-    whole, single, year = [], [], []
-    for seed in range(60):
-        posterior = authored(rng)
-        options = {"num_permutations": 99, "random_seed": seed}
-        whole.append(permutation_test(posterior, "party", **options).p[0])
-        apart = [str(d) for d in range(96)]
-        single.append(permutation_test(posterior, "party", blocks=apart, **options).p[0])
-        year.append(permutation_test(posterior, "year", **options).p[0])
-    assert scipy.stats.kstest(whole, "uniform").pvalue > 1e-3
-    assert scipy.stats.kstest(year, "uniform").pvalue > 1e-3
-    assert np.mean(np.array(single) < 0.05) > 0.4
-    assert scipy.stats.kstest(single, "uniform").pvalue < 1e-6
-
-
-def test_a_planted_association_is_found_and_told():
-    rng = np.random.default_rng(8)
-    found = permutation_test(authored(rng, effect=4.0), "party", num_permutations=199)
-    assert found.p[0] < 0.03
-    assert (found.p_any >= found.p).all()
-    assert "The 12 authors traded their values of party" in str(found).replace("\n", " ")
-    assert found.table().to_dataframe()["topic"][0] == int(np.argmax(found.r_squared))
-
-
-def test_odd_permutations_are_refused():
-    posterior = authored(np.random.default_rng(9), num_authors=4)
-    with pytest.raises(ValueError, match=r"variable must be a column .* got 'partei'"):
-        permutation_test(posterior, "partei")
-    with pytest.raises(ValueError, match="blocks must be at least 5 to trade their values, got 4"):
-        permutation_test(posterior, "party")
-    with pytest.raises(ValueError, match="blocks must be the column of a random term, one of auth"):
-        permutation_test(posterior, "party", blocks="state")
-    with pytest.raises(ValueError, match="one label for each of the 32 documents, got 2"):
-        permutation_test(posterior, "party", blocks=["a", "b"])

@@ -298,7 +298,7 @@ def data_of(model):
 @pytest.mark.parametrize(
     "model",
     [
-        CorrelatedTopics(3, order=[2, 0, 1]),
+        CorrelatedTopics(3),
         LogisticNormalTopics(3),
         StructuralTopics(3),
         pytest.param(DynamicTopics(3), marks=pytest.mark.slow, id="DynamicTopics"),

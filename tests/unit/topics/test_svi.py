@@ -351,19 +351,6 @@ def test_held_out_tokens_are_scored_under_posterior_means():
         completion_score([(theta[:9], fit.topics)], held_out)
 
 
-def test_the_order_of_sticks_is_data(fitted, corpus):
-    """Sticks in another order with topics relabelled to match are the same posterior."""
-    order = np.array([2, 0, 1])
-    concentration = np.empty_like(fitted.concentration)
-    concentration[order] = fitted.concentration
-    other = VariationalTopics(
-        dataclasses.replace(fitted.model, order=order), concentration, fitted.gaussian
-    )
-    np.testing.assert_allclose(other.theta(corpus)[:, order], fitted.theta(corpus), rtol=1e-9)
-    moved, stayed = other.update(corpus, step_size=1.0), fitted.update(corpus, step_size=1.0)
-    np.testing.assert_allclose(moved.concentration[order], stayed.concentration, rtol=1e-9)
-
-
 def test_tiny_concentrations_do_not_underflow():
     corpus, _, _ = simulate(1)
     fit = fit_cavi(CorrelatedTopics(3, word_concentration=1e-4), corpus, random_seed=0)

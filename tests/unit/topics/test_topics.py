@@ -12,10 +12,8 @@ from scipy import stats
 from pgmult import sample
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.validate import new_key
-from pgmult.priors import HalfTScales
 from pgmult.topics import CorrelatedTopics, LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.compiled.tokens import Shares, allocate, sample_tables
-from pgmult.topics.fits import fit_cavi, fit_ctm
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.completion import unigram_log_predictive
 
@@ -159,9 +157,3 @@ def test_a_sparse_matrix_will_do(rng, corpus):
     np.testing.assert_array_equal(from_matrix["mu"], from_corpus["mu"])
     with pytest.raises(ValueError, match=r"data must be non-negative integers, got 0.5"):
         sample(model, np.full((2, 3), 0.5), **options)
-
-
-def test_fits_know_no_prior_of_scales(corpus):
-    for fit, kind in ((fit_cavi, CorrelatedTopics), (fit_ctm, LogisticNormalTopics)):
-        with pytest.raises(ValueError, match="model must have scales=None to be fitted"):
-            fit(kind(3, scales=HalfTScales()), corpus, random_seed=0)
