@@ -229,4 +229,4 @@ run.check()
 # | `toLDAvis`, `writeLdac` | `run.report("page.html")`, `export(run, folder)` |
 # | `cloud` | none; `top_word_bars` shows how sure words are |
 # | `topicLasso` | none: `run["theta"]` in a regression, averaged over draws |
-# | – | keywords of topics: `keywords={...}` of any model |
+# | – | keywords of topics: `keywords={...}` |

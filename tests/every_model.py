@@ -73,10 +73,6 @@ MODELS = {
         structured("~ party + (1 | who)"),
     ),
     "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),
-    "DynamicTopics keywords": lambda: (
-        topics.DynamicTopics(3, keywords={"one": ["word 3", "word 5"], "two": ["word 5"]}),
-        timed([f"word {v}" for v in range(40)]),
-    ),
     "StructuralTopics keywords": lambda: (
         topics.StructuralTopics(4, keywords={"one": ["word 3", "word 5"]}),
         topics.with_covariates(
@@ -85,10 +81,6 @@ MODELS = {
             "~ s(year) + (1 | who) + (1 | party)",
             content="~ party",
         ),
-    ),
-    "LDA keywords": lambda: (
-        topics.LDA(4, keywords={"one": ["word 3", "word 5"]}),
-        topics.as_corpus(WORDS, [f"word {v}" for v in range(40)]),
     ),
     "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
     "LDA fixed alpha": lambda: (topics.LDA(4, alpha=0.5), topics.as_corpus(WORDS)),

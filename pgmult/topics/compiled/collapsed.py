@@ -14,10 +14,6 @@ changes by alpha_k C_k when n_kw changes by one. So a topic is drawn from the tw
 for c_k in the second, where it is then accepted with probability c_k / C_k, or all is drawn again:
 rejection, hence exact. The split is that of Yao, Mimno and McCallum (2009), whose second part costs
 a term for every topic of the word.
-
-Keywords (`pgmult.topics.updates.keywords`): a token of topic k came as keyword w with probability
-pi_k kappa_kw, which is a third part, (n_dk + alpha_k) pi_k kappa_kw, of the few topics that w is a
-keyword of. Such a token counts in its document alone, and c_k has the factor 1 - pi_k.
 """
 
 from typing import Any, NamedTuple
@@ -40,18 +36,6 @@ class Tallies(NamedTuple):
     topic_counts: NDArray[np.int64]
     word_counts: NDArray[Any]
     totals: NDArray[Any]
-
-
-class Keyed(NamedTuple):
-    """Which topics words are keywords of: those of word w are from ``starts[w]`` on.
-
-    (num_words + 1,), (num_pairs,), pi_k kappa_kw of each pair, and 1 - pi_k, (num_topics,).
-    """
-
-    starts: NDArray[np.int64]
-    topics: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    plain: NDArray[np.float64]
 
 
 class _Bounds(NamedTuple):
@@ -84,31 +68,20 @@ def count_topics(entries, assignments, topic_counts, word_counts):
     return 0
 
 
-@jit(within=True)
-def _weigh_keyed(keyed, w, here, alpha, running):
-    """Running sums of the weights of a word's pairs; the last."""
-    first, total = keyed.starts[w], 0.0
-    for j in range(keyed.starts[w + 1] - first):
-        k = keyed.topics[first + j]
-        total += (here[k] + alpha[k]) * keyed.weights[first + j]
-        running[j] = total
-    return total
-
-
 @jit
-def _set_bound(k, smoothing, plain, totals, at):
+def _set_bound(k, smoothing, totals, at):
     """A bound of c_k for totals of topic k from `lowest` to `highest`."""
     whole = totals[k] + smoothing
     at.lowest[k] = whole * (1.0 - _SLACK) - smoothing
     at.highest[k] = whole * (1.0 + _SLACK) - smoothing
-    at.bounds[k] = plain[k] / (at.lowest[k] + smoothing)
+    at.bounds[k] = 1.0 / (at.lowest[k] + smoothing)
 
 
 @jit
-def _move_bound(k, smoothing, eta, alpha, plain, tallies, at):
+def _move_bound(k, smoothing, eta, alpha, tallies, at):
     """Set another bound of c_k and update the sums prior_w of all words."""
     before = at.bounds[k]
-    _set_bound(k, smoothing, plain, tallies.totals, at)
+    _set_bound(k, smoothing, tallies.totals, at)
     change = alpha[k] * (at.bounds[k] - before)
     for w in range(at.prior.shape[0]):
         at.prior[w] += change * (tallies.word_counts[w, k] + eta)
@@ -130,11 +103,10 @@ def _rank_used(here, used):
 
 
 @jit
-def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
+def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
     """Draw every token's topic given all others, in place, document by document.
 
-    `assignments`, (num_tokens,), and `tallies`, those of the assignments, are read and written. A
-    keyword of topic k is assigned to num_topics + k.
+    `assignments`, (num_tokens,), and `tallies`, those of the assignments, are read and written.
     """
     indptr, words, counts = entries
     topic_counts, word_counts, totals = tallies
@@ -144,10 +116,9 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
     bounds, lowest, highest = np.empty(num_topics), np.empty(num_topics), np.empty(num_topics)
     prior = np.zeros(num_words)
     at = _Bounds(bounds, lowest, highest, prior)
-    plain = keyed.plain
     for k in range(num_topics):
-        scale[k] = plain[k] / (totals[k] + smoothing)
-        _set_bound(k, smoothing, plain, totals, at)
+        scale[k] = 1.0 / (totals[k] + smoothing)
+        _set_bound(k, smoothing, totals, at)
     for w in range(num_words):
         for k in range(num_topics):
             prior[w] += alpha[k] * bounds[k] * (word_counts[w, k] + eta)
@@ -155,7 +126,7 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
     used = np.empty(num_topics, dtype=np.int64)  # the document's topics, often used ones first
     place = np.empty(num_topics, dtype=np.int64)  # where they stand in `used`
     weights = np.empty(num_topics)  # n_dk c_k
-    running, of_pairs = np.empty(num_topics), np.empty(num_topics)
+    running = np.empty(num_topics)
     i = 0
     for d in range(indptr.shape[0] - 1):
         state = open_stream(key, d)
@@ -169,13 +140,10 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
             there = word_counts[w]
             for _ in range(counts[entry]):
                 k = assignments[i]
-                if k < num_topics:
-                    there[k] -= 1
-                    totals[k] -= 1
-                    scale[k] = plain[k] / (totals[k] + smoothing)
-                    prior[w] -= alpha[k] * bounds[k]
-                else:
-                    k -= num_topics
+                there[k] -= 1
+                totals[k] -= 1
+                scale[k] = 1.0 / (totals[k] + smoothing)
+                prior[w] -= alpha[k] * bounds[k]
                 here[k] -= 1
                 j = place[k]
                 if here[k] > 0:
@@ -186,16 +154,14 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
                     weights[j] = weights[num_used]
                     place[used[j]] = j
                 if totals[k] < lowest[k]:
-                    _move_bound(k, smoothing, eta, alpha, plain, tallies, at)
-                of_keywords = _weigh_keyed(keyed, w, here, alpha, of_pairs)
-                is_keyword = False
+                    _move_bound(k, smoothing, eta, alpha, tallies, at)
                 total = 0.0
                 for j in range(num_used):
                     total += weights[j] * (there[used[j]] + eta)
                     running[j] = total
                 while True:
                     u, state = uniform(state)
-                    threshold = u * (total + of_keywords + prior[w])
+                    threshold = u * (total + prior[w])
                     if threshold < total:
                         j = 0
                         while running[j] <= threshold:
@@ -203,14 +169,6 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
                         k = used[j]
                         break
                     threshold -= total
-                    if threshold < of_keywords:
-                        j = 0
-                        while of_pairs[j] <= threshold:
-                            j += 1
-                        k = keyed.topics[keyed.starts[w] + j]
-                        is_keyword = True
-                        break
-                    threshold -= of_keywords
                     k = 0
                     sofar = alpha[0] * bounds[0] * (there[0] + eta)
                     while sofar <= threshold and k < num_topics - 1:
@@ -219,18 +177,17 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, keyed, tallies):
                     u, state = uniform(state)
                     if not u * bounds[k] > scale[k]:
                         break
-                assignments[i] = k + num_topics if is_keyword else k
+                assignments[i] = k
                 i += 1
                 here[k] += 1
-                if not is_keyword:
-                    there[k] += 1
-                    totals[k] += 1
-                    scale[k] = plain[k] / (totals[k] + smoothing)
-                    prior[w] += alpha[k] * bounds[k]
+                there[k] += 1
+                totals[k] += 1
+                scale[k] = 1.0 / (totals[k] + smoothing)
+                prior[w] += alpha[k] * bounds[k]
                 if here[k] == 1:
                     used[num_used] = k
                     place[k] = num_used
                     num_used += 1
                 weights[place[k]] = here[k] * scale[k]
                 if totals[k] > highest[k]:
-                    _move_bound(k, smoothing, eta, alpha, plain, tallies, at)
+                    _move_bound(k, smoothing, eta, alpha, tallies, at)

@@ -65,13 +65,11 @@ from pgmult.topics.models.gaussian import (
     NormalTopics,
     NumTopics,
 )
-from pgmult.topics.models.words import KeywordsState
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.walk import WalkingMean, log_inverse_gamma, sample_inverse_gamma
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import AllocatedTopics
-from pgmult.topics.updates.keywords import Keywords
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
 _SLICE_WIDTH = 0.15  # of log variances
@@ -80,7 +78,7 @@ Above0 = Annotated[float, real(above=0.0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicTopicsState(KeywordsState):
+class DynamicTopicsState:
     """One point of the chain.
 
     Attributes
@@ -97,9 +95,7 @@ class DynamicTopicsState(KeywordsState):
     topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     topics : array, ``(num_topics, num_times, num_words)``
-        Word probabilities: those of eta, with keywords mixed in.
-    keyword_shares, keyword_words : arrays
-        See `pgmult.topics.models.words.KeywordsState`: the same at all times.
+        Word probabilities.
     """
 
     psi: Annotated[FloatArray, "document", "stick"]
@@ -137,8 +133,6 @@ class DynamicTopics(NormalTopics):
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
-    keywords : mapping from str to sequence of str, optional
-        Words of the first topics, by names of your own, at all times.
     block_rows : int
         Documents per block: see `pgmult.sampling.blocks`. It changes the draws, not their
         distribution.
@@ -160,8 +154,9 @@ class DynamicTopics(NormalTopics):
     drift_shape: Above0 = 2.0
     drift_scale: Above0 = 0.05
     start_sweeps: StartSweeps = START_SWEEPS
-    keywords: Any = None
     block_rows: BlockRows = 8 * BLOCK_ROWS
+
+    keywords: ClassVar[tuple[()]] = ()  # type: ignore[misc]
 
     state_type: ClassVar[type[Any]] = DynamicTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(DynamicTopicsState) | {
@@ -170,7 +165,7 @@ class DynamicTopics(NormalTopics):
     }
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "topic_shares",
-        "effective_topics", "keyword_shares",
+        "effective_topics",
     )  # fmt: skip
     summary_names: ClassVar[frozenset[str]] = AllocatedTopics.summary_names | {"prevalence"}
 
@@ -186,7 +181,6 @@ class DynamicTopics(NormalTopics):
                 f"dynamic topics need the documents' times, got {type(data).__name__}"
                 " (make the data with as_timed_corpus(counts, times))"
             )
-        self._keywords_in(data)
         return data
 
     def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
@@ -236,15 +230,6 @@ class DynamicTopics(NormalTopics):
         """A state of a part; its topics are means."""
         return self.from_allocation(rng, at, part)
 
-    def _mixed(
-        self, state: DynamicTopicsState, shares: FloatArray, words: FloatArray, data: TimedCorpus
-    ) -> DynamicTopicsState:
-        """The state with keywords mixed into topics that have none yet."""
-        plain = state.topics.swapaxes(0, 1)
-        mixed = Keywords.of(self.keywords, data).mixed(plain, shares, words).swapaxes(0, 1)
-        topics = np.ascontiguousarray(mixed)
-        return replace(state, topics=topics, keyword_shares=shares, keyword_words=words)
-
     def _words_at(
         self, rng: np.random.Generator, at: Searched, data: TimedCorpus
     ) -> dict[str, Any]:
@@ -263,20 +248,10 @@ class DynamicTopics(NormalTopics):
         """Prevalence given psi, then words given z."""
         state = self._sample_mean(rng, state, sums, data)
         word_counts = sums.exact[1].reshape(state.topics.shape)
-        keywords = self._keywords_in(data)
-        shares, words = state.keyword_shares, state.keyword_words
-        if keywords is not None:
-            mixture = state.topics.swapaxes(0, 1)
-            by_time = word_counts.swapaxes(0, 1)
-            by_time, shares, words = keywords.sample(rng, by_time, mixture, shares, words)
-            word_counts = np.ascontiguousarray(by_time.swapaxes(0, 1))
         initial_var, drift_var, eta = self._sample_chains(rng, state, word_counts, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        moved: DynamicTopicsState = replace(
-            state, **self._words(base, initial_var, drift_var, eta, data)
-        )
-        return moved if keywords is None else self._mixed(moved, shares, words, data)
+        return replace(state, **self._words(base, initial_var, drift_var, eta, data))
 
     def local_summary(
         self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None

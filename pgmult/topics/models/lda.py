@@ -24,12 +24,12 @@ model predicts much better than with a symmetric alpha of 1 (Wallach, Mimno and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln
 
 from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray, IntArray
@@ -37,7 +37,7 @@ from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import OF_TOPICS, Concentration, NumTopics
-from pgmult.topics.models.words import KeywordsState, WithKeywords
+from pgmult.topics.updates.allocation import AllocatedTopics
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -51,18 +51,15 @@ _START_ALPHA_SUM = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LDAState(KeywordsState):
+class LDAState:
     """One point of the chain.
 
     Attributes
     ----------
     assignments : int64 array, ``(num_tokens,)``
-        Topic k of each token, in the order of the corpus's entries; num_topics + k of those that
-        came as keywords.
+        Topic of each token, in the order of the corpus's entries.
     alpha : array, ``(num_topics,)``
     word_concentration : float
-    keyword_shares, keyword_words : arrays
-        See `pgmult.topics.models.words.KeywordsState`.
     """
 
     assignments: Annotated[IntArray, "token"]
@@ -71,7 +68,7 @@ class LDAState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LDA(Checked, WithKeywords):
+class LDA(Checked, AllocatedTopics):
     """Latent Dirichlet allocation by collapsed Gibbs sweeps.
 
     Parameters
@@ -86,13 +83,10 @@ class LDA(Checked, WithKeywords):
         Held fixed where given, instead of learned.
     word_shape, word_rate : float
         Gamma prior of the words' concentration where it is learned.
-    keywords : mapping from str to sequence of str, optional
-        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
 
     Notes
     -----
-    `topics` and `theta` are their means given the assignments, and given shares and probabilities
-    of keywords.
+    `topics` and `theta` are their means given the assignments.
     """
 
     num_topics: NumTopics
@@ -102,7 +96,6 @@ class LDA(Checked, WithKeywords):
     alpha: Annotated[ArrayLike, as_positive] | None = None
     word_shape: Concentration = 1.0
     word_rate: Concentration = 1.0
-    keywords: Any = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDAState) | {
         **OF_TOPICS,
@@ -111,7 +104,6 @@ class LDA(Checked, WithKeywords):
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
     default_keep: ClassVar[tuple[str, ...]] = (
         "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
-        "keyword_shares",
     )  # fmt: skip
 
     def _complete(self) -> None:
@@ -131,76 +123,35 @@ class LDA(Checked, WithKeywords):
         documents = np.repeat(np.arange(data.num_documents), data.totals)
         running = np.cumsum(theta, axis=1)[documents]
         u = rng.random((len(documents), 1)) * running[:, -1:]
-        state = LDAState(np.sum(running < u, axis=1), alpha, eta)
-        keywords = self._keywords_in(data)
-        if keywords is None:
-            return state
-        shares, words = keywords.prior(rng)
-        chance = np.append(shares, np.zeros(self.num_topics - len(shares)))[state.assignments]
-        came = rng.random(len(chance)) < chance
-        return replace(
-            state, assignments=state.assignments + self.num_topics * came, keyword_shares=shares,
-            keyword_words=words,
-        )  # fmt: skip
+        return LDAState(np.sum(running < u, axis=1), alpha, eta)
 
     def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
         """Words given the assignments, from topics drawn from their prior."""
         words = Dirichlet(state.word_concentration)
         topics = words.sample(rng, (self.num_topics, data.num_words))
-        keywords = self._keywords_in(data)
-        if keywords is not None:
-            topics = np.concatenate([topics, keywords.rows(state.keyword_words, data.num_words)])
         return simulate_words(rng, state.assignments, topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
-        """Uniform assignments; where learned, alpha = 5 / K and the words' concentration 0.05.
-
-        Keywords are assigned to a topic of theirs.
-        """
+        """Uniform assignments; where learned, alpha = 5 / K and the words' concentration 0.05."""
         allocation = random_allocation(rng, data, self.num_topics)
-        state = LDAState(allocation.assignments, *self._start_concentrations())
-        keywords = self._keywords_in(data)
-        if keywords is None:
-            return state
-        topic = np.full(data.num_words, -1)
-        topic[keywords.words] = self.num_topics + keywords.topics
-        own = topic[np.repeat(data.words, data.counts)]
-        shares, words = keywords.start()
-        return replace(
-            state, assignments=np.where(own < 0, state.assignments, own), keyword_shares=shares,
-            keyword_words=words,
-        )  # fmt: skip
+        return LDAState(allocation.assignments, *self._start_concentrations())
 
     def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
-        """All assignments, then the concentrations that are learned, then those of keywords."""
-        keywords, keyed = self._keywords_in(data), None
-        shares, words = state.keyword_shares, state.keyword_words
-        if keywords is not None:
-            keyed = keywords.keyed(shares, words, data.num_words, self.num_topics)
+        """All assignments, then the concentrations that are learned."""
         at, eta = self._allocation(state, data), state.word_concentration
-        allocation = collapsed_sweeps(rng, data, at, state.alpha, eta, keyed=keyed)
+        allocation = collapsed_sweeps(rng, data, at, state.alpha, eta)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
         eta = self._sample_word_concentration(rng, eta, allocation.word_counts)
-        if keywords is not None:
-            shares, words = keywords.given(rng, allocation)
-        return LDAState(
-            allocation.assignments, alpha, eta, keyword_shares=shares, keyword_words=words
-        )
+        return LDAState(allocation.assignments, alpha, eta)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
-        at, keywords = self._allocation(state, data), self._keywords_in(data)
-        counts, eta = at.word_counts, state.word_concentration
+        counts, eta = self._allocation(state, data).word_counts, state.word_concentration
         whole = eta * data.num_words
         occupied = counts[counts > 0]
-        came = 0.0
-        if keywords is not None:
-            of_pairs = at.keyword_counts[keywords.words, keywords.topics]
-            came = np.sum(xlogy(of_pairs, state.keyword_words))
         return float(
             np.sum(gammaln(occupied + eta) - gammaln(eta))
             + np.sum(gammaln(whole) - gammaln(counts.sum(axis=0) + whole))
-            + came
         )
 
     def theta(self, state: LDAState, data: Corpus) -> FloatArray:
@@ -209,15 +160,12 @@ class LDA(Checked, WithKeywords):
 
     def topics(self, state: LDAState, data: Corpus) -> FloatArray:
         """Mean word probabilities given the assignments, ``(num_topics, num_words)``."""
-        counts, keywords = self._allocation(state, data).word_counts.T, self._keywords_in(data)
-        mean = Dirichlet(counts + state.word_concentration).mean()
-        if keywords is None:
-            return mean
-        return keywords.mixed(mean, state.keyword_shares, state.keyword_words)
+        counts = self._allocation(state, data).word_counts.T
+        return Dirichlet(counts + state.word_concentration).mean()
 
     def topic_shares(self, state: LDAState, data: Corpus) -> FloatArray:
         """Each topic's share of all tokens, ``(num_topics,)``."""
-        totals = np.bincount(state.assignments % self.num_topics, minlength=self.num_topics)
+        totals = np.bincount(state.assignments, minlength=self.num_topics)
         return np.asarray(totals / max(1, totals.sum()))
 
     def mean_topics(self, state: LDAState, data: Corpus) -> FloatArray:
@@ -225,7 +173,7 @@ class LDA(Checked, WithKeywords):
         return self.topics(state, data)
 
     def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
-        return count_topics(data, state.assignments, self.num_topics, len(state.keyword_shares))
+        return count_topics(data, state.assignments, self.num_topics)
 
     def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """Both concentrations, from their priors where they are learned."""

@@ -1,6 +1,6 @@
 """Words of topics: Dirichlet rows and, where a model was given some, keywords mixed into them.
 
-Every model that is sampled takes ``keywords=``: see `pgmult.topics.updates.keywords`.
+Models with a Gaussian psi take ``keywords=``: see `pgmult.topics.updates.keywords`.
 In states ``topics`` are the mixtures, by which tokens are allocated, and ``word_counts`` are the
 tokens that did not come as keywords.
 
@@ -56,14 +56,16 @@ class KeywordsState:
     keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY, kw_only=True)
 
 
-class WithKeywords(AllocatedTopics):
-    """A model the first topics of which may have keywords."""
+class WordsOfTopics(StartsFromTopics, AllocatedTopics):
+    """Topics ~ Dirichlet(eta), the first of them with keywords if the model has some."""
 
     __slots__ = ()
     keywords: Any
 
     def _complete(self) -> None:
-        self._set(keywords=as_keywords(self.keywords, self.num_topics))  # type: ignore[attr-defined]
+        keywords = as_keywords(self.keywords, self.num_topics)
+        if keywords != self.keywords:
+            self._set(keywords=keywords)  # type: ignore[attr-defined]
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
@@ -87,12 +89,6 @@ class WithKeywords(AllocatedTopics):
     def _keywords_in(self, data: Any) -> Keywords | None:
         """The keywords as words of a corpus, if there are any."""
         return Keywords.of(self.keywords, data) if self.keywords else None
-
-
-class WordsOfTopics(StartsFromTopics, WithKeywords):
-    """Topics ~ Dirichlet(eta), the first of them with keywords if the model has some."""
-
-    __slots__ = ()
 
     def in_order(self, at: Searched, data: Any) -> Searched:
         """Topics with keywords first."""

@@ -2,11 +2,9 @@
 
 Griffiths and Steyvers (2004), "Finding scientific topics". Latent Dirichlet allocation is sampled
 with these sweeps; the correlated topic model starts from a few of them.
-
-Where topics have keywords, a token that came as a keyword of topic k is assigned to num_topics + k.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,55 +27,35 @@ class Allocation:
         the counts were kept.
     topic_counts : int64 array, ``(num_documents, num_topics)``
     word_counts : int64 array, ``(num_words, num_topics)``
-        But for those that came as keywords.
-    keyword_counts : int64 array, ``(num_words, num_keyword_topics)``
-        These.
     """
 
     assignments: IntArray
     topic_counts: IntArray
     word_counts: IntArray
-    keyword_counts: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
 
-def no_keywords(num_words: int, num_topics: int) -> collapsed.Keyed:
-    """What sweeps take where there are no keywords."""
-    none = np.zeros(0, dtype=np.int64)
-    starts = np.zeros(num_words + 1, dtype=np.int64)
-    return collapsed.Keyed(starts, none, np.zeros(0), np.ones(num_topics))
-
-
-def count_topics(
-    corpus: Corpus, assignments: IntArray, num_topics: int, num_keyword_topics: int = 0
-) -> Allocation:
+def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allocation:
     """The counts of given assignments.
 
     Raises
     ------
     ValueError
-        If there is not one assignment a token, or one is not from 0 to `num_topics` - 1, or those
-        of keywords.
+        If there is not one assignment a token, or one is not from 0 to `num_topics` - 1.
     """
     if assignments.shape != (corpus.num_tokens,):
         raise ValueError(
             f"assignments must have one topic for each of the {corpus.num_tokens} tokens,"
             f" got shape {assignments.shape}"
         )
-    size = num_topics + num_keyword_topics
-    topic_counts = np.zeros((corpus.num_documents, size), dtype=np.int64)
-    word_counts = np.zeros((corpus.num_words, size), dtype=np.int64)
+    topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
+    word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
     status = collapsed.count_topics(corpus.entries, assignments, topic_counts, word_counts)
     if status:
         raise ValueError(
-            f"assignments must be topics from 0 to {size - 1},"
+            f"assignments must be topics from 0 to {num_topics - 1},"
             f" got {assignments[status - 1]} at position {status - 1}"
         )
-    if not num_keyword_topics:
-        return Allocation(assignments, topic_counts, word_counts)
-    topic_counts[:, :num_keyword_topics] += topic_counts[:, num_topics:]
-    in_topics = np.ascontiguousarray(topic_counts[:, :num_topics])
-    plain, keyed = (np.ascontiguousarray(part) for part in np.split(word_counts, [num_topics], 1))
-    return Allocation(assignments, in_topics, plain, keyed)
+    return Allocation(assignments, topic_counts, word_counts)
 
 
 def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:
@@ -103,7 +81,6 @@ def collapsed_sweeps(
     alpha: FloatArray,
     eta: float,
     sweeps: int = 1,
-    keyed: collapsed.Keyed | None = None,
 ) -> Allocation:
     """Draw every token's topic anew, given all others, `sweeps` times.
 
@@ -113,8 +90,6 @@ def collapsed_sweeps(
         Dirichlet concentration of topics in documents.
     eta : float
         Dirichlet concentration of words in topics.
-    keyed : Keyed, optional
-        Of `pgmult.topics.updates.keywords.Keywords.keyed`.
 
     Notes
     -----
@@ -124,15 +99,6 @@ def collapsed_sweeps(
     topic_counts = allocation.topic_counts.copy()
     word_counts = allocation.word_counts.copy()
     tallies = collapsed.Tallies(topic_counts, word_counts, word_counts.sum(axis=0))
-    of_words = keyed or no_keywords(*word_counts.shape)
     for _ in range(sweeps):
-        collapsed.collapsed_sweep(
-            new_key(rng), corpus.entries, assignments, alpha, eta, of_words, tallies
-        )
-    if keyed is not None:
-        return count_topics(corpus, assignments, len(alpha), _num_keyword_topics(keyed))
+        collapsed.collapsed_sweep(new_key(rng), corpus.entries, assignments, alpha, eta, tallies)
     return Allocation(assignments, topic_counts, word_counts)
-
-
-def _num_keyword_topics(keyed: collapsed.Keyed) -> int:
-    return int(keyed.topics.max(initial=-1)) + 1

@@ -7,8 +7,7 @@ A token of topic k is one of its keywords with probability pi_k (Eshima, Imai an
 
 Tokens are allocated by the mixture. Of the n tokens that topic k has of a keyword v, those that
 came as a keyword are binomial with probability pi_k kappa_kv over the mixture's, and without them
-everything is as if there were no keywords. Where the topics are integrated out, whether a token
-came as a keyword is drawn with its topic (`pgmult.topics.compiled.collapsed`).
+everything is as if there were no keywords.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,7 @@ from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.compiled.collapsed import Keyed
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.updates.collapsed import Allocation
 
 _SHARE = (1.0, 1.0)  # of the beta prior of pi
 _SPREAD = 0.5  # of the Dirichlet prior of kappa
@@ -151,27 +148,6 @@ class Keywords:
         left[:, self.topics, self.words] -= came
         totals = counts[:, : len(shares)].sum(axis=(0, 2))
         return left, *self._draw(rng, came.sum(axis=0), totals)
-
-    def rows(self, words: FloatArray, num_words: int) -> FloatArray:
-        """Probabilities of words among keywords, ``(num_keyword_topics, num_words)``."""
-        kappa = np.zeros((len(self.bounds) - 1, num_words))
-        kappa[self.topics, self.words] = words
-        return kappa
-
-    def keyed(
-        self, shares: FloatArray, words: FloatArray, num_words: int, num_topics: int
-    ) -> Keyed:
-        """What sweeps take where the topics are integrated out."""
-        by_word = np.argsort(self.words, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.words, minlength=num_words))])
-        plain = np.append(1.0 - shares, np.ones(num_topics - len(shares)))
-        weights = shares[self.topics] * words
-        return Keyed(starts, self.topics[by_word], weights[by_word], plain)
-
-    def given(self, rng: np.random.Generator, at: Allocation) -> tuple[FloatArray, FloatArray]:
-        """Draw shares and words given which tokens came as keywords."""
-        totals = at.topic_counts[:, : len(self.bounds) - 1].sum(axis=0)
-        return self._draw(rng, at.keyword_counts[self.words, self.topics], totals)
 
     def _draw(
         self, rng: np.random.Generator, came: FloatArray | IntArray, totals: FloatArray | IntArray

@@ -33,7 +33,7 @@ CASES = [
     (CorrelatedTopics, {"num_topics": 5, "gaussian": THREE_STICKS}, "gaussian must have 4 dim"),
     *[
         (kind, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name")
-        for kind in EVERY
+        for kind in (CorrelatedTopics, SOFTMAX, STRUCTURAL)
     ],
     (SOFTMAX, {"word_concentration": 0.0}, "word_concentration must be above 0"),
     (SOFTMAX, {"start_sweeps": -1}, "start_sweeps must be at least 0, got -1"),
