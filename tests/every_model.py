@@ -153,7 +153,6 @@ MODELS = {
         steps(),
     ),
     "MultinomialLDS counts": lambda: (sequences.MultinomialLDS(state_dim=2), steps()),
-    "LogisticNormalLDS": lambda: (sequences.LogisticNormalLDS(state_dim=2), symbols()),
     "MarkovChain": lambda: (sequences.MarkovChain(order=2), symbols()),
     "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
     "MultinomialHMM sticky": lambda: (

@@ -11,7 +11,6 @@ from pgmult.sequences.forecasts import impute as impute
 from pgmult.sequences.forecasts import predict as predict
 from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
-from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS as LogisticNormalLDS
 from pgmult.sequences.models.markov import MarkovChain as MarkovChain
 from pgmult.sequences.models.mixed_hmm import MixedHMM as MixedHMM
 from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps

@@ -13,7 +13,7 @@ intervals and the probabilities of the next symbol come out.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_choice, as_flag, as_real, under_name
+from pgmult.core.arguments import as_flag, as_real, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -32,7 +32,6 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.forecasts import Forecast, forecast
 from pgmult.sequences.models._state_space import as_state_dim
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
 from pgmult.sequences.updates.carried import usual_state_dim
 
@@ -48,9 +47,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     n_components : int, optional
         Dimension of the state; if left out, one less than symbols, at most 4, or 10 where steps
         have many counts.
-    link : {"stick_breaking", "softmax"}
-        How the state makes probabilities: `pgmult.sequences.MultinomialLDS`, with exact Gibbs
-        blocks, or `pgmult.sequences.LogisticNormalLDS`, by particle Gibbs, many times slower.
     symbols : int, sequence of str or None
         The number of symbols, for sequences of integers, or their names, for labels: needed if new
         sequences may have symbols that the training sequences lack. None takes those of the latter.
@@ -90,7 +86,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     """
 
     n_components: int | None = field(default=None, kw_only=False)
-    link: Literal["stick_breaking", "softmax"] = "stick_breaking"
     symbols: int | Sequence[str] | None = None
     loading_scale: float | None = None
     draws: int = 200
@@ -250,14 +245,9 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         tags.no_validation = True
         return tags
 
-    def _model(self, data: Sequences) -> MultinomialLDS | LogisticNormalLDS:
-        models: dict[str, type[MultinomialLDS] | type[LogisticNormalLDS]] = {
-            "stick_breaking": MultinomialLDS,
-            "softmax": LogisticNormalLDS,
-        }
-        kind = models[as_choice(self.link, "link", models)]
+    def _model(self, data: Sequences) -> MultinomialLDS:
         size = usual_state_dim(data) if self.n_components is None else self.n_components
-        model = kind(as_state_dim(size, "n_components"))
+        model = MultinomialLDS(as_state_dim(size, "n_components"))
         if self.loading_scale is None:
             return model
         scale = as_real(self.loading_scale, "loading_scale", minimum=1e-100, maximum=1e100)

@@ -2,8 +2,7 @@
 
 from pgmult.core.family import Family, Verb
 
-_SPACE = ("MultinomialLDS", "LogisticNormalLDS")
-_ALL = (*_SPACE, "MultinomialHMM", "MarkovChain")
+_ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain")
 _TOLD = ("states", "emission", "rows")
 
 SEQUENCES = Family(

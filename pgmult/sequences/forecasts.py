@@ -246,9 +246,9 @@ def predict(
     Parameters
     ----------
     posterior : Posterior
-        Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
-        variables that they keep by default, and ``states`` where no data are given; of a hidden
-        Markov model; or of a Markov chain, whose probabilities are given the steps before alone.
+        Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default, and
+        ``states`` where no data are given; of a hidden Markov model; or of a Markov chain, whose
+        probabilities are given the steps before alone.
     data : Sequences, or what the model takes, optional
         Any sequences of the posterior's symbols, of `MultinomialLDS`.
     levels : sequence of float

@@ -163,8 +163,8 @@ def state_space_draws(
     model, link = posterior.model, posterior.link
     if not isinstance(model, HasStateSpace):
         raise TypeError(
-            "posterior must be of a model with a state space, as MultinomialLDS and"
-            f" LogisticNormalLDS are, got one of {type(model).__name__}"
+            "posterior must be of a model with a state space, as MultinomialLDS is, got one of"
+            f" {type(model).__name__}"
         )
     if continued:
         refuse_without_last_states(posterior)

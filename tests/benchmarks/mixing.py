@@ -133,7 +133,6 @@ def tiny_models():
     yield "DynamicTopics", topics.DynamicTopics(5), timed
     steps = sequences_mixing.simulated(1, 3)
     yield "MultinomialLDS", sequences.MultinomialLDS(1), steps
-    yield "LogisticNormalLDS", sequences.LogisticNormalLDS(1), steps
     yield "MultinomialHMM", sequences.MultinomialHMM(2), steps
     for structure, size in (("dense", 6), ("state_space", 80)):
         field = fields.as_field(np.arange(float(size)), rng.poisson(2.0, size=(size, 3)))

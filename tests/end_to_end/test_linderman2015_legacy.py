@@ -5,11 +5,11 @@ import pytest
 from scipy.special import log_softmax, logsumexp
 
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
+from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
 from pgmult import Posterior, StickBreaking
 from pgmult.core.typing import coords_of
 from pgmult.sampling import Origin
 from pgmult.sequences import (
-    LogisticNormalLDS,
     MultinomialHMM,
     MultinomialLDS,
     as_sequences,
@@ -44,10 +44,11 @@ def state_space_posterior(model, loadings=1.0, data=TRAIN):
         "loadings": loadings * rng.normal(size=(1, 4, rows, 1)),
         "offset": rng.normal(size=(1, 4, rows)),
         "last_states": rng.normal(size=(1, 4, data.num_sequences, 1)),
-        "input_weights": np.zeros((1, 4, 1, 0)), "emission_weights": np.zeros((1, 4, rows, 0)),
     }  # fmt: skip
     if isinstance(model, MultinomialLDS):
         draws["noise_sd"] = np.zeros((1, 4, 0))
+        draws["input_weights"] = np.zeros((1, 4, 1, 0))
+        draws["emission_weights"] = np.zeros((1, 4, rows, 0))
     return posterior_of(model, draws, data)
 
 

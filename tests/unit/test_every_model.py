@@ -16,7 +16,7 @@ from pgmult.sampling.blocks import as_block_model, num_rows
 from pgmult.sampling.codec import decode, encode
 
 # Variants, whose names have a second word, and models whose code nothing else that is quick needs.
-SLOW = {"LogisticNormalLDS", "DynamicTopics"} | {name for name in MODELS if " " in name}
+SLOW = {"DynamicTopics"} | {name for name in MODELS if " " in name}
 
 
 def of_models(names):

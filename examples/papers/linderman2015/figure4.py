@@ -21,6 +21,7 @@ import numpy as np
 import pgmult
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from examples.papers.linderman2015.legacy import clipped_log_probability, legacy_score
+from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
 from examples.papers.linderman2015.translation import translate
 from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import coords_of, variable
@@ -110,7 +111,7 @@ def sampled(num_symbols: int) -> dict[str, object]:
     texts = num_symbols > 100
     return {
         "SBM-LDS": pgmult.sequences.MultinomialLDS(10, loading_scale=0.2 if texts else 0.05),
-        "LNM-LDS": pgmult.sequences.LogisticNormalLDS(10),
+        "LNM-LDS": LogisticNormalLDS(10),
         "HMM": pgmult.sequences.MultinomialHMM(10, emission_concentration=0.5 if texts else None),
         "HMM, paper's prior": pgmult.sequences.MultinomialHMM(
             10, emission_concentration=10 / num_symbols

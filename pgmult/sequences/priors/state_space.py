@@ -198,30 +198,6 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
     return _steps(data, first.order), parameters
 
 
-def sweep_arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[Steps, Parameters]:
-    """`as_arrays` of one draw that a sweep made of the same data: nothing is checked.
-
-    A sequence's first states are drawn, so that its first inputs do not drive them.
-    """
-    starts = np.broadcast_to(draw.initial_mean, (1, data.num_sequences, draw.state_dim))
-    D, n, U = draw.state_dim, len(draw.offset), data.num_inputs
-    drives = np.zeros((D, U)) if draw.input_weights is None else draw.input_weights
-    emits = np.zeros((n, U)) if draw.emission_weights is None else draw.emission_weights
-    parameters = Parameters(
-        softmax=isinstance(draw.link, LogisticNormal),
-        transition=draw.transition[None],
-        root=lower_cholesky(draw.noise_cov)[None],
-        initial_mean=starts.copy(),
-        initial_root=lower_cholesky(draw.initial_cov)[None],
-        loadings=draw.loadings[None],
-        columns=draw.loadings.T.copy()[None],
-        offset=draw.offset[None],
-        input_weights=drives[None],
-        emission_weights=emits[None],
-    )
-    return _steps(data, draw.order), parameters
-
-
 def _steps(data: Sequences, order: IntArray) -> Steps:
     """Entries by position in the order, increasing within a step."""
     if np.array_equal(order, np.arange(data.num_symbols)):

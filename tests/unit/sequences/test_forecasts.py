@@ -6,7 +6,7 @@ import pytest
 from pgmult.core.typing import coords_of
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS
+from pgmult.sequences import MultinomialHMM, MultinomialLDS
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.forecasts import forecast, impute, predict
 
@@ -15,9 +15,9 @@ TWO = as_sequences([[0, 0, 1, -1, 0, 0], [1, 1, -1]], num_symbols=2, order=[0, 1
 LEVELS = (0.1, 0.5, 0.9)
 
 
-def posterior_of(data, draws=4, *, link="sticks", **changes):
+def posterior_of(data, draws=4, **changes):
     """One set of parameters, repeated: a state of one coordinate."""
-    size = data.num_symbols - (link == "sticks")
+    size = data.num_symbols - 1
     values = {
         "transition": [[0.8]],
         "noise_cov": [[0.5]],
@@ -28,9 +28,9 @@ def posterior_of(data, draws=4, *, link="sticks", **changes):
         "input_weights": np.zeros((1, data.num_inputs)),
         "emission_weights": np.zeros((size, data.num_inputs)),
         "last_states": np.zeros((data.num_sequences, 1)),
-        **({"noise_sd": np.zeros(0)} if link == "sticks" else {}),
+        "noise_sd": np.zeros(0),
     } | changes
-    model = MultinomialLDS(1, overdispersion=False) if link == "sticks" else LogisticNormalLDS(1)
+    model = MultinomialLDS(1, overdispersion=False)
     return Posterior(
         {name: np.tile(np.asarray(v, float), (2, draws // 2, *(1,) * np.ndim(v)))
          for name, v in values.items()},
@@ -128,12 +128,6 @@ def test_new_sequences_are_filtered_first():
     found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000, num_particles=50)
     longer, _ = exact(new.extended(1), GRID)
     assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.01
-
-
-@pytest.mark.slow
-def test_softmax_posteriors():
-    posterior = posterior_of(TWO, 4, link="softmax", loadings=[[1.0], [-1.0]], offset=[0.0, 1.0])
-    assert forecast(posterior, 3).mean.shape == (2, 3, 2)
 
 
 def test_one_seed_one_answer():

@@ -5,7 +5,6 @@ import pytest
 
 import pgmult
 from pgmult.sequences import (
-    LogisticNormalLDS,
     MarkovChain,
     MixedHMM,
     MultinomialHMM,
@@ -26,7 +25,6 @@ COMPANIES = [[2], [3, 2, 1, 0], [2, 2, 2, 0, 2], [0, 1, 2, 3]]
 
 MODELS = {
     "lds": MultinomialLDS(2),
-    "softmax": LogisticNormalLDS(2, num_particles=10),
     "hmm": MultinomialHMM(2),
     "markov": MarkovChain(1),
 }

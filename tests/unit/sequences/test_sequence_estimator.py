@@ -91,9 +91,8 @@ def test_scikit_learn_can_clone_search_and_pickle(fitted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("link", ["stick_breaking", "softmax"])
-def test_symbols_that_were_not_seen_have_a_probability(link):
-    short = {"draws": 10, "tune": 10, "chains": 1, "link": link, "loading_scale": 0.1}
+def test_symbols_that_were_not_seen_have_a_probability():
+    short = {"draws": 10, "tune": 10, "chains": 1, "loading_scale": 0.1}
     named = make(symbols=["fog", "rain", "sun"], **short).fit(WEATHER)
     assert named.symbols_.tolist() == ["fog", "rain", "sun"]
     probs = named.predict_proba([["sun", "fog"]])
@@ -138,10 +137,6 @@ def test_warnings_are_of_what_the_data_tell():
 def test_bad_input(fitted):
     with pytest.raises(NotFittedError):
         make().score(WEATHER)
-    with pytest.raises(
-        ValueError, match="link must be one of stick_breaking, softmax, got 'probit'"
-    ):
-        make(link="probit").fit(WEATHER)
     with pytest.raises(ValueError, match="n_jobs must be an integer other than 0"):
         make(n_jobs=0).fit(WEATHER)
     with pytest.raises(ValueError, match="sequence 1 is empty"):

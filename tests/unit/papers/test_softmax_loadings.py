@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from examples.papers.linderman2015 import softmax_loadings as module
+from examples.papers.linderman2015.softmax_loadings import sample_softmax_rows
 from pgmult.sequences import as_sequences
-from pgmult.sequences.updates import softmax_loadings as module
-from pgmult.sequences.updates.softmax_loadings import sample_softmax_rows
 from pgmult.testing import rejects
 
 pytestmark = pytest.mark.slow  # the updates are compiled for nothing else that is quick

@@ -3,7 +3,7 @@ r"""Rows of a softmax regression with Gaussian priors: loadings, weights and off
     counts_t ~ Multinomial(total_t, softmax(W z_t)),    W_kp ~ N(0, 1 / precision_p),
 
 for symbols k and regressors z_t, the last of which is the constant 1. Every row moves in turn by a
-slice update around its own mode: see `pgmult.sequences.compiled.softmax_loadings`. A vector added
+slice update around its own mode: see `compiled.softmax_loadings`. A vector added
 to all rows changes no probability; along it the posterior is the prior given the rest, and is drawn
 exactly.
 
@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from examples.papers.linderman2015.compiled import softmax_loadings
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.sequences.compiled import softmax_loadings
 from pgmult.sequences.data.sequences import Sequences
 
 

@@ -11,18 +11,18 @@ Of many steps the earlier ones would seldom move: paths coalesce, and with ten s
 particle but the old path's own ancestor is likely to have led to its next state. So sequences are
 cut into blocks at random places, and every other block moves given the states around it (Singh,
 Lindsten and Moulines 2017, "Blocking strategies and stability of particle Gibbs samplers"), by
-particles that look ahead to the block's end: see `pgmult.sequences.compiled.particle_blocks`. Their
+particles that look ahead to the block's end: see `compiled.particle_blocks`. Their
 weights are nearly equal, so a new path is nearly an independent draw of a block.
 """
 
 import numpy as np
 
+from examples.papers.linderman2015.compiled import particle_blocks
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw, sweep_arrays
+from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 
 _BLIND_SHARE = 0.05  # of particles that follow the transition alone, whatever is seen
 
@@ -71,7 +71,7 @@ def sample_paths(
     shape = (data.num_steps, draw.state_dim)
     if states.shape != shape:
         raise ValueError(f"states must have shape {shape}, got {states.shape}")
-    steps, parameters = sweep_arrays(draw, data)
+    steps, parameters = as_arrays([draw], data)
     new = np.array(states)
     share = np.zeros(data.num_sequences)
     shift = int(rng.integers(block_length))

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from examples.papers.linderman2015 import logistic_normal_lds as module
+from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
 from pgmult.priors import NormalInverseWishart
-from pgmult.sequences import LogisticNormalLDS, as_sequences
-from pgmult.sequences.models import logistic_normal_lds as module
+from pgmult.sequences import as_sequences
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -24,17 +25,16 @@ MODEL = LogisticNormalLDS(
 DATA = as_sequences(  # totals are all that is used
     [np.array([[9, 0, 0], [0, 6, 0], [0, 0, 0], [0, 3, 6]]), np.array([[4, 0, 0], [0, 8, 1]])]
 )
-INPUTS = as_sequences(DATA, inputs=np.array([[0.5], [-1.0], [1.0], [0.3], [-0.6], [1.2]]))
 FIELDS = [
     "states", "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
     "loading_var",
 ]  # fmt: skip
 
 
-def statistics(model, *more):
+def statistics(model):
     """Everything but `moved`, which says what the last sweep did; and what ties states to data."""
     return {
-        **{name: lambda s, d, name=name: getattr(s, name) for name in (*FIELDS, *more)},
+        **{name: lambda s, d, name=name: getattr(s, name) for name in FIELDS},
         "log_likelihood": model.log_likelihood,
         "fit": lambda s, d: (d.to_csr().toarray() * (s.states @ s.loadings.T)).sum(),
         "level": lambda s, d: d.to_csr().toarray().sum(axis=0) @ s.offset,
@@ -45,11 +45,10 @@ def test_counts():
     check_model(MODEL, DATA, statistics=statistics(MODEL), replicates=700)
 
 
-def test_symbols_inputs_and_two_dimensions():
+def test_symbols_and_two_dimensions():
     model = replace(MODEL, state_dim=2, start=None)
-    symbols = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=3, inputs=INPUTS.inputs)
-    own = statistics(model, "input_weights", "emission_weights")
-    check_model(model, symbols, statistics=own, replicates=500)
+    symbols = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=3)
+    check_model(model, symbols, statistics=statistics(model), replicates=500)
 
 
 def with_paths(change):
@@ -121,14 +120,3 @@ def test_inverted_variances_are_refused():
         ),
     )
     rejects(check_geweke, broken, DATA, statistics=statistics(MODEL), replicates=700)
-
-
-def test_inputs_dropped_are_refused():
-    broken = mutant(
-        MODEL,
-        step=lambda self, rng, state, data: MODEL.step(
-            rng, state, replace(data, inputs=np.zeros_like(data.inputs))
-        ),
-    )
-    own = statistics(MODEL, "input_weights", "emission_weights")
-    rejects(check_geweke, broken, INPUTS, statistics=own, replicates=700)

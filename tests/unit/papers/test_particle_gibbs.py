@@ -10,14 +10,14 @@ import pytest
 from oracle.grid_states import LINKS, GridStates, make_draw
 from oracle.grid_states import make_data as sequences_of
 
+from examples.papers.linderman2015 import particle_gibbs as module
+from examples.papers.linderman2015.compiled import particle_blocks
+from examples.papers.linderman2015.particle_gibbs import sample_paths
 from pgmult import StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences import as_sequences
-from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import StateSpaceDraw
-from pgmult.sequences.updates import particle_gibbs as module
-from pgmult.sequences.updates.particle_gibbs import sample_paths
 from pgmult.testing import rejects
 
 COPIES = 500  # of the same two sequences: independent chains, side by side
