@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pgmult.cli.actions import Demo, add_demo, add_room
 from pgmult.cli.choice import ROOM as CHOICE
@@ -25,11 +25,8 @@ from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
 
-def _topics(most: int) -> Callable[[argparse.ArgumentParser], None]:
-    def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--topics", **whole(2, most, metavar="K"))
-
-    return add
+def _add_topics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topics", **whole(2, 12, metavar="K"))
 
 
 DEMOS = (
@@ -38,13 +35,7 @@ DEMOS = (
         "Your own texts with their columns, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        draws=60, tune=120, add=_topics(12),
-    ),
-    Demo(
-        "docstrings", "topics in the documentation of the installed numpy and scipy, beside LDA",
-        "Your own texts, a line or a CSV row each:\n"
-        "  pgmult topics fit articles.csv --column text --topics 50 --out run",
-        draws=100, tune=400, chains=4, add=_topics(20),
+        draws=60, tune=120, add=_add_topics,
     ),
     Demo(
         "fields", "names of newborns over years and regions, simulated: the truth is known",

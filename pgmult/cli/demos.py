@@ -6,14 +6,12 @@ data are made up the truth is known, by the softmax, which the models do not kno
 """
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from pgmult.cli.shared import running
@@ -23,7 +21,6 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Cell, Interval, Report, Section, run_in_words
 from pgmult.core.tabled import Column
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.messages import state_of_the_union
 from pgmult.datasets.tables import read
 from pgmult.fields.covariances import Matern
@@ -34,16 +31,14 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens, with_covariates
+from pgmult.topics.data.corpus import Corpus, split_tokens, with_covariates
 from pgmult.topics.models.correlated import CorrelatedTopics
-from pgmult.topics.models.lda import LDA
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import (
     CompletionScore,
     DocumentCompletion,
     unigram_log_predictive,
 )
-from pgmult.topics.scores.timed import completion_by_seconds
 
 Options = argparse.Namespace
 Say = Callable[[str], Any]
@@ -89,121 +84,6 @@ def run_demo(name: str, options: Options, say: Say) -> tuple[Posterior, Report]:
 def _softmax(scores: FloatArray) -> FloatArray:
     weights = np.exp(scores)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-
-
-# --------------------------------------------------------------------------- docstrings
-
-_SEEN = {"half": 0.5, "a tenth": 0.1}  # of a test document
-_THIN = 4
-
-
-def _docstrings(options: Options, say: Say) -> Made:
-    """Correlated topics of the documentation on this machine, told beside LDA.
-
-    Of a twentieth of the documents half of the words are held out of training and scored, and of
-    another twentieth nine tenths. LDA has as many topics and the same seconds of a processor; after
-    Ctrl-C the report is of the draws made so far, without it.
-    """
-    corpus = demo_corpus()
-    training, parts = _hold_out(corpus, options.seed)
-    held_out = as_corpus(sum(part.to_csr() for part in parts.values()))
-    versions = f"numpy {np.__version__} and scipy {scipy.__version__}"
-    say(
-        f"The documentation of {versions}: {corpus.num_documents:,} docstrings,"
-        f" {corpus.num_tokens:,} words, {corpus.num_words:,} different ones"
-    )
-    model, lda = CorrelatedTopics(options.topics), LDA(options.topics)
-    began = time.perf_counter()
-    few = as_corpus(training.to_csr()[:40])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of a run that only compiles
-        sample(
-            model, few, draws=1, tune=1, chains=1, cores=options.cores, random_seed=0,
-            progressbar=not options.quiet, callback=DocumentCompletion(few, every=1),
-        )  # fmt: skip
-    completion_by_seconds(lda, few, few, [0.01, 0.2], cores=1)
-    say(f"Ready after {time.perf_counter() - began:.0f} s")
-    say(f"Sampling a correlated topic model of {options.topics} topics, {options.chains} chains")
-    score = DocumentCompletion(held_out, every=_THIN)
-    clock = _Clock(score)
-
-    def report(run: Posterior, facts: dict[str, str], **told: Any) -> Report:
-        scores = {"correlated topics": score.score()}
-        if run.num_draws == options.draws:
-            seconds = clock.seconds / options.chains
-            say(
-                "Sampling latent Dirichlet allocation for the same"
-                f" {clock.seconds:.0f} s, to compare"
-            )
-            *_, rival = completion_by_seconds(
-                lda, training, held_out, [seconds], chains=options.chains, cores=options.cores,
-                random_seed=options.seed,
-            )  # fmt: skip
-            scores["LDA in the same seconds"] = rival.score
-            facts["LDA"] = (
-                f"{options.chains} chains, {clock.seconds:.0f} s of a processor as the model above;"
-                " it learns how much of each topic a document has, and takes 0.05 for words, as"
-                " here"
-            )
-        scores["word frequencies"] = unigram_log_predictive(training, held_out)
-        found: Report = run.report(facts=facts, comparison=_against_rivals(scores, parts), **told)
-        return found
-
-    size = f"{corpus.num_words:,} different words, {corpus.num_tokens:,} in all"
-    return Made(
-        model, training, "Topics in the documentation of numpy and scipy",
-        {
-            "corpus": f"{corpus.num_documents:,} docstrings of {versions}: {size}",
-            "topics": str(options.topics),
-        },
-        {"callback": clock, "keep": (*model.default_keep, "theta"), "thin": _THIN},
-        {"reference": training, "num_documents": 2, "random_seed": options.seed}, report,
-    )  # fmt: skip
-
-
-def _hold_out(corpus: Corpus, random_seed: int) -> tuple[Corpus, dict[str, Corpus]]:
-    """Training tokens, and what is held out by how much of a document is seen."""
-    rows = np.random.default_rng(random_seed).permutation(corpus.num_documents)
-    training, parts, size = corpus, {}, corpus.num_documents // 20
-    for seen, share in _SEEN.items():
-        chosen, rows = rows[:size], rows[size:]
-        training, parts[seen] = split_tokens(
-            training, chosen.tolist(), share, random_seed=random_seed
-        )
-    return training, parts
-
-
-def _against_rivals(
-    scores: dict[str, CompletionScore], parts: dict[str, Corpus]
-) -> dict[str, Comparison]:
-    """Words of texts told by the model and by its rivals, by how much was seen of a text."""
-    first, *others = scores
-    names = {"the model": first, **{name: name for name in reversed(others)}}
-    return {
-        seen: Comparison.of(
-            {name: scores[own].on(part) for name, own in names.items()}, "a word",
-            f"Of some texts {seen} was seen, and the other words were held out and told from it.",
-            {"LDA in the same seconds": "take pgmult.topics.LDA, which is simpler"},
-        )
-        for seen, part in parts.items()
-    }  # fmt: skip
-
-
-class _Clock:
-    """Calls back and counts the process's seconds of processors, but for those of the call."""
-
-    def __init__(self, callback: Callable[[Any], Any]):
-        self._callback = callback
-        self._began = time.process_time()
-        self._calls = 0.0
-        self.seconds = 0.0
-
-    def __call__(self, sweep: Any) -> None:
-        """After a sweep."""
-        began = time.thread_time()
-        self._callback(sweep)
-        self._calls += time.thread_time() - began
-        self.seconds = time.process_time() - self._began - self._calls
 
 
 # --------------------------------------------------------------------------- topics
@@ -492,6 +372,5 @@ def _beside_the_truth(
 
 
 _MAKERS: Mapping[str, Callable[[Options, Say], Made]] = {
-    "topics": _topics, "docstrings": _docstrings, "fields": _fields, "sequences": _sequences,
-    "regression": _regression,
+    "topics": _topics, "fields": _fields, "sequences": _sequences, "regression": _regression,
 }  # fmt: skip

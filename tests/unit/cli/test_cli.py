@@ -12,6 +12,7 @@ import scipy.sparse
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.cli import shared
+from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.topics.models.correlated import CorrelatedTopics
 
 SMALL = ["--topics", "3", "--draws", "6", "--tune", "2", "--chains", "2", "--quiet"]
@@ -411,67 +412,34 @@ class TestShow:
         assert "Exception" not in shown.stderr
 
 
-@pytest.fixture
-def _few_documents(monkeypatch):
-    """A demonstration of a corpus that need not be gathered first."""
-    from pgmult.cli import demos
-
-    counts = np.random.default_rng(0).poisson(0.5, size=(60, 40))
-    words, names = [f"word{j}" for j in range(40)], [f"document {i}" for i in range(60)]
-    few = pgmult.topics.as_corpus(counts, words, names)
-    monkeypatch.setattr(demos, "demo_corpus", lambda: few)
-
-
-@pytest.mark.usefixtures("_few_documents")
 class TestDemo:
-    def test_small(self, capsys, tmp_path):
-        out = tmp_path / "run"
-        code, output, errors = run(capsys, "demo", "docstrings", "--out", out, *SMALL)
-        assert (code, errors) == (0, "")
-        for piece in (
-            "With half of a text seen, a word that was held out",
-            "LDA",
-            "word frequencies",
-            "Topics that go together",
-            "R-hat",
-            "NPMI",
-        ):
-            assert piece in output
-        page = (out / "report.html").read_text(encoding="utf-8")
-        assert "A tenth of a text seen" in page
-        assert "Representative documents" in page
-        assert pgmult.load(out)["topics"].shape[:3] == (2, 6, 3)
+    SMALL = ("--draws", 6, "--tune", 4, "--chains", 1, "--quiet")
 
     def test_leaves_a_page_and_no_draws(self, capsys, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        for name in ("pgmult-demo-docstrings.html", "pgmult-demo-docstrings-2.html"):
-            code, output, _ = run(capsys, "demo", "docstrings", *SMALL)
+        for name in ("pgmult-demo-regression.html", "pgmult-demo-regression-2.html"):
+            code, output, _ = run(capsys, "demo", "regression", *self.SMALL)
             assert code == 0
-            assert output.index("found by both chains") < output.index("largest first")
             assert f"The same with pictures: {name}" in output
         assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "pgmult-demo-docstrings-2.html",
-            "pgmult-demo-docstrings.html",
+            "pgmult-demo-regression-2.html",
+            "pgmult-demo-regression.html",
         ]
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):
-        step = CorrelatedTopics.step
-        sweeps = []
+        step, sweeps = AdditiveRegression.step, []
 
         def interrupted(self, rng, state, data):
-            if len(data.totals) < 60:  # compiled first, on few documents
-                return step(self, rng, state, data)
             sweeps.append(None)
-            if len(sweeps) == 2 + 4 * 6 + 1:  # every fourth is kept
+            if len(sweeps) == 4 + 5 + 1:
                 raise KeyboardInterrupt
             return step(self, rng, state, data)
 
-        monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
-        small = ["--topics", 3, "--draws", 9, "--tune", 2, "--chains", 1, "--quiet"]
-        code, output, _ = run(capsys, "demo", "docstrings", "--out", tmp_path / "run", *small)
+        monkeypatch.setattr(AdditiveRegression, "step", interrupted)
+        code, output, _ = run(capsys, "demo", "regression", "--out", tmp_path / "run", *self.SMALL)
         assert code == 130
-        assert "1 x 6 draws (of 9 planned)" in output
-        assert "LDA" not in output
+        assert "1 x 5 draws (of 6 planned)" in output
+        assert pgmult.load(tmp_path / "run").num_draws == 5
 
 
 class TestHousekeeping:
@@ -548,7 +516,6 @@ class TestHousekeeping:
 
         warm = called("warmup")
         assert called("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL) <= warm
-        assert called("demo", "docstrings", "--out", tmp_path / "demo", *SMALL) <= warm
         found = called("demo", "topics", "--out", tmp_path / "structural", *SMALL)
         assert found <= warm
         assert len(found) > 10
