@@ -15,7 +15,7 @@ import pgmult
 from examples.papers.linderman2015.newborns import us_names
 from pgmult.cli.demos import weather
 from pgmult.core.figures.base import new_figure
-from pgmult.core.figures.tiles import Tiles
+from pgmult.core.figures.tiles import US_TILES
 from pgmult.datasets import demo_corpus, state_of_the_union, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
@@ -85,11 +85,30 @@ def fields():
     left.legend(frameon=False, fontsize=8, loc="upper left")
     last = found.rows(np.arange(56, 56 + states)).at(category="Elizabeth")
     numbers = zip(last.mean, last.lower, last.upper, strict=True)
-    tiles = Tiles(
-        dict(zip(names.states, numbers, strict=True)), "share of Elizabeth, 2015, not seen"
-    )
-    tiles.plot(right)
+    map_of_states(right, dict(zip(names.states, numbers, strict=True)))
+    right.set_title("share of Elizabeth, 2015, not seen", fontsize=9)
     save(figure, "names")
+
+
+def map_of_states(axes, values):
+    """A square for each state: the mean, half the width of its interval; less known ones, paler."""
+    height, width = np.max(list(US_TILES.values()), axis=0) + 1
+    table, halves = np.full((2, height, width), np.nan)
+    for state, (mean, lower, upper) in values.items():
+        table[US_TILES[state]], halves[US_TILES[state]] = mean, (upper - lower) / 2
+    image = axes.imshow(table, cmap="viridis", vmin=0.0)
+    paler = np.clip(np.nan_to_num(halves) / np.nanmax(table), 0.0, 0.5)
+    image.set_alpha(1.0 - paler)
+    for state, (row, column) in US_TILES.items():
+        mean, half = table[row, column], halves[row, column]
+        colour = image.cmap(image.norm(mean))[:3] if state in values else (0.9, 0.9, 0.9)
+        red, green, blue = (1.0 - (1.0 - paler[row, column]) * (1.0 - c) for c in colour)
+        ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+        told = f"\n{mean:.3f}\n±{half:.3f}".replace("0.", ".") if state in values else ""
+        axes.text(column, row, state + told, ha="center", va="center", fontsize=7, color=ink)
+    axes.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    axes.spines[:].set_visible(False)
+    axes.figure.colorbar(image, ax=axes, shrink=0.6).outline.set_visible(False)
 
 
 def sequences():

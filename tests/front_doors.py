@@ -246,19 +246,6 @@ class PoissonRows:
         return -np.exp(theta)[:, :, None] - 1.0
 
 
-class PoissonNode:
-    """The same as a model of one node."""
-
-    def objectives(self, node, gaussians, rest):
-        return PoissonRows()
-
-    def update_rest(self, gaussians, rest):
-        return rest
-
-    def log_joint(self, gaussians, rest):
-        return 0.0
-
-
 def never(*arguments, **options):
     raise AssertionError("refused")
 
@@ -718,9 +705,6 @@ ARGUMENTS = {
     "variational.Rows": lambda: dict(covariates=X),
     "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
-    "variational.fit_nonconjugate": lambda: dict(
-        model=PoissonNode(), start={"theta": np.zeros((2, 1))}, rest=None, max_iterations=3
-    ),
     "variational.fit_sites": lambda: dict(
         design=Rows(X),
         site=logistic_site(BINARY, np.ones(12), "delta"),

@@ -109,7 +109,7 @@ class _Seen:
     @property
     def is_in_blocks(self) -> bool:
         """Whether all rows of a value follow each other, as those of a person often do."""
-        return 1 + sum(a != b for a, b in pairwise(self.cells)) == len(self.counts)
+        return len(self.counts) == 1 + sum(bool(a != b) for a, b in pairwise(self.cells))
 
     @property
     def is_category(self) -> bool:

@@ -1,9 +1,9 @@
 """Results of a posterior: draws with named axes, their summaries, tables and figures.
 
 An `Estimand` is made of draws, of whatever shape, with names for the axes and labels along them.
-It has means, standard deviations and intervals; it prints itself, and is a table in a notebook, a
-data frame, an xarray dataset; entries are found by their labels and can be subtracted, draw by
-draw. A label is a value: a number, a date or a text, and is never looked up by how it is printed.
+It has means, standard deviations and intervals; it prints itself, and is a table in a notebook and
+a data frame; entries are found by their labels and can be subtracted, draw by draw. A label is a
+value: a number, a date or a text, and is never looked up by how it is printed.
 
 >>> import numpy as np
 >>> draws = np.random.default_rng(0).dirichlet([5.0, 3.0, 2.0], size=(1000, 2))
@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,6 @@ from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, Tabled, number, probability_text, with_interval
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
-
-if TYPE_CHECKING:
-    import xarray
 
 _MOST_LINES = 6  # of a figure, unless some are asked for
 
@@ -286,33 +283,6 @@ class Estimand(Checked, Tabled):
     def to_dataframe(self, probability: float | None = None) -> Any:
         """The numbers of the table as a pandas data frame."""
         return self.table(probability).to_dataframe()
-
-    def to_xarray(self, probability: float | None = None) -> "xarray.Dataset":
-        """Mean, sd, lower and upper ends of central intervals, with labels.
-
-        Raises
-        ------
-        ImportError
-            If xarray is missing.
-        """
-        try:
-            import xarray
-        except ImportError:
-            raise ImportError("labelled arrays need xarray: pip install xarray") from None
-        lower, upper = self.interval(probability)
-        values = {"mean": self.mean, "sd": self.sd, "lower": lower, "upper": upper}
-        labels = {
-            name: (axis, np.asarray(column))
-            for axis in self.axes
-            if axis in self.labels
-            for name, column in self.columns_of(axis).items()
-        }
-        level = self.probability if probability is None else probability
-        return xarray.Dataset(
-            {name: (self.axes, value) for name, value in values.items()},
-            labels,
-            {"probability": level},
-        )
 
     def figure(self, *arguments: Any, **options: Any) -> Any:
         """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""

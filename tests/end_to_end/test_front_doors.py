@@ -81,8 +81,6 @@ RESULTS = {
         "Design",
         "Fit",
         "GaussianRows",
-        "NonconjugateFit",
-        "NonconjugateModel",
         "Site",
         "SiteFit",
     },

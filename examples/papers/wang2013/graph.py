@@ -11,7 +11,7 @@ Item response theory with two parameters a question (Birnbaum 1968). Nothing her
 
     population --> items --> answers <-- persons
 
-`pgmult.variational.fit_nonconjugate` takes the three nodes in turn. What the others leave of the
+`fit_nonconjugate` takes the three nodes in turn. What the others leave of the
 log joint for one is f in `ItemResponses.objectives`, expectations under their Gaussians by Gauss
 and Hermite's rule, or closed: the objective is then a lower bound of the log evidence, whatever the
 method. `ItemSampler` is the same model for `pgmult.sample`, to see what the Gaussians are worth:
@@ -32,9 +32,10 @@ from scipy.special import expit, log_expit, logsumexp
 
 import pgmult
 from examples.papers.wang2013.around import slice_around
+from examples.papers.wang2013.nonconjugate import fit_nonconjugate
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.sampling.moves import elliptical_slice
-from pgmult.variational import GaussianRows, fit_nonconjugate
+from pgmult.variational import GaussianRows
 
 PRIOR_SD = np.array([1.0, 0.5])  # of mu and tau
 SLOPE_SD = 0.5  # of d_j
@@ -168,7 +169,7 @@ class Population:
 
 @dataclass
 class ItemResponses:
-    """The graph, for `pgmult.variational.fit_nonconjugate`; it has no conjugate rest.
+    """The graph, for `fit_nonconjugate`; it has no conjugate rest.
 
     Parameters
     ----------

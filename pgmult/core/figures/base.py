@@ -1,8 +1,9 @@
 """What all figures share: how they are drawn, colours, a frame.
 
-A kind of figure is a frozen dataclass of data that is drawn in two ways: `Figure.svg` for pages and
-notebooks, `Figure.plot` with matplotlib. A category keeps its number, and with it its colour and
-dashes, in every figure. In SVG colours are named by number in `STYLE`, for light and dark screens.
+A kind of figure is a frozen dataclass of data that `Figure.svg` draws for pages and notebooks;
+those of answers have a method ``plot``, too, which draws them with matplotlib. A category keeps its
+number, and with it its colour and dashes, in every figure. In SVG colours are named by number in
+`STYLE`, for light and dark screens.
 """
 
 import math
@@ -95,16 +96,6 @@ class Figure(ABC):
     @abstractmethod
     def svg(self) -> Markup:
         """The figure with its caption and legend, as an element of a page that has `STYLE`."""
-
-    @abstractmethod
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw it with matplotlib, on axes that are given or on those of a new figure.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
 
     def _repr_html_(self) -> str:
         return joined(tag("style", STYLE), self.svg())

@@ -7,17 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from pgmult.core.figures.base import (
-    CYCLE,
     NUM_COLOURS,
-    Axes,
     Figure,
-    axes_or_new,
-    clean,
     framed,
     key,
-    legend_beside,
     round_ticks,
-    whole_numbers,
 )
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray, IntArray
@@ -28,7 +22,6 @@ MISSING = -1
 """The number of a step at which nothing was seen."""
 
 _WIDTH, _LEFT, _RIGHT, _BOTTOM = 480.0, 42.0, 8.0, 34.0
-_GREY = "0.6"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,26 +88,6 @@ class Raster(Figure):
             viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
         )  # fmt: skip
         return framed(drawing, self.caption, _keys(self.categories, set(strokes)))
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """The raster with matplotlib."""
-        axes = axes_or_new(axes, 7.0, 1.0 + 0.2 * len(self.rows))
-        shown = set()
-        for r, (row, start) in enumerate(zip(self.rows, self._starts, strict=True)):
-            for number in np.unique(row).tolist():
-                runs = [(start + a - 0.5, b - a) for a, b, n in _runs(row) if n == number]
-                label = None if number in shown else self._name(number)
-                axes.broken_barh(
-                    runs, (r - 0.4, 0.8), color=_colour(number), linewidth=0, label=label
-                )
-                shown.add(number)
-        axes.set_yticks(range(len(self.names)), [_short(name) for name in self.names], fontsize=7)
-        axes.invert_yaxis()
-        return _finish(axes, self)
-
-    def _name(self, number: int) -> str:
-        told = {OTHER: "other", MISSING: "no data"}
-        return told.get(number) or self.categories[number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,32 +159,6 @@ class Stack(Figure):
             keys.append(key(tag("path", class_="now", d="M15 0V14"), "the last that was seen"))
         return framed(drawing, self.caption, keys)
 
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """The stack with matplotlib."""
-        axes = axes_or_new(axes, 7.0, 2.6)
-        x = self.start + np.arange(len(self.shares) + 1) - 0.5
-        edges = self._edges()
-        edges = np.concatenate([edges, edges[-1:]])
-        for k in range(edges.shape[1] - 1):
-            number = k if k < len(self.categories) else OTHER
-            name = "other" if number == OTHER else self.categories[k]
-            axes.fill_between(
-                x, edges[:, k], edges[:, k + 1], step="post", linewidth=0, alpha=0.75,
-                color=_colour(number), label=name,
-            )  # fmt: skip
-        if self.seen is not None:
-            strip = _runs(self.seen)
-            for number in sorted({n for _, _, n in strip}):
-                runs = [
-                    (self.start + a - 0.5, b - a) for a, b, n in _runs(self.seen) if n == number
-                ]
-                axes.broken_barh(runs, (1.03, 0.06), color=_colour(number), linewidth=0)
-        if self.divider is not None:
-            axes.axvline(self.divider, color="0.1", linewidth=1.0, linestyle="--")
-        axes.set_ylim(0.0, 1.0 if self.seen is None else 1.1)
-        axes.set_ylabel("probability")
-        return _finish(axes, self)
-
     def _edges(self) -> FloatArray:
         """Heights between categories, ``(num_steps, num_categories + 1)``, or one more for rest."""
         edges = np.cumsum(np.column_stack([np.zeros(len(self.shares)), self.shares]), axis=1)
@@ -236,12 +183,6 @@ def _kind(number: int) -> str:
     if number == MISSING:
         return "gap"
     return "block neutral" if number == OTHER else f"block c{number % NUM_COLOURS}"
-
-
-def _colour(number: int) -> str:
-    if number == MISSING:
-        return "0.92"
-    return _GREY if number == OTHER else CYCLE[number % NUM_COLOURS]
 
 
 def _keys(categories: Sequence[str], shown: set[int]) -> list[Markup]:
@@ -289,19 +230,6 @@ def _axis(
     middle = (left + right) / 2.0
     parts.append(tag("text", x_label, class_="middle", x=middle, y=floor + 29.0))
     return parts
-
-
-def _finish(axes: Axes, figure: Raster | Stack) -> Axes:
-    whole_numbers(axes, most=8 if figure.tell is None else 4)
-    if figure.tell is not None:
-        tell = figure.tell
-        axes.xaxis.set_major_formatter(lambda x, _: tell(x))
-    axes.margins(x=0.0)
-    axes.set_xlabel(figure.x_label)
-    axes.set_title(figure.caption, fontsize=9, loc="left")
-    legend_beside(axes)
-    clean(axes)
-    return axes
 
 
 def _short(name: str) -> str:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed
+from pgmult.core.figures.base import Figure, framed
 from pgmult.core.markup import Markup, tag
 
 _TILES = """
@@ -90,39 +88,6 @@ class Tiles(Figure):
         size = f"0 0 {34 * 11 - 2} {34 * 8 - 2}"
         svg = tag("svg", parts, class_="tiles", role="img", aria_label=self.label, viewBox=size)
         return framed(svg, self.caption)
-
-    def plot(self, axes: Axes | None = None, *, colours: str = "viridis") -> Axes:
-        """The map with matplotlib, its colours those of a colour map; less known, paler."""
-        axes = axes_or_new(axes, 6.6, 4.4)
-        height, width = np.max(list(US_TILES.values()), axis=0) + 1
-        table, halves = np.full((2, height, width), np.nan)
-        for state, (mean, lower, upper) in self.values.items():
-            table[US_TILES[state]], halves[US_TILES[state]] = mean, (upper - lower) / 2
-        low = min(0.0, float(np.nanmin(table, initial=0.0)))
-        image = axes.imshow(table, cmap=colours, vmin=low, vmax=self._top)
-        paler = np.clip(np.nan_to_num(halves) / max(self._top - low, 1e-300), 0.0, 0.5)
-        image.set_alpha(1.0 - paler)
-        for state, (row, column) in US_TILES.items():
-            mean, half = table[row, column], halves[row, column]
-            known = bool(np.isfinite(mean))
-            if not known:
-                axes.fill_between(
-                    [column - 0.5, column + 0.5], row - 0.5, row + 0.5, color="0.9", linewidth=0.0
-                )
-            colour = image.cmap(image.norm(mean))[:3] if known else (0.9, 0.9, 0.9)
-            red, green, blue = (1.0 - (1.0 - paler[row, column]) * (1.0 - c) for c in colour)
-            ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
-            text = f"{state}\n{_short(mean)}\n±{_short(half)}" if known else state
-            axes.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
-        axes.set_xticks(np.arange(width + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(height + 1) - 0.5, minor=True)
-        axes.grid(which="minor", color="white", linewidth=2.0)
-        axes.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
-        axes.spines[:].set_visible(False)
-        axes.set_title(self.caption, fontsize=9, loc="left")
-        colorbar = axes.figure.colorbar(image, ax=axes, shrink=0.6, label=self.label)
-        colorbar.outline.set_visible(False)
-        return axes
 
 
 def _short(x: float) -> str:

@@ -111,15 +111,6 @@ def test_one_table_for_all_forms(found, draws):
     assert "95 %" in str(found.table(0.95))
     assert found._repr_html_().count("<tr>") == 13
     assert list(found.to_dataframe(0.5)["upper"]) == list(found.table(0.5).columns["upper"])
-    pytest.importorskip("xarray")
-    data = found.to_xarray()
-    assert data["mean"].dims == ("row", "k")
-    assert list(data["year"].to_numpy()) == [
-        1999,
-        1999,
-        2000,
-        2000,
-    ]
 
 
 class TestFigures:

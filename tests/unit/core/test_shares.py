@@ -1,7 +1,6 @@
-"""Rasters and stacked shares hold what they are given, as SVG and with matplotlib."""
+"""Rasters and stacked shares hold what they are given, as SVG."""
 
 import numpy as np
-import pytest
 
 from pgmult.core.figures.shares import MISSING, OTHER, Raster, Stack
 
@@ -27,13 +26,3 @@ def test_a_stack_reaches_one_and_what_is_wanting_is_other():
     assert "other" in Stack(0.9 * shares, ["a", "b"], "probabilities").svg()
     np.testing.assert_allclose(whole._edges()[:, -1], 1.0)
     np.testing.assert_allclose(Stack(0.9 * shares, ["a", "b"], "")._edges()[:, -1], 1.0)
-
-
-def test_both_are_drawn_with_matplotlib():
-    pytest.importorskip("matplotlib")
-    axes = Raster(ROWS, ["one", "two"], ["rest", "walk"], "seen", tell=str).plot()
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["one", "two"]
-    shares = np.array([[0.2, 0.7], [0.5, 0.4]])
-    axes = Stack(shares, ["a", "b"], "p", start=3, seen=np.array([0, OTHER]), divider=4.0).plot()
-    names = {text.get_text() for text in axes.get_legend().get_texts()}
-    assert names == {"a", "b", "other"}

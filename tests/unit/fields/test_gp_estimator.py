@@ -142,14 +142,14 @@ def test_data_frames_keep_their_labels():
     mine = MultinomialGPClassifier(**QUICK).fit(frame, counts)
     np.testing.assert_array_equal(mine.classes_, ["Ada", "Ben", "Cleo"])
     assert "Matern.length_scale[year]" in mine.hyperparameters_
-    found = mine.predictions(frame.iloc[[2, 7]]).to_xarray(0.8)
-    assert found["mean"].dims == ("row", "category")
-    np.testing.assert_array_equal(found["row"], ["row 2", "row 7"])
-    np.testing.assert_array_equal(found["year"], X[[2, 7], 0])
-    np.testing.assert_array_equal(found["category"], ["Ada", "Ben", "Cleo"])
-    assert (found["lower"] < found["mean"]).all()
-    assert (found["mean"] < found["upper"]).all()
-    one = found["mean"].sel(row="row 7", category="Ben").item()
+    found = mine.predictions(frame.iloc[[2, 7]])
+    assert found.axes == ("row", "category")
+    np.testing.assert_array_equal(found.labels["row"]["row"], ["row 2", "row 7"])
+    np.testing.assert_array_equal(found.labels["row"]["year"], X[[2, 7], 0])
+    np.testing.assert_array_equal(found.labels["category"], ["Ada", "Ben", "Cleo"])
+    assert (found.lower < found.mean).all()
+    assert (found.mean < found.upper).all()
+    one = found.at(row="row 7", category="Ben").mean.item()
     assert one == pytest.approx(mine.predict_proba(frame)[7, 1], abs=0.05)
 
 

@@ -21,6 +21,7 @@ from examples.papers.regressions.multinomial_fits import (
     fit_stick_breaking_regression,
 )
 from examples.papers.wang2013.language_model import fit_language_model
+from examples.papers.wang2013.nonconjugate import fit_nonconjugate
 from pgmult.priors import MvNormal
 from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
@@ -30,7 +31,6 @@ from pgmult.variational.ascent import Fit
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
 from pgmult.variational.laplace import expand, fit_delta, fit_laplace
-from pgmult.variational.nonconjugate import fit_nonconjugate
 from pgmult.variational.sites import LogisticSite
 
 RNG = np.random.default_rng(0)
