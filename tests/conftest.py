@@ -1,11 +1,9 @@
 """What every test may use."""
 
 import gc
-import importlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from pgmult.topics import Corpus
 
 os.environ.setdefault("PGMULT_COMPILE_AHEAD", "0")  # every processor is testing already
-
-PAPERS = Path(__file__).parents[1] / "examples" / "papers"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,14 +75,3 @@ def shared_data() -> Callable[[str], Path]:
         return folder
 
     return find
-
-
-@pytest.fixture
-def paper_scripts() -> Callable[[str], dict[str, ModuleType]]:
-    """``paper_scripts(folder)``: the modules in a folder of examples/papers, by name."""
-
-    def load(folder: str) -> dict[str, ModuleType]:
-        names = [path.stem for path in (PAPERS / folder).glob("*.py")]
-        return {name: importlib.import_module(f"examples.papers.{folder}.{name}") for name in names}
-
-    return load

@@ -1,0 +1,23 @@
+"""What tests of papers may use: what those of the package may, and the modules of a paper."""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import *  # noqa: F403
+
+PAPERS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def paper_scripts() -> Callable[[str], dict[str, ModuleType]]:
+    """``paper_scripts(folder)``: the modules in a paper's folder, by name."""
+
+    def load(folder: str) -> dict[str, ModuleType]:
+        names = [path.stem for path in (PAPERS / folder).glob("*.py")]
+        return {name: importlib.import_module(f"examples.papers.{folder}.{name}") for name in names}
+
+    return load
