@@ -52,24 +52,25 @@ def _log(x):
 
 
 @jit(inline=True)
-def _predict(previous, transition, log_transition, in_logs, predicted):
-    """p(z_t | x_<t), or its logarithm, from the step before."""
+def _predict(filtered, row, chains, cell, predicted):
+    """p(z_t | x_<t), or its logarithm, from the step before, which is a row of `filtered`."""
     num_states = predicted.size
-    if not in_logs:
-        predicted[:] = 0.0
+    if not chains.in_logs:
+        for j in range(num_states):
+            predicted[j] = 0.0
         for i in range(num_states):
-            share = previous[i]
+            share = filtered[row, i]
             for j in range(num_states):
-                predicted[j] += share * transition[i, j]
+                predicted[j] += share * chains.transition[cell, i, j]
         return
     for j in range(num_states):
         top = -math.inf
         for i in range(num_states):
-            top = max(top, previous[i] + log_transition[i, j])
+            top = max(top, filtered[row, i] + chains.log_transition[cell, i, j])
         total = 0.0
         if top > -math.inf:
             for i in range(num_states):
-                total += math.exp(previous[i] + log_transition[i, j] - top)
+                total += math.exp(filtered[row, i] + chains.log_transition[cell, i, j] - top)
         predicted[j] = top + _log(total)
 
 
@@ -103,22 +104,23 @@ def _filter(s, chains, filtered, log_predictive):
 
     Returns the row of the last step.
     """
-    offsets, indptr, symbols, counts, initial, transition, log_transition, emission = chains[:8]
-    log_emission, in_logs, which = chains.log_emission, chains.in_logs, chains.which
-    first, last = offsets[s], offsets[s + 1]
+    indptr, symbols, counts, emission = (
+        chains.indptr,
+        chains.symbols,
+        chains.counts,
+        chains.emission,
+    )
+    in_logs, first = chains.in_logs, chains.offsets[s]
     num_rows, num_states = filtered.shape
     predicted = np.empty(num_states)
-    row = 0
-    for t in range(first, last):
-        row = (t - first) % num_rows
+    row = num_rows - 1
+    for t in range(first, chains.offsets[s + 1]):
+        before, row = row, (row + 1 if row + 1 < num_rows else 0)
         if t > first:
-            _predict(
-                filtered[(t - first - 1) % num_rows], transition[which[t]],
-                log_transition[which[t]], in_logs, predicted,
-            )  # fmt: skip
+            _predict(filtered, before, chains, chains.which[t], predicted)
         else:
             for m in range(num_states):
-                predicted[m] = _log(initial[m]) if in_logs else initial[m]
+                predicted[m] = _log(chains.initial[m]) if in_logs else chains.initial[m]
         begin, end = indptr[t], indptr[t + 1]
         total = 0.0
         if begin == end:
@@ -139,7 +141,7 @@ def _filter(s, chains, filtered, log_predictive):
                 filtered[row, m] *= scale
         else:
             log_predictive[t] = _weigh_in_logs(
-                begin, end, symbols, counts, log_emission, predicted, in_logs, filtered[row]
+                begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
             )
     return row
 
@@ -167,18 +169,22 @@ def _room(offsets, start, stop, num_states):
 
 
 @jit(inline=True)
-def _backward_weights(filtered, transition, log_transition, in_logs, later, weights):
+def _backward_weights(filtered, row, chains, cell, later, weights):
     """p(z_t | z_t+1 = later, x_<=t), up to a factor; all of it if `later` is -1. Their sum."""
     num_states = weights.size
     total = 0.0
-    if not in_logs:
+    for i in range(num_states):
+        weights[i] = filtered[row, i]
+    if not chains.in_logs:
         for i in range(num_states):
-            weights[i] = filtered[i] if later < 0 else filtered[i] * transition[i, later]
+            if later >= 0:
+                weights[i] *= chains.transition[cell, i, later]
             total += weights[i]
         return total
     top = -math.inf
     for i in range(num_states):
-        weights[i] = filtered[i] if later < 0 else filtered[i] + log_transition[i, later]
+        if later >= 0:
+            weights[i] += chains.log_transition[cell, i, later]
         top = max(top, weights[i])
     if top == -math.inf:
         weights[:] = 0.0
@@ -195,18 +201,14 @@ def sample_paths(worker, start, stop, key, chains, log_predictive, states):
     num_states = chains.initial.size
     filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
-    transition, log_transition, which = chains.transition, chains.log_transition, chains.which
-    in_logs = chains.in_logs
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
         state = open_stream(key, s)
         later = -1
         for t in range(last - 1, first - 1, -1):
-            into = which[min(t + 1, last - 1)]
-            total = _backward_weights(
-                filtered[t - first], transition[into], log_transition[into], in_logs, later, weights
-            )
+            into = chains.which[min(t + 1, last - 1)]
+            total = _backward_weights(filtered, t - first, chains, into, later, weights)
             u, state = uniform(state)
             later = _pick(weights, u * total)
             states[t] = later
@@ -234,23 +236,18 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
     num_states = chains.initial.size
     filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
-    transition, log_transition, which = chains.transition, chains.log_transition, chains.which
-    in_logs = chains.in_logs
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
-        total = _backward_weights(
-            filtered[last - 1 - first], transition[0], log_transition[0], in_logs, -1, weights
-        )
+        total = _backward_weights(filtered, last - 1 - first, chains, 0, -1, weights)
         for i in range(num_states):
             smoothed[last - 1, i] = weights[i] / total
         for t in range(last - 2, first - 1, -1):
-            smoothed[t] = 0.0
-            into = which[t + 1]
+            into = chains.which[t + 1]
+            for i in range(num_states):
+                smoothed[t, i] = 0.0
             for j in range(num_states):
-                total = _backward_weights(
-                    filtered[t - first], transition[into], log_transition[into], in_logs, j, weights
-                )
+                total = _backward_weights(filtered, t - first, chains, into, j, weights)
                 scale = smoothed[t + 1, j] / total if total > 0.0 else 0.0
                 for i in range(num_states):
                     smoothed[t, i] += scale * weights[i]
