@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class _Run:
     model: Any
     data: Any
     settings: Settings
-    initvals: Any
+    starts: Any
     origin: Origin | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -449,21 +449,11 @@ class _Chains:
 
     def _start(self, chain: _Chain, rows: "_Rows") -> tuple[Any, tuple[Part, ...]]:
         """A state, and the files of its rows if these are not in it."""
-        given = self.run.initvals
-        if isinstance(given, list):
-            given = given[chain.number]
-        if given is not None and not isinstance(given, Mapping):
-            if not is_dataclass(given):
-                raise TypeError(
-                    "initvals must be a state, a mapping from fields of the state to values, or a"
-                    f" list of these, got {type(given).__name__}"
-                )
-            return given, ()
-        begun = None if given else rows.start(chain.rng)
-        if begun is not None:
-            return begun
-        state = self.model.init(chain.rng, self.data)
-        return (_replaced(state, given) if given else state), ()
+        given = self.run.starts
+        if given is not None:
+            return given[chain.number] if isinstance(given, list) else given, ()
+        begun = rows.start(chain.rng)
+        return (self.model.init(chain.rng, self.data), ()) if begun is None else begun
 
     def end(self, num_draws: int, store: str | None) -> None:
         """After Ctrl-C: a warning, or the interrupt itself if there is nothing to return."""
@@ -684,26 +674,6 @@ def _check_generator(state: Any, fresh: Mapping[str, Any]) -> None:
         and all(type(state[n]) is int and 0 <= state[n] <= limits[n] for n in limits)
     ):
         raise ValueError("its generator is not that of this chain and seed")
-
-
-def _replaced(state: Any, given: Mapping[str, Any]) -> Any:
-    """The state with the values of some fields replaced, in the fields' dtypes."""
-    names = [f.name for f in fields(state)]
-    values = {}
-    for name, value in given.items():
-        if name not in names:
-            raise ValueError(
-                f"initvals must name fields of the state, got {name!r}; {', '.join(names)}"
-            )
-        old = getattr(state, name)
-        if isinstance(old, np.ndarray):
-            value = np.array(value, dtype=old.dtype, order="C")
-            if value.shape != old.shape:
-                raise ValueError(
-                    f"initvals[{name!r}] must have shape {old.shape}, got {value.shape}"
-                )
-        values[name] = value
-    return replace(state, **values)
 
 
 def _check_memory(sizes: Mapping[str, int]) -> None:

@@ -70,7 +70,6 @@ def sample(
     progressbar: bool = True,
     keep: str | Sequence[str] | Mapping[str, int] | None = None,
     starts: Any = "own",
-    initvals: Any = None,
     callback: Callback | None = None,
     until: str | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -116,9 +115,6 @@ def sample(
         ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or "given" (a list),
         and ``attrs["start_facts"]`` what the searches report of their starts, one mapping each; for
         topics, their `support` among the search's leaves.
-    initvals : state, mapping or a list of one per chain, optional
-        Where chains start: a whole state, or values of some of its fields, which replace those
-        that ``model.init`` makes.
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
     until : str, optional
@@ -175,7 +171,6 @@ def sample(
     every = _as_every(keep, draws)
     names = _as_keep(list(keep) if isinstance(keep, Mapping) else keep, model, cluster)
     settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names, every)
-    initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     if cluster is not None and store is None:
         raise ValueError(
             "store must be a directory that all workers reach where there is a cluster, got None"
@@ -186,15 +181,10 @@ def sample(
     names = tuple(name for name in settings.keep if name not in absent)
     every = {name: n for name, n in settings.every.items() if name in names}
     settings = replace(settings, keep=names, every=every)
-    model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
-    if isinstance(initvals, list) and len(initvals) != settings.chains:
-        raise ValueError(
-            f"initvals must be one value, or a list of one for each of the {settings.chains}"
-            f" chains, got a list of {len(initvals)}"
-        )
+    model, data = contiguous(model), contiguous(data)
     origin = Origin.of(model, data)
-    initvals, facts = _begin(starts, initvals, model, data, settings, cores)
-    run = _Run(model, data, settings, initvals, origin, facts)
+    states, facts = _begin(starts, model, data, settings, cores)
+    run = _Run(model, data, settings, states, origin, facts)
     with opened(cluster, shards, cut, as_cores(cores)) as place:
         made = _Chains(run, callback, cores, progressbar, place)
         if store is None:
@@ -202,7 +192,7 @@ def sample(
             made.go([_MemoryChain(memory, i) for i in range(settings.chains)], goal=goal)
             posterior = memory.posterior(made)
         else:
-            inputs = {"data": data, "initvals": initvals}
+            inputs = {"data": data, "starts": states}
             with RunWriter.create(store, run.meta(), made.coords, inputs) as writer:
                 made.go([writer.chain(i) for i in range(settings.chains)], str(store), goal)
                 _settle(writer, made)
@@ -266,7 +256,7 @@ def resume(
         modules = {type(value).__module__ for value in given}
         if model is None or data is None:
             _check_decodable(meta, store, modules)
-        model, data, initvals = _checked_inputs(writer, model, data, modules)
+        model, data, states = _checked_inputs(writer, model, data, modules)
         settings = Settings(**meta["settings"])
         counters = [writer.counters(i) for i in range(settings.chains)]
         longest = max(chain.kept for chain in counters)
@@ -282,7 +272,7 @@ def resume(
             )
         _check_blocks(cluster, model, data, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
-        run = _Chains(_Run(model, data, settings, initvals), callback, cores, progressbar, place)
+        run = _Chains(_Run(model, data, settings, states), callback, cores, progressbar, place)
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
             if checkpoint is not None:
@@ -405,15 +395,11 @@ def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
 
 
 def _begin(
-    starts: Any, initvals: Any, model: Any, data: Any, settings: Settings, cores: int | None
+    starts: Any, model: Any, data: Any, settings: Settings, cores: int | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Initial values, and attributes of the posterior that describe them."""
+    """States to begin with, None where chains find their own, and attributes that tell of them."""
     if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":
-        return initvals, {"starts": "own"}
-    if initvals is not None:
-        raise ValueError(
-            f"initvals must be left out where starts says where chains begin, got {brief(initvals)}"
-        )
+        return None, {"starts": "own"}
     if isinstance(starts, str):
         entropy = np.random.SeedSequence(settings.entropy, spawn_key=(_SHARED,))
         rng = np.random.Generator(np.random.Philox(entropy))
@@ -449,7 +435,7 @@ def _warn_of_problems(posterior: Posterior) -> None:
 
 
 def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str]) -> Any:
-    """Model, data and initial values; those given must be those that the run was begun with."""
+    """Model, data and states to begin with; those given must be those of the run."""
     meta = writer.meta
     if model is None:
         with reading(writer.path / "meta.json"):
@@ -462,8 +448,8 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
             raise ValueError(
                 f"model must be that of the run, {meta['attrs']['model']}, got {model!r}"
             )
-    inputs = writer.inputs(modules, ("initvals",) if data is not None else ("data", "initvals"))
+    inputs = writer.inputs(modules, ("starts",) if data is not None else ("data", "starts"))
     data = inputs["data"] if data is None else contiguous(data_of(model, data))
     if fingerprint(data) != meta["data_hash"]:
         raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")
-    return model, data, inputs["initvals"]
+    return model, data, inputs["starts"]

@@ -186,7 +186,7 @@ class Posterior(Draws):
             **({} if self.origin is None else self.origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
-        inputs = {"data": self.data, "initvals": None} if with_data else None
+        inputs = {"data": self.data, "starts": None} if with_data else None
         with RunWriter.create(as_path(path), meta, self.coords, inputs) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)

@@ -215,11 +215,11 @@ class Run:
     def inputs(
         self,
         modules: Collection[str] = (),
-        names: Collection[str] = ("data", "initvals"),
+        names: Collection[str] = ("data", "starts"),
         *,
         check: bool = True,
     ) -> dict[str, Any]:
-        """What the run was begun with, ``{"data": ..., "initvals": ...}``.
+        """What the run was begun with, ``{"data": ..., "starts": ...}``.
 
         Arrays in files of their own are read now, and checked, unless `check` is False:
         see `pgmult.core.mapped.ArrayFile.open`.

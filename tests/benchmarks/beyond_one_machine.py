@@ -174,7 +174,7 @@ def there(options, where, corpus, state, model):
 
         pgmult.sample(
             model, corpus, draws=options.sweeps // options.thin, tune=2, chains=1,
-            thin=options.thin, initvals=state, store=f"{folder}/run", cluster=workers,
+            thin=options.thin, starts=state, store=f"{folder}/run", cluster=workers,
             shards=options.shards, cut=options.cut, random_seed=1, progressbar=False, callback=mark,
         )  # fmt: skip
         before = look()

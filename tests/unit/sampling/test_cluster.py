@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,7 +136,8 @@ def test_rows_start_where_they_are(tmp_path, monkeypatch):
         assert {task.kind for task, _ in workers.done} >= {"start", "step"}
         assert "rows" in kinds
         assert "start" not in kinds  # since the first cut
-    given = SETTINGS | {"initvals": {"mu": np.ones(2)}}
+    begun = StartingRows().init(np.random.default_rng(5), rows())
+    given = SETTINGS | {"starts": replace(begun, mu=np.ones(2))}
     again = pgmult.sample(
         StartingRows(), rows(), store=tmp_path / "given", cluster=InThisProcess(), shards=2, **given
     )

@@ -188,7 +188,6 @@ def test_a_shared_start_survives_a_break(tmp_path):
         ({"starts": "mine"}, ValueError, "starts must be one of own, shared, got 'mine'"),
         ({"starts": None}, TypeError, "starts must be 'own', 'shared', a start, a state or a list"),
         ({"starts": [NormalState(0.0, 1.0, 0, np.zeros(20))]}, ValueError, "each of the 3 chains"),
-        ({"starts": "shared", "initvals": {"mean": 1.0}}, ValueError, "initvals must be left out"),
     ],
 )
 def test_starts_that_are_refused(options, error, words):
@@ -223,47 +222,6 @@ def test_thread_inherits_the_callers_context():
 
     with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="sweep 0"):
         short(Overflowing())
-
-
-# Where chains start
-
-
-def test_initvals_replace_fields():
-    def first_of(**options):
-        seen = {}
-
-        class Watching(Normal):
-            def step(self, rng, state, data):
-                seen.setdefault(number(rng), state)
-                return Normal.step(self, rng, state, data)
-
-        short(Watching(), draws=4, chains=2, cores=2, **options)
-        return [seen[0], seen[1]]
-
-    state = NormalState(1.0, 2.0, 7, np.ones(20))
-    assert [s.steps for s in first_of(initvals=state)] == [7, 7]
-    assert [s.mean for s in first_of(initvals=[state, {"mean": 9.0}])] == [1.0, 9.0]
-    latent = first_of(initvals={"latent": list(range(20))})[0].latent
-    assert latent.dtype == np.float64
-    assert latent.tolist() == list(range(20))
-
-
-@pytest.mark.parametrize(
-    ("initvals", "error", "message"),
-    [
-        ([{}, {}], ValueError, r"one for each of the 3 chains, got a list of 2"),
-        ({"meen": 1.0}, ValueError, r"fields of the state, got 'meen'; mean, var, steps, latent"),
-        (
-            {"latent": [1.0]},
-            ValueError,
-            r"initvals\['latent'\] must have shape \(20,\), got \(1,\)",
-        ),
-        (3.0, TypeError, r"must be a state, a mapping .* got float"),
-    ],
-)
-def test_bad_initvals(initvals, error, message):
-    with pytest.raises(error, match=message):
-        short(initvals=initvals)
 
 
 # Callbacks and interrupts

@@ -126,15 +126,15 @@ def test_a_longer_plan_outlives_a_break(run):
 
 
 def test_initial_values_outlive_a_break(tmp_path):
-    initvals = [NormalState(1.0, 2.0, 3, np.ones(20)), {"mean": 5.0}]
+    starts = [NormalState(mean, 2.0, 3, np.ones(20)) for mean in (1.0, 5.0)]
 
     def callback(sweep):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample(tmp_path / "run", initvals=initvals, cores=1, callback=callback)
+        sample(tmp_path / "run", starts=starts, cores=1, callback=callback)
     assert not (tmp_path / "run" / "chain-1" / "checkpoint.npz").exists()
-    assert same(resume(tmp_path / "run"), sample(initvals=initvals))
+    assert same(resume(tmp_path / "run"), sample(starts=starts))
 
 
 def test_scattered_arrays_do_not_change_the_bits(tmp_path):

@@ -387,13 +387,13 @@ def test_means_agree_with_gibbs_and_spreads_are_too_small():
     corpus, model = as_corpus(np.array(counts)), CorrelatedTopics(3, word_concentration=0.5)
     fit = fit_cavi(model, corpus, tolerance=1e-9, max_iterations=1000, random_seed=0)
     documents = fit.infer(corpus, tolerance=1e-9)
+    start = dataclasses.replace(
+        model.init(rng, corpus), psi=documents.mean, topics=fit.topics, mu=fit.gaussian.mean,
+        Sigma=documents.prior.prior_cov, topic_counts=np.rint(documents.topic_counts),
+    )  # fmt: skip
     posterior = sample(
         model, corpus, draws=2000, tune=500, chains=1, random_seed=0, progressbar=False,
-        keep=["topics", "theta", "psi", "Sigma"],
-        initvals={
-            "psi": documents.mean, "topics": fit.topics, "mu": fit.gaussian.mean,
-            "Sigma": documents.prior.prior_cov, "topic_counts": np.rint(documents.topic_counts),
-        },
+        keep=["topics", "theta", "psi", "Sigma"], starts=start,
     )  # fmt: skip
     topics, theta = posterior.stack("topics"), posterior.stack("theta")
     assert np.abs(topics.mean(axis=0) - fit.topics).sum(axis=1).max() < 0.3
