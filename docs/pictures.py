@@ -44,7 +44,7 @@ def topics():
     largest = np.argsort(-posterior["topic_shares"].mean(axis=(0, 1)))[:8]
     correlations = topic_correlations(posterior).excess()
     save(top_word_bars([words[k] for k in largest], [labels[k] for k in largest]), "topics")
-    save(correlations.graph(labels).plot().figure, "topic-graph")
+    save(correlations.plot(labels).figure, "topic-correlations")
 
 
 def fields():

@@ -211,14 +211,14 @@ run.check()
 # | `selectModel`, `manyTopics`, `multiSTM` | `chains=`, `topic_stability`; `run.compare(other)` |
 # | `init.type` | `find_start` |
 # | `searchK` | `search_num_topics`, scores paired by document |
-# | `labelTopics` | `top_words(run, by="probability" \| "frex" \| "lift" \| "relevance")` |
+# | `labelTopics` | `top_words(run, by="probability" \| "frex")` |
 # | `sageLabels` | `content(run).table()` |
 # | `findThoughts`, `plotQuote` | `quotes` |
 # | `estimateEffect`, its `summary` | `effects(...)`, `.table()`, `.to_dataframe()` |
 # | `plot.estimateEffect` | `effects(...).plot()`, `.difference("party", "R", "D").plot()` |
 # | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |
 # | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
-# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |
+# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.plot(labels)` |
 # | `topicQuality`, `semanticCoherence`, `exclusivity` | `npmi`, `exclusivity` |
 # | `checkResiduals` | `run.check()` |
 # | `permutationTest` | none: intervals of `effects`, with `(1 \| author)` where authors differ |

@@ -559,8 +559,6 @@ ARGUMENTS = {
     "topics.npmi": lambda: dict(words=[["a", "b"], ["b", "c"]], reference=corpus()),
     "topics.exclusivity": lambda: dict(topics=PI, num_words=2),
     "topics.frex": lambda: dict(topics=PI),
-    "topics.lift": lambda: dict(topics=PI, shares=np.array([0.4, 0.6])),
-    "topics.relevance": lambda: dict(topics=PI, shares=np.array([0.4, 0.6])),
     "topics.report": lambda: dict(posterior=topic_draws(), title="t", num_words=2, random_seed=1),
     "topics.TopicTransformer": lambda: dict(n_components=2),
     "topics.TopicTransformer.fit": lambda: dict(X=COUNTS),
@@ -586,7 +584,6 @@ ARGUMENTS = {
     "topics.completion_score": lambda: dict(
         draws=[(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], held_out=corpus()
     ),
-    "topics.correlated_pairs": lambda: dict(correlations=correlations()),
     "topics.strongest_pairs": lambda: dict(correlations=correlations()),
     "topics.WordScores.top": lambda: dict(num_words=2),
     "topics.TopicReport.topic": lambda: dict(topic=1),

@@ -315,7 +315,7 @@ def _repeats(corpus: Any) -> int:
 def _add_show(show: argparse.ArgumentParser) -> None:
     show.add_argument("--words", **whole(1, 8, "words a topic"))
     show.add_argument(
-        "--by", choices=["probability", "frex", "lift", "relevance"], default="probability",
+        "--by", choices=["probability", "frex"], default="probability",
         help="what words are ranked by (default: probability)",
     )  # fmt: skip
     show.add_argument("--topic", **whole(0, told="this topic alone", metavar="K"))
@@ -332,7 +332,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
             run.must_answer("documents")
         asked = {
             "by": options.by, "num_words": options.words, "num_documents": options.documents or 0,
-            "covariates": options.topic is None, "topic": options.topic, "rank_for_page": False,
+            "covariates": options.topic is None, "topic": options.topic,
         }  # fmt: skip
     topic = asked.pop("topic", None)
     facts = {} if run.data is None else {"corpus": str(run.data)}

@@ -53,7 +53,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
         Text is escaped, markup stands as it is, None is left out.
     **attributes : object
         An underscore at the end of a name is dropped (``class_``), others become hyphens
-        (``data_t``, ``aria_label``). True gives the name alone; None and False leave it out;
+        (``data_label``, ``aria_label``). True gives the name alone; None and False leave it out;
         floats are written with one digit.
     """
     written = "".join(

@@ -236,7 +236,7 @@ class Report:
         Those with nothing to tell are left out.
     facts : mapping from str to str
         The data, the model, the run.
-    style, script : Markup, optional
+    style : Markup, optional
         For the page, beyond what all pages have.
     notice : str
         What to know of the page itself, above everything: that it is provisional.
@@ -247,7 +247,6 @@ class Report:
     sections: Sequence[Section] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     style: Markup | None = None
-    script: Markup | None = None
     notice: str = ""
 
     def __post_init__(self) -> None:
@@ -280,9 +279,7 @@ class Report:
         contents = _contents(places) if len(shown) >= _LONG else None
         notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
-        return page(
-            self.title, notice, verdict, contents, sections, style=style, script=self.script
-        )
+        return page(self.title, notice, verdict, contents, sections, style=style)
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""
@@ -323,10 +320,8 @@ def run_in_words(run: Any) -> str:
     return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")
 
 
-def page(
-    title: str, *body: Any, style: Markup | None = None, script: Markup | None = None
-) -> Markup:
-    """A whole HTML page with its heading, looks and footer; `script` may hold several elements."""
+def page(title: str, *body: Any, style: Markup | None = None) -> Markup:
+    """A whole HTML page with its heading, looks and footer."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -335,7 +330,7 @@ def page(
         tag("style", PAGE_STYLE, style),
     )
     main = tag("main", tag("h1", title), *body)
-    whole = tag("html", head, tag("body", main, _FOOTER, script), lang="en")
+    whole = tag("html", head, tag("body", main, _FOOTER), lang="en")
     return joined(Markup("<!DOCTYPE html>\n"), whole, Markup("\n"))
 
 

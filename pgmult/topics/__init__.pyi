@@ -23,7 +23,7 @@ from pgmult.topics.models.dynamic import DynamicTopics as DynamicTopics
 from pgmult.topics.models.lda import LDA as LDA
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics as LogisticNormalTopics
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
-from pgmult.topics.reports.report import report as report
+from pgmult.topics.reports import report as report
 from pgmult.topics.scores.selection import search_num_topics as search_num_topics
 from pgmult.topics.starts.find import find_start as find_start
 from pgmult.topics.summaries.checks import check as check

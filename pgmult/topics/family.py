@@ -18,7 +18,7 @@ TOPICS = Family(
         "content": Verb(f"{_SUMMARIES}.content:content", keeps=("group_topics",)),
         "check": Verb(f"{_SUMMARIES}.checks:check", keeps=_SHARES, hint=_HINT),
         "compare": Verb(f"{_SUMMARIES}.matching:compare", keeps=("topics",)),
-        "report": Verb("pgmult.topics.reports.report:report", keeps=("topics",)),
+        "report": Verb("pgmult.topics.reports:report", keeps=("topics",)),
         "export": Verb("pgmult.topics.exports:export", keeps=("topics",)),
         "topics": Verb(f"{_SUMMARIES}.words:top_words", keeps=("topics",)),
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),

@@ -68,7 +68,6 @@ RESULTS = {
         "TopicShares",
         "GroupWords",
         "PredictiveChecks",
-        "PermutationTest",
         "Quote",
         "Quotes",
         "TopicChoice",

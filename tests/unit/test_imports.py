@@ -184,7 +184,7 @@ def test_the_rules_have_teeth(source, module, what):
         ("from pgmult.topics.models.lda import LDA", "pgmult.cli.commands"),
         ("from sklearn.base import BaseEstimator", "pgmult.topics.estimator"),
         ("if TYPE_CHECKING:\n    from matplotlib.axes import Axes", "pgmult.core.figures"),
-        ("from pgmult.sampling import diagnostics", "pgmult.topics.reports.contents"),
+        ("from pgmult.sampling import diagnostics", "pgmult.topics.reports"),
     ],
 )
 def test_the_rules_allow_what_is_right(source, module):

@@ -62,8 +62,6 @@ class Forest(Figure):
         What stands in words beside each row of the page.
     told : sequence of str
         What each row shows, for those who do not see it.
-    keys : sequence, optional
-        What each row is of: the ``data-t`` of a page whose script points rows out.
     """
 
     labels: Sequence[str]
@@ -84,7 +82,6 @@ class Forest(Figure):
     note: str = ""
     cells: Sequence[Column] = ()
     told: Sequence[str] = ()
-    keys: Sequence[object] | None = None
 
     def svg(self) -> Markup:
         """The figure as a table with a drawing in each row."""
@@ -134,9 +131,7 @@ class Forest(Figure):
         label = self.told[row] if self.told else None
         drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
                     height=height)  # fmt: skip
-        key = None if self.keys is None else self.keys[row]
-        return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers,
-                   data_t=key)  # fmt: skip
+        return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers)
 
     def _marks(self, row: int) -> Iterator[tuple[float, float, float, int, bool]]:
         """Points of a row that are there, with their ends, colour, and whether they are filled."""

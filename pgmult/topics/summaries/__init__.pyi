@@ -6,7 +6,6 @@ from pgmult.topics.summaries.content import Content as Content
 from pgmult.topics.summaries.content import GroupWords as GroupWords
 from pgmult.topics.summaries.correlations import PairCorrelation as PairCorrelation
 from pgmult.topics.summaries.correlations import TopicCorrelations as TopicCorrelations
-from pgmult.topics.summaries.correlations import correlated_pairs as correlated_pairs
 from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pairs
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
 from pgmult.topics.summaries.effects import TopicShares as TopicShares
@@ -22,7 +21,5 @@ from pgmult.topics.summaries.stability import TopicStability as TopicStability
 from pgmult.topics.summaries.words import TopWord as TopWord
 from pgmult.topics.summaries.words import WordScores as WordScores
 from pgmult.topics.summaries.words import frex as frex
-from pgmult.topics.summaries.words import lift as lift
-from pgmult.topics.summaries.words import relevance as relevance
 from pgmult.topics.summaries.words import topic_labels as topic_labels
 from pgmult.topics.summaries.words import word_scores as word_scores

@@ -157,8 +157,8 @@ class PredictiveChecks:
             )
         return sentences
 
-    def take(self, topics: IntArray, names: list[str]) -> "PredictiveChecks":
-        """The same of some topics, in another order and under other names."""
+    def take(self, topics: IntArray) -> "PredictiveChecks":
+        """The same of some topics, in another order."""
         dependence = tuple(
             replace(
                 one, observed=one.observed[topics], expected=one.expected[topics],
@@ -166,7 +166,7 @@ class PredictiveChecks:
             )
             for one in self.dependence
         )  # fmt: skip
-        return replace(self, dependence=dependence, names=names)
+        return replace(self, dependence=dependence, names=[self.names[k] for k in topics])
 
     def tables(self) -> list[Table]:
         """For documents and for each group: information beyond the model's, p, and which words."""

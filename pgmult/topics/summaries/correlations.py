@@ -23,7 +23,7 @@ from scipy.spatial.distance import squareform
 
 from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.estimands import Estimand
-from pgmult.core.figures.pairs import Graph, Matrix
+from pgmult.core.figures.pairs import Matrix
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -92,47 +92,8 @@ class TopicCorrelations(Estimand):
         ]
         return Matrix(
             mean[here], ((lower < 0.0) & (upper > 0.0))[here], [labels[k] for k in order],
-            order.tolist(), told,
+            told,
             f"correlation over documents (dot: {self._percent} interval contains 0)",
-        )  # fmt: skip
-
-    def graph(
-        self,
-        labels: Sequence[str],
-        *,
-        max_pairs: int | None = None,
-        sizes: FloatArray | None = None,
-    ) -> Graph:
-        """Topics as points, joined where the interval of their correlation excludes zero.
-
-        Pairs with positive correlation attract in proportion to it and all topics repel
-        (Fruchterman and Reingold 1991), from a start on a circle in the order of
-        `similar_together`. Nothing is random.
-
-        Parameters
-        ----------
-        labels : sequence of str
-            One a topic.
-        max_pairs : int, optional
-            The strongest so many pairs of either sign; as many as topics if left out. Shares of one
-            whole are negatively correlated, so without a limit most lines would be weak negatives.
-        sizes : array, ``(topic,)``, optional
-            Of the points.
-        """
-        sure = correlated_pairs(self)
-        limit = len(self.independent)
-        if max_pairs is not None:
-            limit = as_positive_int(max_pairs, "max_pairs", minimum=0)
-        pairs = [pair for pair in sure if pair.mean > 0.0][:limit]
-        pairs += [pair for pair in sure if pair.mean <= 0.0][:limit]
-        return Graph(
-            _places(pairs, similar_together(self)), labels,
-            [(p.first, p.second, p.mean) for p in pairs],
-            [pair_text(labels, pair) for pair in pairs],
-            np.ones(len(labels)) if sizes is None else sizes,
-            "graph of topics that go together",
-            f"{len(pairs)} of {len(sure)} correlations whose {self._percent} interval"
-            " excludes 0, the strongest of each sign",
         )  # fmt: skip
 
     @property
@@ -246,12 +207,6 @@ def pair_text(labels: Sequence[str], pair: PairCorrelation) -> str:
     return f"{first} and {second}: {pair}"
 
 
-def correlated_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
-    """The pairs whose interval excludes zero, the strongest mean correlation first."""
-    sure = [pair for pair in _all_pairs(correlations) if pair.lower > 0.0 or pair.upper < 0.0]
-    return sorted(sure, key=lambda pair: -abs(pair.mean))
-
-
 def strongest_pairs(
     correlations: TopicCorrelations, num_pairs: int = 5
 ) -> tuple[list[PairCorrelation], list[PairCorrelation]]:
@@ -280,25 +235,3 @@ def similar_together(correlations: TopicCorrelations) -> IntArray:
     np.fill_diagonal(distance, 0.0)
     tree = linkage(squareform(0.5 * (distance + distance.T)), "average", optimal_ordering=True)
     return np.asarray(leaves_list(tree), dtype=np.int64)
-
-
-def _places(pairs: Sequence[PairCorrelation], order: IntArray) -> FloatArray:
-    num_topics = len(order)
-    angles = np.empty(num_topics)
-    angles[order] = 2.0 * np.pi * np.arange(num_topics) / num_topics
-    places = 0.5 + 0.5 * np.column_stack([np.cos(angles), np.sin(angles)])
-    pull = np.zeros((num_topics, num_topics))
-    strongest = max((pair.mean for pair in pairs), default=0.0)
-    for pair in pairs:
-        if pair.mean > 0.0:
-            pull[pair.first, pair.second] = pull[pair.second, pair.first] = pair.mean / strongest
-    ideal = 1.0 / np.sqrt(num_topics)
-    for step in np.linspace(0.1, 0.0, 300, endpoint=False):
-        apart = places[:, None] - places[None]
-        distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-6)
-        force = (ideal / distance) ** 2 - pull * distance / ideal
-        move = np.einsum("ij,ijd->id", force, apart) - (places - 0.5)
-        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
-        places = places + move / length * np.minimum(length, step)
-    low, high = places.min(axis=0), places.max(axis=0)
-    return np.asarray((places - low) / np.maximum(high - low, 1e-12))

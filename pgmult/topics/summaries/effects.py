@@ -38,7 +38,6 @@ from pgmult.core.arguments import (
     as_probability,
     as_repeats,
     as_seed,
-    as_strings,
 )
 from pgmult.core.estimands import Estimand, are_numbers
 from pgmult.core.tabled import (
@@ -92,17 +91,10 @@ class TopicShares(Estimand):
         """Number and telling words of each topic."""
         return list(self.columns_of("topic")["words"])
 
-    def take(self, topics: Sequence[int] | IntArray, names: Sequence[str] | None = None) -> Self:
-        """The same of some topics, in another order, and under other names if these are given."""
+    def take(self, topics: Sequence[int] | IntArray) -> Self:
+        """The same of some topics, in another order."""
         rows = as_topic_numbers(topics, len(self.names))
-        if names is None:
-            words = [self.names[k] for k in rows]
-        else:
-            words = as_strings(names, "names")
-            if len(words) != len(rows):
-                raise ValueError(
-                    f"names must be {len(rows)}, one for each of the topics, got {len(words)}"
-                )
+        words = [self.names[k] for k in rows]
         numbers = [self.columns_of("topic")["topic"][k] for k in rows]
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
         return replace(self, draws=self.draws[..., rows], labels=labels)
@@ -345,7 +337,10 @@ def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
 
 
 def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
-    """Number and telling words of the topics of one chain, the best if none is given."""
+    """Number and telling words of the topics of one chain, the best if none is given.
+
+    Before the words of a topic with keywords stands what these were called.
+    """
     if "topics" not in posterior:
         count = len(posterior.coords["topic"]) if "topic" in posterior.coords else None
         if count is None:
@@ -353,4 +348,6 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
         return [f"topic {k}" for k in range(count)]
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
     words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)
-    return [f"{k} {' '.join(words[j] for j in row)}" for k, row in enumerate(best)]
+    given = [f"{name}: " for name in posterior.coords.get("keyword_topic", [])]
+    told = [" ".join(words[j] for j in row) for row in best]
+    return [f"{k} {''.join(given[k : k + 1])}{of}" for k, of in enumerate(told)]

@@ -201,7 +201,6 @@ class TopicStability(Tabled):
             f" common. Beyond {limit:g} (the line) there is none.",
             cells=[Column("", [_told(p) for p in again], "again")],
             told=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
-            keys=order.tolist(),
         )  # fmt: skip
 
     def plot(self, axes: Any = None) -> Any:

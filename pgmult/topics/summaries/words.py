@@ -1,11 +1,8 @@
-"""Scores of words in topics: how probable, how exclusive, how far above their common share.
+"""Scores of words in topics: how probable, and how exclusive.
 
-With phi the word probabilities of one draw, `shares` the topics' shares of all tokens and
-p = shares phi the probabilities of words in the whole corpus, as the model has them::
+With phi the word probabilities of one draw::
 
     probability  phi_kw
-    lift         phi_kw / p_w                               (Taddy 2012)
-    relevance    w log phi_kw + (1 - w) log(phi_kw / p_w)   (Sievert and Shirley 2014, section 3.1)
     FREX         1 / (w / ECDF_k(e_kw) + (1 - w) / ECDF_k(phi_kw)),  e_kw = phi_kw / sum_j phi_jw
                                                             (Bischof and Airoldi 2012, eq. 1)
 
@@ -13,11 +10,11 @@ Scores are computed for each draw and then averaged. A rare word that moves betw
 to draw therefore has a low average exclusivity, and no further shrinkage is needed.
 
 >>> topics = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
->>> lift(topics, [0.5, 0.5]).round(2).tolist()
-[[1.75, 1.33, 0.22], [0.25, 0.67, 1.78]]
+>>> frex(topics).round(2).tolist()
+[[1.0, 0.67, 0.33], [0.33, 0.57, 1.0]]
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,7 +27,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import Draws, as_draws, names_along
-from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
+from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
 
 
 def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
@@ -65,33 +62,6 @@ def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
     )  # fmt: skip
 
 
-def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:
-    """How many times more probable a word is in a topic than in the whole corpus.
-
-    Parameters
-    ----------
-    topics : array, ``(num_topics, num_words)``
-    shares : array, ``(num_topics,)``
-        Sum to 1.
-
-    Returns
-    -------
-    array, ``(num_topics, num_words)``
-    """
-    topics = as_topics(topics)
-    return np.asarray(topics / (_as_shares(shares, topics) @ topics))
-
-
-def relevance(topics: ArrayLike, shares: ArrayLike, weight: float = 0.6) -> FloatArray:
-    """Sievert and Shirley's relevance: `weight` of the log probability, the rest of the log lift.
-
-    Parameters and result are as in `lift`; `weight` is their lambda, in [0, 1].
-    """
-    topics = as_topics(topics)
-    common = np.log(_as_shares(shares, topics) @ topics)
-    return np.asarray(np.log(topics) - (1.0 - as_share(weight, "weight")) * common)
-
-
 def frex(topics: ArrayLike, weight: float = 0.5) -> FloatArray:
     """Harmonic mean of a word's ranks in a topic by probability and by exclusivity, in (0, 1].
 
@@ -118,16 +88,6 @@ def as_topics(topics: ArrayLike) -> FloatArray:
     if probs.ndim != 2 or not probs.size:
         raise ValueError(f"topics must have shape (num_topics, num_words), got {probs.shape}")
     return np.maximum(probs, np.finfo(np.float64).tiny)
-
-
-def _as_shares(shares: ArrayLike, topics: FloatArray) -> FloatArray:
-    """Shares, checked: one for each topic."""
-    array = as_nonnegative(shares, "shares")
-    if array.shape != topics.shape[:1]:
-        raise ValueError(
-            f"shares must be one for each of the {len(topics)} topics, got shape {array.shape}"
-        )
-    return array
 
 
 def names_of(words: Any, argument: str = "words") -> list[list[str]]:
@@ -162,15 +122,8 @@ def _ranks(values: FloatArray) -> FloatArray:
     return ranks
 
 
-_Score = Callable[[FloatArray, FloatArray, Any], FloatArray]
-
-SCORES: dict[str, tuple[float | None, _Score]] = {
-    "probability": (None, lambda topics, shares, weight: topics),
-    "frex": (0.5, lambda topics, shares, weight: frex(topics, weight)),
-    "lift": (None, lambda topics, shares, weight: lift(topics, shares)),
-    "relevance": (0.6, relevance),
-}
-"""Each score's usual weight, if it has one, and the score of one draw of topics and shares."""
+SCORES: dict[str, Callable[[FloatArray], FloatArray]] = {"probability": np.asarray, "frex": frex}
+"""The scores of one draw of topics, by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +167,6 @@ def word_scores(
     posterior: Draws,
     by: str = "probability",
     *,
-    weight: float | None = None,
     chain: int | None = None,
     max_draws: int = 100,
 ) -> WordScores:
@@ -223,11 +175,8 @@ def word_scores(
     Parameters
     ----------
     posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-        Lift and relevance take the topics' sizes from ``topic_shares``; where they were not kept,
-        all topics count as equally large.
-    by : {"probability", "frex", "lift", "relevance"}
-    weight : float in [0, 1], optional
-        For FREX of exclusivity, 0.5 if left out; for relevance lambda, 0.6 if left out.
+    by : {"probability", "frex"}
+        FREX with half of its weight on exclusivity.
     chain : int, optional
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
@@ -239,16 +188,11 @@ def word_scores(
     WordScores
         Where the corpus has no vocabulary, a word's name is its number.
     """
-    as_choice(by, "by", SCORES)
-    usual, score = SCORES[by]
-    if weight is None:
-        weight = usual
-    elif usual is None:
-        raise ValueError(f"weight must be left out, for {by} has none, got {brief(weight)}")
+    score = SCORES[as_choice(by, "by", SCORES)]
     chains = aligned_chains(posterior, chain, "topics")
     count, mean, squares = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
-    for one, topics, shares in _topics_and_shares(posterior, chains, max_draws):
-        values = score(topics, shares, weight)[one.order]
+    for one, topics in each_aligned(posterior, "topics", chains, max_draws):
+        values = score(topics)[one.order]
         here = np.broadcast_to(one.found, len(values))[:, None]
         count = count + here
         change = here * (values - mean)
@@ -258,22 +202,11 @@ def word_scores(
     return WordScores(mean, np.sqrt(squares / count), names, scope_of(chains))
 
 
-def _topics_and_shares(
-    posterior: Draws, chains: list[AlignedChain], max_draws: int
-) -> Iterator[tuple[AlignedChain, FloatArray, FloatArray]]:
-    draws = each_aligned(posterior, "topics", chains, max_draws)
-    if "topic_shares" in as_draws(posterior):
-        shares = each_aligned(posterior, "topic_shares", chains, max_draws, ["topics"])
-        return ((one, t, s) for (one, t), (_, s) in zip(draws, shares, strict=True))
-    return ((one, t, np.full(len(t), 1.0 / len(t))) for one, t in draws)
-
-
 def top_words(
     posterior: Draws,
     num_words: int = 10,
     *,
     by: str = "probability",
-    weight: float | None = None,
     chain: int | None = None,
     max_draws: int = 100,
 ) -> list[list[TopWord]]:
@@ -282,7 +215,7 @@ def top_words(
     Parameters
     ----------
     num_words : int
-    posterior, by, weight, chain, max_draws
+    posterior, by, chain, max_draws
         As in `word_scores`.
 
     Returns
@@ -290,7 +223,7 @@ def top_words(
     list of lists of TopWord
         Topic by topic, best word first, with posterior mean and sd of the score.
     """
-    scores = word_scores(posterior, by, weight=weight, chain=chain, max_draws=max_draws)
+    scores = word_scores(posterior, by, chain=chain, max_draws=max_draws)
     return scores.top(num_words)
 
 

@@ -221,4 +221,4 @@ def test_questions_of_a_run_that_kept_few_draws_of_its_topics():
         np.testing.assert_array_equal(one.theta, other.theta)
     assert str(run.predict(corpus)) == str(thin.predict(corpus))
     assert str(run.check()) == str(thin.check())
-    assert run.topics(by="lift") == thin.topics(by="lift")
+    assert run.topics(by="frex") == thin.topics(by="frex")

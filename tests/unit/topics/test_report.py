@@ -1,10 +1,6 @@
 """The report and its figures: complete, well-formed, and without matplotlib too."""
 
-import html
-import json
 import re
-import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -14,11 +10,11 @@ from topic_runs import run_of
 
 from pgmult import Posterior
 from pgmult.core.comparison import Comparison
+from pgmult.core.reports import run_in_words
 from pgmult.sampling import Origin
-from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words
+from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.draws import telling
-from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi, word_scores
 
@@ -69,7 +65,7 @@ def summary():
     return topic_report(
         posterior,
         title="Run <1> & more",
-        facts={"corpus": "a < b", **run_facts(posterior)},
+        facts={"corpus": "a < b", "run": run_in_words(posterior)},
         comparison=comparison,
         reference=REFERENCE,
     )
@@ -81,60 +77,58 @@ def best_of(posterior):
     return chain, np.argsort(-posterior["topic_shares"][chain].mean(axis=0))
 
 
+def names_of(posterior):
+    """What a report calls them: number, and words that tell each from the others."""
+    chain, order = best_of(posterior)
+    scores = word_scores(posterior, chain=chain)
+    words = telling(scores.mean, 3)
+    return [f"{t} " + " ".join(scores.names[j] for j in words[t]) for t in order]
+
+
+def topics_of(report):
+    """The table of topics."""
+    return next(s for s in report.sections if s.title.startswith("Topics")).table.columns
+
+
 def test_the_verdict_comes_first(summary):
     text = summary.text()
     assert text.index("found by both chains") < text.index("largest first")
-    assert summary.verdict[0].startswith(f'The largest of 5 topics: "{summary.found.names[0]}" (')
+    assert summary.verdict[0].startswith(f'The largest of 5 topics: "{names_of(draws_of())[0]}" (')
     assert summary.verdict[1] == (
         "5 of 5 topics were found by both chains; one more chain would find about 5 of them, 5"
         " with a probability of 90 % or more."
     )
-    assert summary.verdict[2].startswith(
-        "With half of a text seen, a word that was held out is one of 403 to the model; rival tells"
-        " it as well ("
-    )
-    assert summary.verdict[3].endswith("is one of 403 to the model, one of 1,097 to unigram.")
+    assert "it tells a word as well as rival" in summary.verdict[2]
+    assert summary.verdict[2].endswith("(half of a text seen)")
+    assert "beats the obvious: it tells a word better than unigram" in summary.verdict[3]
     page = " ".join(parsed(summary.html()).text)
-    assert page.index("found by both chains") < page.index("Largest first")
+    assert page.index("found by both chains") < page.index("share: of all words")
 
 
 def test_text_says_everything(summary):
-    text = summary.text(100)
-    lines = text.splitlines()
-    assert all(len(line) <= 100 for line in lines if "nats a word" not in line)
-    first = next(line for line in lines if line.startswith(f"  {summary.found.topics[0]}  "))
-    word, share = summary.found.words[0][0], summary.found.shares[0]
-    assert f"{100 * share:.1f} ± " in first
-    assert first.split()[8] == word.word
-    assert "no.    share, %  chains  apart  again, %   NPMI  words by probability" in text
+    text, shown = summary.text(100), topics_of(summary)
+    first = next(line for line in text.splitlines() if line.startswith(f"  {shown['topic'][0]}  "))
+    assert f"{100 * shown['share'][0]:.1f} ± " in first
+    assert f"{shown['npmi'][0]:.2f} " in first
+    assert first.split()[9] == shown["words"][0].split()[0]
+    head = "no.    share, %  chains  apart  again, %   NPMI  exclusivity  words by probability"
+    assert head in text
     assert "Does it beat the obvious? A tenth of a text seen" in text
     assert re.search(r"unigram +-7.0000 +\+1.000 ± 0.000 +better", text)
     assert "2 x 20 draws after 7 sweeps of tuning, 2 s, seed 3" in text
 
 
 def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_everywhere(summary):
-    posterior = draws_of()
-    chain, order = best_of(posterior)
-    assert summary.found.chain == chain
-    np.testing.assert_array_equal(summary.found.topics, order)
-    assert (np.diff(summary.found.shares) <= 0).all()
-    scores = word_scores(posterior, chain=chain)
-    telling_words = telling(scores.mean, 3)
-    names = [f"{t} " + " ".join(scores.names[j] for j in telling_words[t]) for t in order]
+    order, names = best_of(draws_of())[1], names_of(draws_of())
     assert order.tolist() != sorted(order), "else this tells nothing"
-    assert summary.found.names == names
+    shown = topics_of(summary)
+    assert shown["topic"].tolist() == list(summary.topics) == order.tolist()
+    assert (np.diff(shown["share"]) <= 0).all()
     text, page = summary.text(), " ".join(parsed(summary.html()).text)
-    for pair in re.findall(r"^[+-]\d\.\d\d \[.*?\]  (.*)  \|  (.*)$", text, re.M):
-        assert set(pair) <= set(names)
-        assert all(name in page for name in pair)
-
-
-def test_correlations_and_findings_are_told(summary):
-    text = summary.text()
-    assert len(re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]", text, re.M)) >= 2
-    assert "within chain" in text
-    assert re.search(r"log likelihood, each chain by itself: split R-hat at most \d\.\d{3}", text)
-    assert "0 of 5 topics have no counterpart" in " ".join(text.split())
+    pairs = re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (.*)  \|  (.*)$", text, re.M)
+    assert len(pairs) >= 2
+    assert {name for pair in pairs for name in pair} <= set(names)
+    assert all(name in page for name in names)
 
 
 def test_topics_are_judged(summary):
@@ -144,32 +138,37 @@ def test_topics_are_judged(summary):
     most_probable = top_words(posterior, 10, chain=chain)
     by_frex = topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
-        np.testing.assert_allclose(made.found.coherence, npmi(most_probable, REFERENCE)[order])
+        shown = topics_of(made)
+        np.testing.assert_allclose(shown["npmi"], npmi(most_probable, REFERENCE)[order])
         expected = exclusivity(word_scores(posterior, chain=chain).mean, 10)[order]
-        np.testing.assert_allclose(made.found.exclusivity, expected, rtol=1e-12)
+        np.testing.assert_allclose(shown["exclusivity"], expected, rtol=1e-12)
     frex_words = top_words(posterior, 3, by="frex", chain=chain)
-    assert by_frex.found.words == [frex_words[k] for k in order]
+    assert topics_of(by_frex)["words"] == [
+        " ".join(word.word for word in frex_words[k]) for k in order
+    ]
     assert "words by frex" in by_frex.text()
-    assert f" {summary.found.coherence[0]:5.2f} " in summary.text()
 
 
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
-    text = summary.topic(int(summary.found.topics[2])).text()
+    posterior = draws_of()
+    chain, order = best_of(posterior)
+    number = int(order[2])
+    text = summary.topic(number).text()
     assert "exclusivity" in text.splitlines()[0]
     assert "2 of 2 chains, found again with probability 0.99" in text.splitlines()[0]
-    for word in summary.found.words[2]:
-        assert re.search(rf"^\S+ +{re.escape(word.word)}$", text, re.M)
-    for document in summary.found.documents[2]:
+    for word in top_words(posterior, 8, chain=chain)[number]:
+        assert re.search(rf"^0\.\d+ ± 0\.\d+ +{re.escape(word.word)}$", text, re.M)
+    for document in quotes(posterior, number, 3, chain=chain).quotes[0]:
         assert f"{document.document} {document.mean:.2f}".replace(" 0.", " .") in text
     others = [int(n) for n in re.findall(r"\]  +(\d) w", text)]
-    assert sorted(others) == sorted(np.delete(summary.found.topics, 2)), "each pair with it once"
+    assert sorted(others) == sorted(np.delete(order, 2)), "each pair with it once"
 
 
 def test_page_is_whole(summary):
     page = summary.html()
     parser = parsed(page)
     text = " ".join(parser.text)
-    for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat", "d0&"):
+    for piece in ("Run <1> & more", "a < b", "w0<b>", "rival", "R-hat", "d0&"):
         assert piece in text
     for piece in ("NPMI", "exclusivity", "words by FREX", "Representative documents", "90 %"):
         assert piece in text
@@ -179,96 +178,18 @@ def test_page_is_whole(summary):
     assert "#topics-told" in leads
     assert leads <= {f"#{place}" for place in places}
     assert "://" not in page
-    assert '<p id="controls" hidden>' in page, "shown by the script that they need"
-
-
-def test_page_draws_each_sure_correlation_and_each_pair(summary):
-    page = summary.html()
-    matrix = page[page.index('class="matrix"') :]
-    cells = re.findall(r'data-t="(\d) (\d)"[^>]*>\s*<title>([^<]*)', matrix)
-    assert len(cells) == 10
-    assert {tuple(sorted((int(i), int(j)))) for i, j, _ in cells} == {
-        (i, j) for i in range(5) for j in range(i + 1, 5)
-    }
-    found = summary.found.correlations
-    for i, j, title in cells:
-        assert title.endswith(f"{found.mean[int(i), int(j)]:+.2f} [" + title.split("[")[1])
-    upper = np.triu_indices(5, k=1)
-    positive, negative = int((found.lower > 0)[upper].sum()), int((found.upper < 0)[upper].sum())
-    sure = positive + negative
-    lines = page.count('<line class="positive"') + page.count('<line class="negative"')
-    assert 0 < lines == min(positive, 5) + min(negative, 5)
-    assert f"of {sure} correlations whose 90 % interval" in page
-
-
-def test_page_ranks_words_as_the_library_does(summary):
-    """The script's arithmetic on the page's numbers gives the rankings of `top_words`."""
-    page = summary.html()
-    packed = json.loads(re.search(r'id="words">(.*?)</script>', page, re.S)[1])
-    posterior = draws_of()
-    chain, order = best_of(posterior)
-
-    def best(**options):
-        words = top_words(posterior, 8, chain=chain, **options)
-        return enumerate(words[k] for k in order)
-
-    for weight in (0.0, 0.35, 0.6, 1.0):
-        for k, expected in best(by="relevance", weight=weight):
-            words = packed["topics"][k]
-            scores = {w[0]: weight * w[3] + (1.0 - weight) * w[4] for w in words}
-            first = sorted(scores, key=scores.get, reverse=True)[: packed["count"]]
-            np.testing.assert_allclose(
-                [scores[name] for name in first], [word.mean for word in expected], atol=2e-3
-            )
-    for place, by in {1: "probability", 2: "frex"}.items():
-        for k, expected in best(by=by):
-            first = sorted(packed["topics"][k], key=lambda w: -w[place])[: packed["count"]]
-            np.testing.assert_allclose(
-                [w[place] for w in first], [word.mean for word in expected], atol=2e-5
-            )
-
-
-def test_script_ranks_and_points_out(summary, tmp_path):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        pytest.skip("the script runs in a browser: install chromium")
-    page = summary.html()
-    asked = """<script>by.value = "relevance"; lambda.value = "0"; rank(); pick("3");</script>"""
-    file = tmp_path / "page.html"
-    file.write_text(page.replace("</body>", asked + "</body>"), encoding="utf-8")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", file.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    row = re.search(r'<tr data-t="3"[^>]* class="on">.*?</tr>', dom, re.S)[0]
-    assert 'aria-pressed="true"' in row
-    ranked = re.search(r'<td class="ranked">(.*?)</td>', row, re.S)[1]
-    shown = re.findall(r'"word">(.*?) <small>', ranked)
-    chain, order = best_of(draws_of())
-    expected = top_words(draws_of(), 8, by="relevance", weight=0.0, chain=chain)[order[3]]
-    assert shown == [html.escape(word.word) for word in expected]
-    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 3, (
-        "among topics, in the figure of stability and among documents"
-    )
-    assert '<p id="controls">' in dom
-
-
-def test_a_page_without_rankings_is_plain():
-    plain = topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
-    assert plain.found.documents == []
-    assert "words by probability" in plain.text()
-    page = plain.html()
-    parsed(page)
     assert "<script" not in page
-    assert "controls" not in page[page.index("<body>") :]
+    matrix = page[page.index('class="matrix"') :]
+    assert len(re.findall(r"<rect[^>]*>\s*<title>", matrix)) == 10, "each pair"
 
 
 def test_few_draws_and_missing_variables():
     posterior = draws_of(num_chains=1, num_draws=2)
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
     summary = topic_report(only_topics, title="t")
-    assert summary.found.correlations is None
-    assert summary.found.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
-    assert np.isnan(summary.found.stability.found_again).all()
-    assert summary.found.findings == ["1 chain of 2 draws: too few for diagnostics."]
+    assert list(summary.topics) == [0, 1, 2, 3, 4], "no sizes were kept"
+    assert not {"share", "chains", "again", "npmi"} & set(topics_of(summary))
+    assert "They are too few for diagnostics." in summary.html()
     assert "Topics that go together" not in summary.html()
     parsed(summary.html())
 
@@ -279,8 +200,9 @@ def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     number = 2_000.0  # of words, about what a drift is weighed by
     posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None]
     climbing = topic_report(posterior, title="t")
-    assert any("its halves differ" in f for f in climbing.found.findings)
-    assert any("too few for intervals" in f for f in climbing.found.findings)
+    table = climbing.sections[-1].table.columns
+    assert table["r_hat"][0] > 1.2
+    assert table["draws"][0] < 10
     assert "its topics are still forming." in climbing.verdict[-1]
     posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None, ::-1]
     assert "tune" not in topic_report(posterior, title="t").verdict[-1].lower(), "it wanders"
@@ -334,23 +256,6 @@ class TestPlots:
             tuple(sorted((order[int(x)], order[int(y)]))) for x, y in axes.lines[0].get_xydata()
         }
         assert dots == {("b", "c")}
-
-    def test_graph_joins_sure_pairs(self):
-        found = correlations_of(MEAN, SPREAD)
-        axes = found.graph(["a", "b", "c"]).plot()
-        labels = {text.get_text(): [*text.xy] for text in axes.texts}
-        joined = {
-            "".join(sorted(n for n, xy in labels.items() if xy in line.get_xydata().tolist())): (
-                line.get_linestyle(),
-                line.get_linewidth(),
-            )
-            for line in axes.lines
-        }
-        assert joined.keys() == {"ab", "ac"}
-        assert joined["ab"][0] == "-" != joined["ac"][0]
-        assert joined["ab"][1] > joined["ac"][1]
-        assert "2 of 2 correlations whose 99.9 % interval excludes 0" in axes.get_title()
-        assert not found.graph(["a", "b", "c"], max_pairs=0).plot().lines
 
     def test_bars_show_words_and_are_never_cut(self):
         words = top_words(draws_of(), 4, chain=0)

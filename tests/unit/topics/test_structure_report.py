@@ -12,6 +12,7 @@ from topic_runs import run_of, speeches
 from pgmult import Posterior
 from pgmult.topics import (
     effects,
+    quotes,
     topic_stability,
 )
 from pgmult.topics import (
@@ -25,16 +26,13 @@ def report():
 
 
 def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
-    (found,) = report.found.structure.differences
-    library = effects(speeches(), "party").difference("party", "R", "D")
-    np.testing.assert_allclose(found.mean, library.mean[report.found.topics])
-    assert found.names == report.found.names
+    (found,) = [s.table for s in report.sections if s.title == "Party R - D"]
+    library = effects(speeches(), "party").difference("party", "R", "D").take(list(report.topics))
+    np.testing.assert_allclose(found.columns["mean"], library.mean)
+    assert list(found.columns["words"]) == library.names
     assert report.verdict[2].startswith("Party R - D: ")
-    assert report.found.names[2] in report.verdict[2], "topic 0 of the draws is the smallest"
-    text = report.text()
-    assert "Party R - D" in text
-    assert f"{found.mean[2]:.3f}" in text
-    assert topic_report(speeches(), title="t", covariates=False).found.structure is None
+    assert library.names[2] in report.verdict[2], "topic 0 of the draws is the smallest"
+    assert "Party R - D" not in topic_report(speeches(), title="t", covariates=False).text()
     calm = topic_report(speeches(effect=0.0), title="t", num_documents=0)
     assert "no topic's share differs beyond its 90 % interval" in calm.verdict[2]
 
@@ -42,7 +40,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
 def test_the_page_has_all_sections_in_order(report):
     page = report.html()
     told = " ".join(parsed(page).text)
-    heads = ["effects", "words-by-group", "quotes", "checks", "stability"]
+    heads = ["party-r-d", "words-by-group", "checks", "stability", "documents"]
     places = [page.index(f'<h2 id="{head}"') for head in heads]
     assert page.index('id="verdict"') < places[0]
     assert places == sorted(places)
@@ -51,8 +49,8 @@ def test_the_page_has_all_sections_in_order(report):
     assert "What was <said> in" in told
     assert "by a new author" in told
     assert page.count('class="faint"') == 1, "the topic of which one group has 20 tokens"
-    quoted = report.found.structure.quotes.quotes[0][0]
-    assert quoted.document in told
+    (first,) = quotes(speeches(), next(iter(report.topics)), 1).quotes[0]
+    assert first.document in told
 
 
 def test_drawings_follow_the_screens_colours(report):
@@ -61,7 +59,7 @@ def test_drawings_follow_the_screens_colours(report):
     body = page[page.index("<body>") : page.index('<h2 id="diagnostics">')]
     assert not re.search(r'(fill|stroke)="#', body)
     style = page[: page.index("</style>")]
-    assert style.count("prefers-color-scheme: dark") == 4
+    assert style.count("prefers-color-scheme: dark") == 3
     assert len(re.findall(r"\.[rb]8 \{ fill", style)) == 4
 
 
@@ -89,18 +87,18 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
 def test_what_is_not_there_is_left_out(report):
     bare = topic_report(speeches(texts=False), title="t")
     page = bare.html()
-    assert 'id="quotes"' not in page
+    assert "<blockquote" not in page
     assert "Representative documents" in page
     whole = speeches()
     names = ("topics", "coefficients", "Sigma", "effects", "effect_variances")
     kept = {name: whole[name] for name in names}
     few = run_of(whole.model, whole.data, whole.sample_stats, **kept)
     found = topic_report(few, title="t")
-    assert found.found.structure.words is None
-    assert found.found.structure.checks is None
+    titles = {section.title for section in found.sections}
+    assert not titles & {"Words by group", "What the model misses"}
     parsed(found.html())
     forgotten = Posterior(kept, sample_stats=whole.sample_stats)
-    assert topic_report(forgotten, title="t").found.structure is None
+    assert "Party R - D" not in topic_report(forgotten, title="t").text()
 
 
 def test_stability_as_a_figure():

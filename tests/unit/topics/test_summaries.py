@@ -24,14 +24,11 @@ from pgmult.topics import (
 from pgmult.topics.draws import mean_of
 from pgmult.topics.summaries import (
     TopicCorrelations,
-    correlated_pairs,
     exclusivity,
     frex,
-    lift,
     match_topics,
     mean_topics,
     npmi,
-    relevance,
     strongest_pairs,
     topic_labels,
     word_scores,
@@ -51,18 +48,6 @@ PHI = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
 
 class TestScores:
     """By hand, for two topics and three words."""
-
-    def test_lift_divides_by_the_common_share(self):
-        common = [0.25 * 0.5 + 0.75 * 0.1, 0.25 * 0.3 + 0.75 * 0.1, 0.25 * 0.2 + 0.75 * 0.8]
-        np.testing.assert_allclose(lift(PHI, [0.25, 0.75]), PHI / common)
-        np.testing.assert_allclose(lift(PHI, [1.0, 0.0])[0], 1.0)
-
-    def test_relevance_lies_between_log_probability_and_log_lift(self):
-        shares = [0.25, 0.75]
-        np.testing.assert_allclose(relevance(PHI, shares, 1.0), np.log(PHI))
-        np.testing.assert_allclose(relevance(PHI, shares, 0.0), np.log(lift(PHI, shares)))
-        expected = 0.6 * np.log(0.5) + 0.4 * np.log(0.5 / 0.2)
-        assert relevance(PHI, shares)[0, 0] == pytest.approx(expected)
 
     def test_frex_is_a_harmonic_mean_of_ranks(self):
         """Exclusivity of topic 0 is 5/6, 3/4, 1/5: ranks 3, 2, 1; by probability the same."""
@@ -85,27 +70,14 @@ class TestScores:
 
     def test_a_word_that_rounding_left_no_probability(self):
         topics = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
-        shares = [0.5, 0.5]
-        for score in (lift(topics, shares), relevance(topics, shares), frex(topics)):
-            assert np.isfinite(score).all()
-            assert (score[0, 0] > score[0, 1:]).all()
+        assert np.isfinite(frex(topics)).all()
+        assert (frex(topics)[0, 0] > frex(topics)[0, 1:]).all()
 
-    @pytest.mark.parametrize("by", ["probability", "frex", "lift", "relevance"])
+    @pytest.mark.parametrize("by", ["probability", "frex"])
     def test_scores_are_averaged_draw_by_draw(self, by):
         rng = np.random.default_rng(4)
-        draws = {
-            "topics": rng.dirichlet(np.ones(6), size=(2, 9, 3)),
-            "topic_shares": rng.dirichlet(np.ones(3), size=(2, 9)),
-        }
-        each = [
-            {
-                "probability": lambda t, s: t,
-                "frex": lambda t, s: frex(t),
-                "lift": lift,
-                "relevance": relevance,
-            }[by](topics, shares)
-            for topics, shares in zip(draws["topics"][1], draws["topic_shares"][1], strict=True)
-        ]
+        draws = {"topics": rng.dirichlet(np.ones(6), size=(2, 9, 3))}
+        each = [topics if by == "probability" else frex(topics) for topics in draws["topics"][1]]
         found = word_scores(draws, by, chain=1)
         np.testing.assert_allclose(found.mean, np.mean(each, axis=0))
         np.testing.assert_allclose(found.sd, np.std(each, axis=0))
@@ -117,18 +89,10 @@ class TestScores:
         thinned = word_scores(draws, by, chain=1, max_draws=3)
         np.testing.assert_allclose(thinned.mean, np.mean([each[i] for i in (0, 4, 8)], axis=0))
 
-    def test_without_shares_topics_count_as_equals(self):
-        found = word_scores({"topics": PHI[None, None]}, "lift")
-        np.testing.assert_allclose(found.mean, lift(PHI, [0.5, 0.5]))
-
     def test_bad_arguments(self):
         draws = {"topics": PHI[None, None]}
-        with pytest.raises(ValueError, match=r"by must be one of probability, frex, .* got 'idf'"):
+        with pytest.raises(ValueError, match=r"by must be one of probability, frex, got 'idf'"):
             top_words(draws, by="idf")
-        with pytest.raises(ValueError, match=r"weight must be left out"):
-            top_words(draws, by="lift", weight=0.5)
-        with pytest.raises(ValueError, match=r"weight must be at most 1, got 2"):
-            top_words(draws, by="relevance", weight=2)
         with pytest.raises(ValueError, match="chain must be at most 0, got 1"):
             top_words(draws, chain=1)
         with pytest.raises(ValueError, match="must have draws, and has none"):
@@ -395,50 +359,6 @@ def test_similar_topics_stand_together():
     np.fill_diagonal(blocks, 1.0)
     order = similar_together(correlations(blocks)).tolist()
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
-
-
-def test_pairs_are_sure_where_the_interval_excludes_zero():
-    found = correlations(
-        [
-            [1, 0.5, -0.2, 0.05],
-            [0.5, 1, -0.7, 0.09],
-            [-0.2, -0.7, 1, np.nan],
-            [0.05, 0.09, np.nan, 1],
-        ]
-    )
-    assert [(p.first, p.second) for p in correlated_pairs(found)] == [(1, 2), (0, 1), (0, 2)]
-
-
-class TestGraph:
-    def blocks(self):
-        """Topics 0, 2, 4 go together, and so do 1, 3, 5."""
-        odd = np.arange(6) % 2
-        return correlations(np.where(odd[:, None] == odd, 0.8, -0.5))
-
-    def test_strongest_pairs_are_kept(self):
-        graph = self.blocks().graph("abcdef", max_pairs=2)
-        assert graph.caption.startswith("4 of 15 correlations")
-        assert [mean for *_, mean in graph.pairs] == pytest.approx([0.8, 0.8, -0.5, -0.5])
-        whole = self.blocks().graph("abcdef")
-        assert [mean for *_, mean in whole.pairs] == pytest.approx([0.8] * 6 + [-0.5] * 6), (
-            "of nine negative ones"
-        )
-
-    def test_correlated_topics_are_near(self):
-        places = self.blocks().graph("abcdef").places
-        apart = np.linalg.norm(places[:, None] - places[None], axis=2)
-        odd = np.arange(6) % 2
-        together = odd[:, None] == odd
-        assert apart[together].max() < apart[~together].min()
-        assert places.min() == 0.0
-        assert places.max() == 1.0
-        assert apart[np.triu_indices(6, k=1)].min() > 0.05, "none on top of another"
-        np.testing.assert_array_equal(places, self.blocks().graph("abcdef").places)
-
-    def test_nothing_sure(self):
-        graph = correlations(np.eye(3)).graph("abc")
-        assert graph.pairs == []
-        assert np.isfinite(graph.places).all()
 
 
 def test_means_leave_out_what_a_chain_did_not_find():

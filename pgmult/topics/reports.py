@@ -1,0 +1,640 @@
+"""The report on a run of topics, for a terminal and for a page.
+
+The topics are those of the chain with the best log likelihood. Each is listed with its number in
+that chain's draws (the number that every function and command uses), named by three words that tell
+it from the others, and compared with its counterparts in the other chains. The largest topic comes
+first.
+
+Of each column that prevalence depends on the first view is shown: labels are compared with the
+first of them, numbers make curves, by the groups of the first column of few labels. All else is a
+call of `pgmult.topics.effects` away.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path, brief
+from pgmult.core.comparison import Comparison
+from pgmult.core.figures.base import Figure, panels
+from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.markup import Leading, Markup, joined, tag
+from pgmult.core.reports import Report, Section, run_in_words
+from pgmult.core.tabled import Column, Table, number, wrapped_pieces
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling import diagnostics
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus
+from pgmult.topics.draws import as_draws
+from pgmult.topics.plots import trace
+from pgmult.topics.scores.rivals import compare_with_rivals
+from pgmult.topics.summaries.checks import check
+from pgmult.topics.summaries.coherence import exclusivity, npmi
+from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords, content
+from pgmult.topics.summaries.correlations import (
+    TopicCorrelations,
+    strongest_pairs,
+    topic_correlations,
+)
+from pgmult.topics.summaries.effects import TopicShares, effects, topic_names, variance_shares
+from pgmult.topics.summaries.quotes import Quote, Quotes, quotes
+from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
+from pgmult.topics.summaries.words import SCORES, TopWord, keywords, word_scores
+
+__all__ = ["TopicReport", "report"]
+
+_JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
+_NAMED = 3  # topics in the first sentence
+_PAIRS = 5  # that go together most, and as many that avoid each other
+_SLOW_R_HAT, _DRIFT_R_HAT = 1.05, 1.2  # of a chain's halves: they agree below, and differ above
+_STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
+_FEW_LABELS = 5  # of a column whose labels are compared
+_FEW_GROUPS = 3  # of curves in one panel
+_MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
+_CHECKED_DRAWS, _DRAWS = 20, 200  # of checks, and of effects: enough for a first view
+_RATIO_LIMIT = 5.0  # of a logarithm to base 2: beyond it ratios are drawn at the edge
+_SMALL = (240.0, 150.0)  # pixels of a curve beside others
+
+_STYLE = Markup("""
+h3 { font-size: 1em; margin: 1em 0 .2em; } td, th { padding-right: .8em; }
+svg { max-width: 100%; height: auto; } svg.matrix text { font-size: 11px; fill: var(--ink); }
+.matrix rect { width: 13px; height: 13px; } .matrix circle { fill: var(--soft); }
+.r0, .b0, .r1 { fill: #f9efec; } .r2 { fill: #f4dcd6; } .r3 { fill: #eec8be; }
+.r4 { fill: #e7b1a4; } .r5 { fill: #e0998a; } .r6 { fill: #d8826f; } .r7 { fill: #d06b56; }
+.r8 { fill: #c8553d; } .b1 { fill: #eaf1f5; } .b2 { fill: #d5e2ea; } .b3 { fill: #bdd2de; }
+.b4 { fill: #a2c0d1; } .b5 { fill: #86adc3; } .b6 { fill: #6899b4; } .b7 { fill: #4984a6; }
+.b8 { fill: #2a6f97; }
+.panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
+.panels figcaption { font-weight: normal; font-size: .85em; margin: 0; }
+details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--soft); }
+details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
+details figcaption { font-weight: normal; font-size: .85em; }
+blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
+.faint td, .faint summary { color: var(--soft); font-style: italic; }
+@media (prefers-color-scheme: dark) {
+  .r0, .b0, .r1 { fill: #2a2220; } .r2 { fill: #3a2722; } .r3 { fill: #4c2e26; }
+  .r4 { fill: #60362b; } .r5 { fill: #763f31; } .r6 { fill: #8f4a39; } .r7 { fill: #a95743; }
+  .r8 { fill: #c8553d; } .b1 { fill: #1d2529; } .b2 { fill: #1f2d34; } .b3 { fill: #213641; }
+  .b4 { fill: #23414f; } .b5 { fill: #254d5f; } .b6 { fill: #285b72; } .b7 { fill: #2c6a87; }
+  .b8 { fill: #3a86ad; }
+}
+@media (max-width: 44em) { svg.matrix { max-width: none; } }
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReport(Report):
+    """What is known of the topics of a run; print it for a text.
+
+    Attributes
+    ----------
+    title, verdict, sections, facts, style
+        As in `pgmult.core.reports.Report`.
+    topics : mapping from a topic's number in the draws to the report on it alone
+        The largest first.
+    """
+
+    topics: Mapping[int, Report]
+
+    def topic(self, topic: int) -> Report:
+        """What is known of one topic, by its number in the draws."""
+        last = len(self.topics) - 1
+        return self.topics[as_positive_int(topic, "topic", minimum=0, maximum=last)]
+
+
+def report(
+    posterior: Posterior,
+    page: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Topics",
+    facts: Mapping[str, str] | None = None,
+    comparison: Comparison | Mapping[str, Comparison] | bool = False,
+    reference: Corpus | None = None,
+    by: str = "probability",
+    num_words: int = 8,
+    num_documents: int = 3,
+    covariates: bool = True,
+    random_seed: int = 0,
+) -> TopicReport:
+    """Summarise a run: topics, their stability, effects of covariates, and the run itself.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
+        ``theta`` or ``psi`` for documents.
+    page : path, optional
+        Where to write the report as an HTML page.
+    title : str
+    facts : mapping from str to str, optional
+        Of the corpus and the run; those that the posterior knows if left out.
+    comparison : Comparison, mapping from str to Comparison, or bool
+        How well the model tells words beside LDA and word frequencies: the result of `compare`, or
+        True to compute it by short runs; or several, whose keys say how much was seen of a text
+        ("half").
+    reference : Corpus, optional
+        For the coherence of topics.
+    by : {"probability", "frex"}
+        What words are ranked by.
+    num_words, num_documents : int
+        Top words and representative documents of a topic.
+    covariates : bool
+        Whether to say what covariates do, where the model has any: it takes the longest.
+    random_seed : int
+        Of the simulated documents behind the correlations.
+
+    Raises
+    ------
+    ValueError
+        If correlations or documents need the posterior's model, and it does not know it.
+    """
+    as_kind(title, "title", str)
+    page = None if page is None else as_path(page, "page")
+    as_draws(as_kind(posterior, "posterior", Posterior), "topics")
+    if facts is None:
+        size = posterior["topics"].shape[2]
+        facts = {"topics": str(size), "run": run_in_words(posterior)}
+    elif not isinstance(facts, Mapping) or not all(
+        isinstance(text, str) for pair in facts.items() for text in pair
+    ):
+        raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
+    if "log_likelihood" not in posterior.sample_stats:
+        raise ValueError("posterior must hold the log likelihood in its sample_stats")
+    as_choice(by, "by", SCORES)
+    count = as_positive_int(num_documents, "num_documents", minimum=0)
+    covariates = as_flag(covariates, "covariates")
+    compared = _compared(posterior, comparison, random_seed)
+    found = _Found.of(posterior, reference, by, num_words, count, random_seed)
+    verdict, sections = [found.largest, found.agreement], [found.section()]
+    if "keyword_shares" in posterior:
+        table = keywords(posterior).table()
+        sections.append(Section("Topics with keywords", table=table))
+    for seen, one in compared.items():
+        more = f" {seen[:1].upper()}{seen[1:]} of a text seen" if seen else ""
+        section = one.section()
+        title_of = section.title + more
+        verdict += [Leading(f"{s}{f' ({seen} of a text seen)' if seen else ''}", title_of)
+                    for s in one.sentences]  # fmt: skip
+        sections.append(replace(section, title=title_of))
+    if covariates:
+        told, own = _of_covariates(posterior, found, random_seed)
+        verdict[2:2] = told
+        sections += own
+    sections.append(found.stability_section())
+    if found.correlations is not None:
+        together, section = _correlations(found.correlations, found.names)
+        verdict += together
+        sections.append(section)
+    if found.documents is not None:
+        sections.append(_documents(found.documents))
+    verdict += _mixing(posterior)
+    sections.append(_diagnostics(posterior))
+    about = {k: found.of_topic(place) for place, k in enumerate(found.order.tolist())}
+    made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
+    made.save(page)
+    return made
+
+
+def _compared(posterior: Posterior, comparison: Any, random_seed: int) -> dict[str, Comparison]:
+    """Comparisons by how much was seen of a text."""
+    if isinstance(comparison, Comparison):
+        return {"": comparison}
+    if isinstance(comparison, Mapping):
+        return {
+            str(seen): as_kind(one, "comparison", Comparison) for seen, one in comparison.items()
+        }
+    if not as_flag(comparison, "comparison"):
+        return {}
+    return {"": compare_with_rivals(posterior, random_seed=random_seed)}
+
+
+# --------------------------------------------------------------------------- topics
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What is known of topics, the largest first; `order` has their numbers in the draws."""
+
+    chain: int
+    num_chains: int
+    order: IntArray
+    names: list[str]
+    by: str
+    words: list[list[TopWord]]
+    frex: list[list[TopWord]]
+    shares: tuple[FloatArray, FloatArray] | None
+    stability: TopicStability
+    coherence: FloatArray | None
+    exclusivity: FloatArray
+    documents: Quotes | None
+    correlations: TopicCorrelations | None
+
+    @classmethod
+    def of(
+        cls,
+        posterior: Posterior,
+        reference: Corpus | None,
+        by: str,
+        num_words: int,
+        num_documents: int,
+        random_seed: int,
+    ) -> "_Found":
+        stability = topic_stability(posterior)
+        chain, order = stability.matches.reference, np.arange(len(stability.names))
+        shares = correlations = documents = None
+        if "topic_shares" in posterior:
+            draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
+            order = np.argsort(-draws.mean(axis=0), kind="stable")
+            shares = draws.mean(axis=0)[order], draws.std(axis=0)[order]
+        scores = {name: word_scores(posterior, name, chain=chain) for name in SCORES}
+        words = {name: [of.top(num_words)[k] for k in order] for name, of in scores.items()}
+        if num_documents and ("theta" in posterior or "psi" in posterior):
+            documents = quotes(posterior, order.tolist(), num_documents, chain=chain)
+        if "mu" in posterior and "Sigma" in posterior:
+            whole = topic_correlations(posterior, chain=chain, random_seed=random_seed)
+            correlations = whole.take(order).excess()
+        probable, names = scores["probability"], topic_names(posterior, chain)
+        judged = [probable.top(_JUDGED)[k] for k in order]
+        return cls(
+            int(posterior.coords["chain"][chain]), posterior.num_chains, order,
+            [names[k] for k in order], by, words[by], words["frex"], shares, stability.take(order),
+            None if reference is None else npmi(judged, reference),
+            exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
+        )  # fmt: skip
+
+    @property
+    def largest(self) -> str:
+        """The largest topics, in a sentence."""
+        sizes = [""] * _NAMED
+        if self.shares is not None:
+            sizes = [f" ({100.0 * s:.0f} % of all words)" for s in self.shares[0]]
+        few = [f'"{name}"{size}' for name, size in zip(self.names, sizes, strict=False)][:_NAMED]
+        return Leading(f"The largest of {len(self.names)} topics: {', '.join(few)}.", "topics-told")
+
+    @property
+    def agreement(self) -> str:
+        """How far chains agree, in a sentence."""
+        found, text = self.stability, self.stability.headline
+        text = f"{text[0].upper()}{text[1:]}"
+        if self.num_chains == 1:
+            text += ": sample several chains to see which topics are found again."
+        elif found.given_one_mode:
+            text += "."
+        else:
+            text += f"; {found.breakdown}."
+            if not found.matches.by_all.all():
+                text += (
+                    " The others belong to modes that chains do not leave: more chains tell how"
+                    ' often each is found, and starts="shared" reads one mode.'
+                )
+        return Leading(text, "stability")
+
+    def section(self) -> Section:
+        """The table of topics."""
+        columns = [Column("topic", self.order, "no.")]
+        legend = []
+        if self.shares is not None:
+            told = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in zip(*self.shares, strict=True)]
+            columns += [
+                Column("share", self.shares[0], "share, %", told),
+                Column("share_sd", self.shares[1]),
+            ]
+            legend.append("share: of all words, posterior mean ± sd")
+        if self.num_chains > 1:
+            columns += [
+                Column("chains", self.stability.chains, "chains"),
+                Column("apart", self.stability.mean_distance, "apart", number(2)),
+            ]
+            legend.append(
+                "chains: how many found it; apart: mean distance to theirs, 0 the same, 1 no word"
+                " in common"
+            )
+        again = self.stability.found_again
+        if not np.isnan(again).any():
+            told = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
+            columns.append(Column("again", again, "again, %", told))
+            legend.append(
+                "again: how probably one more chain finds it, in parentheses where less than"
+                f" {100 * LIKELY:.0f} %"
+            )
+        if self.coherence is not None:
+            columns.append(Column("npmi", self.coherence, "NPMI", number(2)))
+            legend.append(
+                f"NPMI: do its {_JUDGED} most probable words share documents, 0 by chance, 1 always"
+            )
+        columns.append(Column("exclusivity", self.exclusivity, "exclusivity", number(1)))
+        legend.append(
+            f"exclusivity: sum of FREX over its {_JUDGED} most probable words; FREX words are both"
+            " frequent in a topic and exclusive to it"
+        )
+        narrow = Table("", columns, (~self.stability.is_likely).tolist())
+        words = [" ".join(word.word for word in topic) for topic in self.words]
+        columns = [*columns, Column("words", words, f"words by {self.by}")]
+        if self.by != "frex":
+            frex = [" ".join(word.word for word in topic) for topic in self.frex]
+            columns.append(Column("frex", frex, "words by FREX"))
+        best = f" in chain {self.chain}, the best of {self.num_chains}"
+        return Section(
+            f"Topics{best if self.num_chains > 1 else ''}, the largest first",
+            f"{'; '.join(legend)}.", table=replace(narrow, parts=columns), key="topics-told",
+            lines=lambda width: self._text(narrow, width),
+        )  # fmt: skip
+
+    def _text(self, narrow: Table, width: int) -> str:
+        """A row a topic, with its words in as many lines as they need."""
+        cells = zip(narrow.head, *narrow.rows, strict=True)
+        padded = [[cell.rjust(max(map(len, column))) for cell in column] for column in cells]
+        starts = ["  ".join(row) + " " for row in zip(*padded, strict=True)]
+        lines = ["", f"{starts[0]} words by {self.by}"]
+        for start, topic in zip(starts[1:], self.words, strict=True):
+            lines += wrapped_pieces(start, [word.word for word in topic], width)
+        return "\n".join(lines)
+
+    def stability_section(self) -> Section:
+        """How far each topic's counterparts in other chains are; nothing with one chain."""
+        drawn = [self.stability.figure(self.names)] if self.num_chains > 1 else []
+        note = drawn[0].caption if drawn else ""
+        return Section("How stable the topics are", note, figures=drawn, shown=0, key="stability")
+
+    def of_topic(self, k: int) -> Report:
+        """What is known of one topic."""
+        facts = [] if self.shares is None else [f"{100 * self.shares[0][k]:.1f} % of all words"]
+        if self.num_chains > 1:
+            facts.append(f"{self.stability.chains[k]} of {self.num_chains} chains")
+            again = self.stability.found_again[k]
+            if not np.isnan(again):
+                facts.append(f"found again with probability {again:.2f}")
+        if self.coherence is not None:
+            facts.append(f"NPMI {self.coherence[k]:.2f}")
+        facts.append(f"exclusivity {self.exclusivity[k]:.2f} of {_JUDGED}")
+        words = [(f"{word.mean:.3f} ± {word.sd:.3f}", word.word) for word in self.words[k]]
+        above = f"Top words, {self.by} ± posterior sd within chain {self.chain}"
+        sections = [Section(above, rows=words)]
+        if self.documents is not None:
+            shown = [(_share_text(quote),) for quote in self.documents.quotes[k]]
+            above = "Documents with the largest share of it, posterior mean and 90 % interval"
+            sections.append(Section(above, rows=shown))
+        if self.correlations is not None:
+            rows = [
+                (str(pair), self.names[pair.first + pair.second - k])
+                for pairs in strongest_pairs(self.correlations, len(self.names) ** 2)
+                for pair in [pair for pair in pairs if k in pair[:2]][:_PAIRS]
+            ]
+            sections.append(Section("Topics beside it: correlation beyond sizes", rows=rows))
+        return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
+
+
+def _share_text(quote: Quote) -> str:
+    """Such as ``svd .91 [.85, .95]``."""
+    mean, lower, upper = (f"{x:.2f}".removeprefix("0") for x in quote[1:4])
+    return f"{quote.document} {mean} [{lower}, {upper}]"
+
+
+def _documents(found: Quotes) -> Section:
+    """Where topics are largest: texts to unfold, or names."""
+    rows = [
+        (name, "  ".join(map(_share_text, of)))
+        for name, of in zip(found.names, found.quotes, strict=True)
+    ]
+    drawn = []
+    if not found.note:
+        drawn = [
+            _details(
+                name,
+                [
+                    tag("figure", tag("blockquote", quote.text or ""),
+                        tag("figcaption", _share_text(quote)))
+                    for quote in of
+                ],
+            )
+            for name, of in zip(found.names, found.quotes, strict=True)
+        ]  # fmt: skip
+    note = (
+        "The documents with the largest share of each topic: posterior mean"
+        f" [{100 * found.probability:g} % interval]."
+    )
+    return Section(
+        "Representative documents", note, head=("topic", "documents"), rows=rows,
+        figures=[joined(drawn)] if drawn else [], is_drawn=bool(drawn), key="documents",
+    )  # fmt: skip
+
+
+def _details(title: str | Markup, inside: object, **attributes: object) -> Markup:
+    """What is shown where one asks for it."""
+    shown = inside.svg() if isinstance(inside, Figure) else inside
+    return tag("details", tag("summary", title), shown, **attributes)
+
+
+def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[str], Section]:
+    """Which topics go together: the first sentence, and all pairs."""
+    likely, unlikely = strongest_pairs(found, _PAIRS)
+    sure = [pair for pair in likely[:2] if pair.lower > 0.0]
+    pairs = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in sure)
+    told = list[str]()
+    if sure:
+        told.append(Leading(f"Topics that go together most: {pairs}.", "together"))
+    rows = [(str(pair), names[pair.first], names[pair.second]) for pair in (*likely, *unlikely)]
+    note = (
+        "Correlation of two topics' shares over documents, less what shares that sum to one show"
+        f" anyway: 0 where topics are unrelated. Posterior mean [{100 * found.probability:g} %"
+        f" interval], {found.scope}. All pairs, similar topics side by side; a dot: the interval"
+        " contains zero. Rest on a cell to read its correlation."
+    )
+    lines = [f"{interval}  {first}  |  {second}" for interval, first, second in rows]
+    return told, Section(
+        "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
+        lines=lambda _: "\n".join(["", *lines]), figures=[found.figure(names)], key="together",
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- covariates
+
+
+def _of_covariates(
+    posterior: Posterior, found: _Found, random_seed: int
+) -> tuple[list[str], list[Section]]:
+    """What covariates do, words by group, and what the model misses; nothing without covariates."""
+    try:
+        data: object = posterior.data
+    except ValueError:  # draws that know of no data
+        return [], []
+    if not isinstance(data, StructuredCorpus) or "coefficients" not in posterior:
+        return [], []
+    verdict, sections = list[str](), list[Section]()
+    columns = data.design.columns
+    levels = {str(name): columns.levels_of(j) for j, name in enumerate(columns.names)}
+    few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
+
+    def shares(name: str, by: str | None = None) -> TopicShares:
+        made = effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed)
+        return made.take(found.order)
+
+    for name, labels in few.items():
+        of_column = shares(name)
+        for label in labels[1:]:
+            gap = cast(TopicShares, of_column.difference(name, label, labels[0]))
+            title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
+            verdict.append(Leading(_largest_difference(gap, title), title))
+            drawn = replace(gap.figure(), caption="")
+            sections.append(Section(title, table=gap.table(), figures=[drawn]))
+    by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
+    sections += [_curves(shares(name, by)) for name, of in levels.items() if not of]
+    if data.design.terms:
+        table = variance_shares(posterior).table()
+        sections.append(Section("What goes with random terms", table=table))
+    if data.content is not None and "group_topics" in posterior:
+        groups = content(posterior)
+        sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], found.order)))
+    kept = "theta" in posterior or "psi" in posterior
+    if kept and data.num_documents * data.num_words <= _MOST_CELLS:
+        named: list[str] = [name for name in few if "group_topics" not in posterior]
+        if data.content is not None:
+            named = [*named, *data.content.names]
+        checks = check(
+            posterior, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
+        ).take(found.order)
+        verdict += [Leading(sentence, "checks") for sentence in checks.verdict]
+        tables = [
+            _details(table.head[-1], [tag("p", table.caption, class_="note"),
+                                      tag("div", table.html(), class_="wide")])
+            for table in checks.tables()
+        ]  # fmt: skip
+        sections.append(
+            Section("What the model misses", sentences=checks.verdict, figures=[joined(tables)],
+                    shown=0, key="checks")
+        )  # fmt: skip
+    return verdict, sections
+
+
+def _largest_difference(found: TopicShares, title: str) -> str:
+    """Which topics differ most, and whether any does beyond its interval."""
+    mean, (lower, upper) = found.mean, found.interval()
+    sure = np.flatnonzero((lower > 0.0) | (upper < 0.0))
+    interval = f"{100 * found.probability:g} % interval"
+    if not len(sure):
+        return f"{title}: no topic's share differs beyond its {interval}."
+    best = sure[np.argsort(-np.abs(mean[sure]))][:3]
+    parts = ", ".join(
+        f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
+        for k in best
+    )
+    return (
+        f"{title}: {len(sure)} of {len(mean)} topics differ beyond their {interval}; in percentage"
+        f" points most, {parts}."
+    )
+
+
+def _curves(found: TopicShares) -> Section:
+    *groups, along, _ = found.axes
+    in_percent = replace(found, draws=100.0 * found.draws)
+    looks: dict[str, Any] = {"size": _SMALL, "has_legend": False, "y_label": "share, %"}
+    drawn = [
+        replace(in_percent.at(topic=k).curves(along), caption=name, **looks).svg()
+        for k, name in zip(found.columns_of("topic")["topic"], found.names, strict=True)
+    ]
+    labels = found.labels[groups[0]] if groups else [""]
+    names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
+    legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
+    return Section(
+        f"Along {along}{''.join(f', by {by}' for by in groups)}",
+        f"{found.caption} In percent, each on its own scale.",
+        figures=[joined(legend, panels(drawn))], shown=0,
+    )  # fmt: skip
+
+
+def _words(found: Sequence[GroupWords]) -> Section:
+    first, second = found[0].groups
+    note = (
+        f"The words that {first} and {second} use most differently within a topic: how many times"
+        f" as probable they are with {first} (to the right) as with {second} (to the left),"
+        f" posterior median and {100 * found[0].probability:g} % interval, {found[0].scope}; then"
+        f" how often each group has them in 1,000 words. Greyed topics have fewer than {FEW_TOKENS}"
+        " tokens in a group, which say hardly anything."
+    )
+    ends = np.concatenate([[0.0], *(words.log_ratio.interval().ravel() for words in found)])
+    limit = min(_RATIO_LIMIT, max(1.0, float(np.quantile(np.abs(ends), 0.95))))
+    drawn = []
+    for words in found:
+        pairs = zip(words.tokens, words.groups, strict=True)
+        tokens = " and ".join(f"{n:,.0f} tokens of {group}" for n, group in pairs)
+        title = joined(f"{words.name} ", tag("small", tokens))
+        faint = "faint" if words.is_faint else None
+        drawn.append(_details(title, words.figure(limit), class_=faint))
+    return Section("Words by group", note, figures=[joined(drawn)], shown=0, key="words-by-group")
+
+
+# --------------------------------------------------------------------------- chains
+
+
+def _within(posterior: Posterior) -> Iterator[tuple[str, float, float]]:
+    """Worst R-hat and fewest effective draws of a chain by itself, of some quantities."""
+    values = {"log likelihood": posterior.sample_stats["log_likelihood"]}
+    for name in ("effective_topics", "topic_shares"):
+        if name in posterior:
+            values[name.replace("_", " ")] = posterior[name]
+    for name, draws in values.items():
+        alone = [np.asarray(draws)[c : c + 1] for c in range(posterior.num_chains)]
+        r_hat = np.concatenate([np.atleast_1d(diagnostics.r_hat(one)) for one in alone])
+        ess = np.concatenate([np.atleast_1d(diagnostics.ess_bulk(one)) for one in alone])
+        if not np.isnan(r_hat).all():  # else it never changed
+            yield name, float(np.nanmax(r_hat)), float(np.nanmin(ess))
+
+
+def _mixing(posterior: Posterior) -> list[str]:
+    """What to know of chains that have not settled, and what helps; nothing if all is well."""
+    if posterior.num_draws < diagnostics.MIN_DRAWS:
+        return [f"{posterior.num_draws} draws a chain are too few to rely on: draw more."]
+    name, worst, fewest = next(_within(posterior), ("", 1.0, np.inf))
+    if name != "log likelihood" or (worst <= _SLOW_R_HAT and fewest >= 10):
+        return []
+    moved = _drift(posterior)
+    if worst > _DRIFT_R_HAT and moved is not None and moved > _STILL:
+        return [
+            f"A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
+            " half: its topics are still forming. Once it is level, more sweeps find no others."
+        ]
+    settled = ""
+    if moved is not None:
+        settled = (
+            f" It has settled (its log likelihood rises by {max(moved, 0.0):.3f} nats a word"
+            " from half to half): longer chains would find the same topics."
+        )
+    return [
+        f"Intervals are rough: the slowest chain is worth {fewest:.0f} independent draws of"
+        f" {posterior.num_draws}.{settled}"
+    ]
+
+
+def _drift(posterior: Posterior) -> float | None:
+    """How far a chain's log likelihood rises between its halves, nats per word, at most."""
+    try:
+        size = posterior.data.num_tokens
+    except (AttributeError, ValueError):
+        return None  # draws that do not know their data
+    values = np.asarray(posterior.sample_stats["log_likelihood"])
+    half = values.shape[1] // 2
+    moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
+    return float(moved.max() / max(size, 1))
+
+
+def _diagnostics(posterior: Posterior) -> Section:
+    """How each chain mixes by itself: chains that start apart need not agree."""
+    values = np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64)
+    chains = f"{posterior.num_chains} chain{'s' * (posterior.num_chains > 1)}"
+    note = f"{chains} of {posterior.num_draws} draws, each by itself."
+    if posterior.num_draws < diagnostics.MIN_DRAWS:
+        return Section("Diagnostics", sentences=[f"{note} They are too few for diagnostics."])
+    columns = [*zip(*_within(posterior), strict=True)] or [(), (), ()]
+    table = Table(
+        "",
+        [
+            Column("quantity", columns[0], "quantity"),
+            Column("r_hat", columns[1], "split R-hat, at most", number(3)),
+            Column("draws", columns[2], "independent draws, at least", number(0)),
+        ],
+    )
+    return Section("Diagnostics", note, table=table, figures=[trace(values)])

@@ -1,1 +1,0 @@
-from pgmult.topics.reports.report import TopicReport as TopicReport
