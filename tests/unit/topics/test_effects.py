@@ -264,8 +264,6 @@ def test_settings_to_compare_are_named(rng, corpus):
     assert list(rise.table().columns)[:3] == ["topic", "words", "party"]
     with pytest.raises(ValueError, match="'year' must be one of 1990, 2020, got '2000'"):
         found.difference("year", 2000, 1990)
-    with pytest.raises(TypeError, match="names must be a sequence of strings, got 'ab'"):
-        rise.take([2, 0], "ab")
 
 
 def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
