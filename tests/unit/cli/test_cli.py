@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 
@@ -233,7 +234,6 @@ class TestBadInput:
             assert expected in self.complaint(capsys, "topics", "fit", *arguments, *out)
         assert not (tmp_path / "run").exists()
 
-    @pytest.mark.usefixtures("_few_documents")
     def test_run_directories(self, capsys, corpus, tmp_path):
         foreign = tmp_path / "foreign"
         foreign.mkdir()
