@@ -23,7 +23,9 @@ person's tastes Gaussian:
   person's tastes keep their distance from the mean of the Gaussian, in its standard deviations
   ("carry"). Tastes with many data then hardly move, and the population moves as if they were
   integrated out; tastes with few data move with the population. (Yu and Meng 2011: either scheme
-  alone is slow where the other is fast, and a slow chain may look converged.)
+  alone is slow where the other is fast, and a slow chain may look converged.) A path has as many
+  parts as short chains before the first sweep needed for acceptance: more for few people, whose
+  sites leave much of the posterior to the path.
 
 The rows of a block are people; each step of a path sums over blocks (`pgmult.sampling.blocks`).
 
@@ -62,7 +64,7 @@ from pgmult.choice.compiled.people import (
 )
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
-from pgmult.choice.pilot import GRAIN, Frame, laid_out, metric_of, piloted, sites_of
+from pgmult.choice.pilot import GRAIN, PARTS, Frame, laid_out, metric_of, piloted, sites_of
 from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
@@ -71,7 +73,6 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Asks, Sums, SweepsInBlocks, 
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 _DOF = 2.0  # of half-t laws; correlations are uniform then
-_PARTS = 4  # of a path of the population
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
 _SHORT = 0.1  # of people's paths: half as long, for tastes where their site is far too narrow
 
@@ -91,6 +92,8 @@ class MixedLogitState:
     base, metric : array
         The population near which people's sites are found, in coordinates of scaled attributes, and
         the upper root of its approximate covariance. Both are constant.
+    parts : int
+        Of a path of the population. It is constant, too.
     """
 
     mean: Annotated[FloatArray, "attribute"]
@@ -99,6 +102,7 @@ class MixedLogitState:
     tastes: Annotated[FloatArray, "person", "attribute"]
     base: Annotated[FloatArray, "coordinate"]
     metric: Annotated[FloatArray, "coordinate", "other_coordinate"]
+    parts: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,8 +123,9 @@ class MixedLogit(Checked, SweepsInBlocks):
 
     Notes
     -----
-    A sweep reads all rows nine times, with O(num_attributes) operations a row, and factors a
-    matrix of num_attributes squared seven times a person. Memory is twice that of the data, and for
+    A sweep reads all rows nine times, or more where the posterior is far from normal, with
+    O(num_attributes) operations a row, and factors as many matrices of num_attributes squared a
+    person. Memory is twice that of the data, and for
     each person another such matrix.
     """
 
@@ -165,7 +170,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
         law = Population(mean, b, frame.root(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ law.root.T
-        return self.state(law, tastes.T, frame, base, metric_of(data, self, base))
+        return self.state(law, tastes.T, frame, base, metric_of(data, self, base), PARTS)
 
     def simulate(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -178,28 +183,25 @@ class MixedLogit(Checked, SweepsInBlocks):
         return self.near(rng, data, *piloted(data, self))
 
     def near(
-        self, rng: np.random.Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray
-    ) -> MixedLogitState:
+        self, rng: np.random.Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray,
+        parts: int,
+    ) -> MixedLogitState:  # fmt: skip
         """A population and tastes drawn from approximations of their law."""
         frame = Frame.of(data)
         q = base + metric @ rng.standard_normal(len(base))
         white = rng.standard_normal((len(data.random), data.num_people))
-        state = self.state(frame.law(q), white, frame, base, metric)
+        state = self.state(frame.law(q), white, frame, base, metric, parts)
         return self.placed(None, state, white, data, q)[0]
 
     def state(
-        self,
-        law: Population,
-        tastes: FloatArray,
-        frame: Frame,
-        base: FloatArray,
-        metric: FloatArray,
-    ) -> MixedLogitState:
+        self, law: Population, tastes: FloatArray, frame: Frame, base: FloatArray,
+        metric: FloatArray, parts: int,
+    ) -> MixedLogitState:  # fmt: skip
         """A state in the attributes' own units, from one of scaled attributes."""
-        shared = frame.shared_outside(law)
         return MixedLogitState(
-            tastes=frame.tastes_outside(tastes), base=base, metric=metric, **shared
-        )
+            tastes=frame.tastes_outside(tastes), base=base, metric=metric, parts=parts,
+            **frame.shared_outside(law),
+        )  # fmt: skip
 
     def local_step(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -264,12 +266,12 @@ class MixedLogit(Checked, SweepsInBlocks):
         """A Hamiltonian path of the population, with tastes carried along."""
         frame, base, metric = Frame.of(data), state.base, state.metric
         z = np.linalg.solve(metric, frame.pack(frame.inside(state)) - base)
-        step = _TURN / _PARTS * rng.uniform(0.8, 1.2)
+        step = _TURN / state.parts * rng.uniform(0.8, 1.2)
         cos, sin = math.cos(step), math.sin(step)
         momentum = rng.standard_normal(len(z))
         value, slope = self.log_density(frame, base + metric @ z, sums)
         gain = 0.5 * float(momentum @ momentum) - value
-        for _ in range(_PARTS):
+        for _ in range(state.parts):
             momentum = momentum + 0.5 * step * (slope @ metric + z)
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
             q = base + metric @ z

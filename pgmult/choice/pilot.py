@@ -3,6 +3,11 @@
 Sites are the likelihood's slope and curvature at people's modes given a population, the *base*, so
 that each follows from the base and the person's own choices. The base is the mean over short chains
 of at most some thousand people, which start at the modes that a few rounds of Laplace's EM find.
+
+These chains also set the number of parts of the population's paths. An error of energy with
+standard deviation s is accepted with probability 2 Phi(-s / 2), and s falls with the square of the
+number (Neal 2011, "MCMC using Hamiltonian dynamics", 5.4.4): from the share accepted follows the
+number with which four fifths are.
 """
 
 import math
@@ -11,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import ndtri
 
 from pgmult.choice.compiled.people import (
     LANES,
@@ -26,6 +32,9 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 
 GRAIN = LANES  # people
+PARTS = 4  # of a path of the population, or more
+_MOST_PARTS = 64
+_ACCEPTED = 0.8
 _ROUNDS, _STEPS = 6, 20  # of the search for the population
 _SHARES = 1.0, *[0.5] * 8  # of rounds: alone, narrow and wide sites alternate at a wall
 _PILOTS = 20, 20, 40  # sweeps
@@ -170,25 +179,33 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 @once_a_data_set
-def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray]:
-    """The base that a chain starts with, and the metric of its paths of the population.
+def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
+    """The base that a chain starts with, and the metric and parts of its paths of the population.
 
     Modes make the spread of tastes too small; short chains, whose noise is the same for all data,
     do not.
     """
     times = max(1, data.num_people // _MOST)
-    some, rng = data.rows(slice(None, None, times)), np.random.default_rng(0)
+    some, rng, parts = data.rows(slice(None, None, times)), np.random.default_rng(0), PARTS
     with one_blas_thread():
         frame, base = Frame.of(data), _climbed(some, model)
         for length in _PILOTS if len(data.random) else ():
-            state = model.near(rng, some, base, metric_of(some, model, base))
-            sums = dict.fromkeys(("mean", "cov", "coefficients"), 0.0)
+            state = model.near(rng, some, base, metric_of(some, model, base), parts)
+            sums, accepted = dict.fromkeys(("mean", "cov", "coefficients"), 0.0), 0.5
             for t in range(length):
-                state = model.step(rng, state, some)
+                old, state = state, model.step(rng, state, some)
+                accepted += float((state.mean != old.mean).any())
                 for name in sums:
                     sums[name] += (2 * t >= length) * getattr(state, name) / (length - length // 2)
             base = frame.pack(frame.inside(replace(state, **sums)))
-        return base, metric_of(some, model, base, times)
+            parts = enough(parts, accepted / (length + 1.0))
+        return base, metric_of(some, model, base, times), parts
+
+
+def enough(parts: int, accepted: float) -> int:
+    """The number of parts with which four fifths of paths are accepted, given a share of others."""
+    ratio = ndtri(0.5 * accepted) / ndtri(0.5 * _ACCEPTED)
+    return int(np.clip(round(parts * math.sqrt(ratio)), PARTS, _MOST_PARTS))
 
 
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
@@ -208,7 +225,7 @@ def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
 def density_near(data: ChoiceRows, model: Any, base: FloatArray) -> Any:
     """The density of the population, and its slope, with people's tastes in the middle."""
     frame, white = Frame.of(data), np.zeros((len(data.random), data.num_people))
-    state = model.state(frame.law(base), white, frame, base, base)
+    state = model.state(frame.law(base), white, frame, base, base, PARTS)
 
     def density(q: FloatArray) -> tuple[float, FloatArray]:
         found: tuple[float, FloatArray] = model.log_density(

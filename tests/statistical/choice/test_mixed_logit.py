@@ -1,12 +1,14 @@
 """Mixed logit: moves leave the joint law of tastes and choices as it is; the trap is avoided."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import pgmult
 from pgmult.choice import MixedLogit, choices_of
 from pgmult.choice import mixed_logit as module
-from pgmult.choice.pilot import Frame, sites_of
+from pgmult.choice.pilot import PARTS, Frame, sites_of
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.testing import check_geweke, mutant, rejects
@@ -72,6 +74,12 @@ def short_where_liked(self, rng, state):
     return np.where(state.tastes[:, 0] > state.mean[0], 0.05 * lengths, lengths)
 
 
+def few_parts_where_liked(self, rng, state, sums, rows, ask):
+    """Paths of the population in fewer parts where the mean of tastes is above 0."""
+    parts = 1 if state.mean[0] > 0.0 else 6
+    return MixedLogit.shared_step(self, rng, replace(state, parts=parts), sums, rows, ask)
+
+
 def of_other_coordinates(root, sd_scale, diagonal):
     """The density of the root's own entries: without the Jacobian."""
     value, slope = LOG_PRIOR(root, sd_scale, diagonal)
@@ -86,9 +94,9 @@ LOG_PRIOR = module._log_prior_root
     "change",
     [
         {"local_step": around_sites}, {"carried": without_volume}, {"placed": left_behind},
-        {"lengths": short_where_liked},
+        {"lengths": short_where_liked}, {"shared_step": few_parts_where_liked},
     ],
-    ids=["always accepted", "without volume", "left behind", "short by tastes"],
+    ids=["always accepted", "without volume", "left behind", "short by tastes", "parts by tastes"],
 )  # fmt: skip
 def test_broken_moves_are_refused(change):
     rejects(check_geweke, mutant(MODEL, **change), data(), replicates=400, sweeps=3)
@@ -101,17 +109,19 @@ def test_a_path_without_the_jacobian_of_the_root_is_refused(monkeypatch):
 
 def simulated(people, occasions, sd, seed=0, alternatives=4, size=3):
     rng = np.random.default_rng(seed)
-    tastes = np.array([1.0, -1.0, 0.5]) + sd * rng.normal(size=(people, size))
+    tastes = np.resize([1.0, -1.0, 0.5], size) + sd * rng.normal(size=(people, size))
     x = rng.normal(size=(people, occasions, alternatives, size))
     u = np.einsum("ntak,nk->nta", x, tastes) + rng.gumbel(size=x.shape[:3])
     taken = np.arange(alternatives) == u.argmax(axis=2)[..., None]
     number = people * occasions
-    table = {name: x[..., k].ravel() for k, name in enumerate("abc")} | {
+    names = "abcdef"[:size]
+    table = {name: x[..., k].ravel() for k, name in enumerate(names)} | {
         "taken": taken.ravel(),
         "who": np.repeat(np.arange(people), occasions * alternatives),
         "case": np.repeat(np.arange(number), alternatives),
     }
-    return choices_of("taken ~ a + b + c + (a + b + c | who)", table, occasion="case")
+    total = " + ".join(names)
+    return choices_of(f"taken ~ {total} + ({total} | who)", table, occasion="case")
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -130,6 +140,22 @@ def test_few_choices_or_like_tastes_mislead_no_chain(people, occasions, sd):
     assert away @ np.linalg.solve(np.cov(found.T), away) < 25.0  # .9997 of chi2 with 6 degrees
     halves = np.asarray(run["sds"]).mean(axis=1)
     assert (np.abs(halves[0] - halves[1]) < 1.2 * found[:, 3:].std(axis=0)).all()
+
+
+def test_few_people_with_wide_tastes_get_paths_in_more_parts():
+    """So many that most are accepted, where the usual number gets less than half."""
+    rows, model, rng = simulated(20, 6, 8.0, size=6), MixedLogit(), np.random.default_rng(0)
+    shares = {}
+    start = model.init(rng, rows)
+    assert start.parts > PARTS
+    for parts in (PARTS, start.parts):
+        state, moved = replace(start, parts=parts), []
+        for _ in range(300):
+            old, state = state, model.step(rng, state, rows)
+            moved.append(not np.array_equal(state.mean, old.mean))
+        shares[parts] = np.mean(moved)
+    assert shares[start.parts] > 0.6
+    assert shares[PARTS] < 0.5
 
 
 def of_one_attribute(rng, people, always):

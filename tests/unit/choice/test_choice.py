@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 import pgmult
 from pgmult import cli
 from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
-from pgmult.choice.pilot import Frame, sites_of
+from pgmult.choice.pilot import Frame, enough, sites_of
 from pgmult.choice.tables import explode, wide_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -215,6 +215,13 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
             None, replace(state, tastes=state.tastes[own]), white[:, own].copy(), rows.rows(own), q
         )[2].rounded[0]
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
+
+
+def test_parts_of_a_path_follow_the_error_of_energy():
+    """Which falls with the square of their number; from any share accepted, to four fifths."""
+    shares = 2.0 * norm.cdf(norm.ppf(0.4) * (12.0 / np.array([6, 9, 12, 20])) ** 2)
+    assert [enough(n, p) for n, p in zip((6, 9, 12, 20), shares, strict=True)] == [12] * 4
+    assert (enough(4, 0.99), enough(64, 0.1)) == (4, 64)
 
 
 @pytest.mark.slow
