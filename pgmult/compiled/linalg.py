@@ -96,13 +96,6 @@ def solve_lower_transpose_by_rows(root, x):
 
 
 @jit
-def solve_with_root(root, x):
-    """Replace x by (L L')^-1 x."""
-    solve_lower(root, x)
-    solve_lower_transpose(root, x)
-
-
-@jit
 def product(a, b, out):
     """Write the matrix product ``a b`` to `out`, one sum after the other."""
     for i in range(a.shape[0]):

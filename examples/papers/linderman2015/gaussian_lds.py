@@ -29,13 +29,16 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from examples.papers.linderman2015.compiled import kalman
+from examples.papers.linderman2015.dynamics import sample_dynamics
 from examples.papers.linderman2015.vectors import VectorSequences, as_vector_sequences
 from pgmult.compiled.linalg import invert_lower, scatter
+from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of
 from pgmult.core.potentials import DensePotential
@@ -46,7 +49,6 @@ from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.updates.dynamics import dynamics_prior, sample_dynamics
 
 _BLOCK = 4096  # steps whose forecasts are held at a time
 _REACH, _PASSES, _JITTER = 5, 10, 0.1  # of the start
@@ -82,7 +84,7 @@ class GaussianLDS(Checked):
     state_dim : int
         D >= 1.
     dynamics : MatrixNormalInverseWishart, optional
-        Prior of A' and Q; by default `pgmult.sequences.updates.dynamics.dynamics_prior`.
+        Prior of A' and Q; by default A has mean 0, worth one step, and E[Q] = I.
     loadings_precision, offset_precision : float
         Of a loading and of an offset, relative to the coordinate's emission variance: the number of
         steps it is worth.
@@ -119,7 +121,9 @@ class GaussianLDS(Checked):
     def _complete(self) -> None:
         D = self.state_dim
         if self.dynamics is None:
-            self._set(dynamics=dynamics_prior(D))
+            self._set(
+                dynamics=MatrixNormalInverseWishart(np.zeros((D, D)), np.eye(D), D + 2.0, np.eye(D))
+            )
         elif self.dynamics.mean.shape != (D, D):
             raise ValueError(
                 f"dynamics must be of {D} x {D} transitions (state_dim), got"
@@ -164,9 +168,8 @@ class GaussianLDS(Checked):
         residuals = (data.values - state.offset)[seen]
         own = -0.5 * np.einsum("tk,tk,k->", residuals, residuals, 1.0 / state.emission_var)
         log_dets = np.log(2.0 * math.pi * state.emission_var).sum()
-        return float(
-            own - 0.5 * seen.sum() * log_dets + law_of_states(state, data).log_normalizer().sum()
-        )
+        of_states = filtered(law_of_states(state, data)).log_normalizers.sum()
+        return float(own - 0.5 * seen.sum() * log_dets + of_states)
 
     # ------------------------------------------------------------------ the sampler
 
@@ -183,9 +186,9 @@ class GaussianLDS(Checked):
     def _sample_parameters(
         self, rng: np.random.Generator, states: FloatArray, data: VectorSequences
     ) -> GaussianLDSState:
-        transition, _, noise_cov = sample_dynamics(rng, self._mniw, states, data.offsets)
+        dynamics = sample_dynamics(rng, self._mniw, states, data.offsets)
         emission = self._sample_emission(rng, data.values[data.observed], states[data.observed])
-        return GaussianLDSState(transition, noise_cov, *emission)
+        return GaussianLDSState(*dynamics, *emission)
 
     def _sample_emission(
         self, rng: np.random.Generator, values: FloatArray, states: FloatArray
@@ -245,9 +248,9 @@ class GaussianLDS(Checked):
         """
         state = GaussianLDSState(*(draw[name] for name in self.predictive_variables))
         vectors = as_vector_sequences(data)
-        filtered, _ = law_of_states(state, vectors).filter()
-        predicted = np.zeros_like(filtered)
-        predicted[1:] = linear_means(filtered[:-1], state.transition.T)
+        given = filtered(law_of_states(state, vectors)).means
+        predicted = np.zeros_like(given)
+        predicted[1:] = linear_means(given[:-1], state.transition.T)
         predicted[data.offsets[:-1]] = 0.0
         floor = 0.3 / data.num_symbols if self.probability_floor is None else self.probability_floor
         out = np.empty(data.num_steps)
@@ -267,9 +270,51 @@ def _dynamics(
     state: GaussianLDSState, offsets: IntArray, seen: DensePotential | None = None
 ) -> LinearDynamics:
     D = len(state.transition)
-    return LinearDynamics.unchecked(
+    return LinearDynamics(
         state.transition, state.noise_cov, np.zeros(D), np.eye(D), offsets, potential=seen
     )
+
+
+class Filtered(NamedTuple):
+    """Laws of states given what has been seen so far, the step's own potential included.
+
+    Attributes
+    ----------
+    means, covs : arrays, ``(num_steps, D)`` and ``(num_steps, D, D)``
+    log_normalizers : array, ``(num_sequences,)``
+        Log of the integral of the prior times the potential.
+    """
+
+    means: FloatArray
+    covs: FloatArray
+    log_normalizers: FloatArray
+
+
+def filtered(dynamics: LinearDynamics) -> Filtered:
+    """The Kalman filter of linear dynamics and their potentials.
+
+    Raises
+    ------
+    ValueError
+        If a step has no Gaussian law.
+    """
+    (steps, D), sequences = dynamics.shape, len(dynamics.offsets) - 1
+    drive, potential = dynamics.parts()
+    law = kalman.Law(
+        dynamics.offsets, dynamics.transition, dynamics.noise_cov, dynamics.initial_mean,
+        dynamics.initial_cov, drive, potential.J, potential.h,
+    )  # fmt: skip
+    roots = np.empty((steps, D, D)), np.empty((steps, D, D))
+    out, covs = kalman.Filtered(np.empty((steps, D)), *roots, np.empty(sequences)), roots[0].copy()
+    statuses = over_rows(kalman.filter_chains, sequences, law, out, grain=1)
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise ValueError(
+            f"step {min(failed)} has no Gaussian law: its precision is not positive definite or not"
+            " finite (is J indefinite there, or has the chain exploded?)"
+        )
+    over_rows(kalman.filtered_covs, steps, out, covs)
+    return Filtered(out.means, covs, out.log_z)
 
 
 def law_of_states(state: GaussianLDSState, data: VectorSequences) -> LinearDynamics:

@@ -19,7 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from examples.papers.linderman2015.gaussian_lds import GaussianLDS, GaussianLDSState, law_of_states
+from examples.papers.linderman2015.gaussian_lds import (
+    GaussianLDS,
+    GaussianLDSState,
+    filtered,
+    law_of_states,
+)
 from examples.papers.linderman2015.vectors import as_vector_sequences
 from pgmult.sequences.posteriors import PredictsSteps, draws_of, state_space_draws
 from pgmult.sequences.scores.one_step import joined
@@ -115,7 +120,7 @@ def shares_of_the_largest(rng, model, draw, train, test, num_simulations):
     and normalised.
     """
     state = GaussianLDSState(*(draw[name] for name in model.predictive_variables))
-    means, covs = law_of_states(state, as_vector_sequences(train)).filter()
+    means, covs, _ = filtered(law_of_states(state, as_vector_sequences(train)))
     root = np.linalg.cholesky(state.noise_cov)
     shares = np.zeros((test.num_steps, test.num_symbols))
     for s, last in enumerate(train.offsets[1:] - 1):

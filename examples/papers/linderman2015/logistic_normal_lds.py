@@ -41,6 +41,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from examples.papers.linderman2015.dynamics import sample_dynamics, sample_initial
 from examples.papers.linderman2015.particle_gibbs import sample_paths
 from examples.papers.linderman2015.softmax_loadings import sample_softmax_rows
 from pgmult.core.arguments import as_repeats
@@ -60,7 +61,6 @@ from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import StateSpaceDraw
-from pgmult.sequences.updates.dynamics import sample_dynamics, sample_initial
 from pgmult.sequences.updates.loadings import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
@@ -182,7 +182,7 @@ class LogisticNormalLDS(Checked):
         weights = rng.standard_normal((data.num_symbols, len(precision))) / np.sqrt(precision)
         coefficients, noise_cov = self._dynamics.sample(rng)
         dynamics = coefficients.T.copy(), noise_cov, *self._start.sample(rng)
-        states = LinearDynamics.unchecked(*dynamics, data.offsets).sample(rng)
+        states = LinearDynamics(*dynamics, data.offsets).sample(rng)
         return LogisticNormalLDSState(
             states, *dynamics, weights[:, :-1].copy(), weights[:, -1].copy(), loading_var,
             np.zeros(data.num_sequences),
@@ -257,9 +257,8 @@ class LogisticNormalLDS(Checked):
         data: Sequences,
     ) -> LogisticNormalLDSState:
         """Draw what the states alone determine: dynamics, and the law of first states."""
-        transition, _, noise_cov = sample_dynamics(rng, self._dynamics, states, data.offsets)
         return LogisticNormalLDSState(
-            states, transition, noise_cov,
+            states, *sample_dynamics(rng, self._dynamics, states, data.offsets),
             *sample_initial(rng, self._start, states, data.offsets), weights[:, :-1].copy(),
             weights[:, -1].copy(), loading_var, moved,
         )  # fmt: skip

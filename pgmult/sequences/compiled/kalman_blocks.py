@@ -16,9 +16,9 @@ rest, and nested elimination (George 1973) makes three passes of it:
 2. `sample_joints`: the joints of a sequence are a short block tridiagonal system of their own.
 3. `sample_stretches`: inner states come back from the right, given the joints.
 
-A subtraction can cancel here, as it cannot in `kalman.py`, so every pivot is compared with the
-diagonal entry that it began as. The sum of these ratios comes back as the *growth*; relative errors
-are about growth * 1e-16, and nan says that a pivot was not positive.
+A subtraction can cancel here, so every pivot is compared with the diagonal entry that it began as.
+The sum of these ratios comes back as the *growth*; relative errors are about growth * 1e-16, and
+nan says that a pivot was not positive.
 """
 
 import math

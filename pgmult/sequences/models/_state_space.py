@@ -311,7 +311,7 @@ class StateSpace(Checked, ABC):
         """The prior of the states, times a potential."""
         u = self.driving(data)
         drive = None if u is None else input_drive(u, input_weights, data.offsets)
-        return LinearDynamics.unchecked(
+        return LinearDynamics(
             transition, noise_cov, initial_mean, initial_cov, data.offsets, drive, potential
         )
 

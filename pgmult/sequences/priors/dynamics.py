@@ -8,19 +8,21 @@ Sequence s is the steps offsets[s], ..., offsets[s+1] - 1 of one long array::
 times exp(-x_t' J_t x_t / 2 + h_t' x_t) at every step, where J_t may have any rank: zero is a step
 without observation. A link's potential on psi_t = offset + loadings x_t is one on x_t, which is
 what makes sequences of counts a state-space model (Linderman, Johnson and Adams 2015, section 5).
-All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
+A draw takes O(num_steps D^3) time and O(num_steps D^2) memory.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DensePotential
 >>> walk = LinearDynamics(np.eye(1), np.eye(1), np.zeros(1), np.eye(1), offsets=np.array([0, 2]))
 >>> seen = DensePotential(J=np.array([[[0.0]], [[1.0]]]), h=np.array([[0.0], [3.0]]))
->>> means, covs = walk.condition(seen).filter()
->>> means.ravel(), covs.ravel().round(4)
-(array([0., 2.]), array([1.    , 0.6667]))
+>>> draw, mean = walk.condition(seen).sample_around(np.random.default_rng(0))
+>>> mean.ravel().round(4)
+array([1., 2.])
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +31,14 @@ from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_offsets, as_spd, new_key
-from pgmult.priors.gaussian import MvNormal, lower_cholesky
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sequences.compiled import kalman, kalman_blocks
+from pgmult.sequences.compiled import kalman_blocks
 
 _MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
 MAX_GROWTH = 1e8  # of rounding errors: half of the digits
-_WRONG = {
-    kalman.ASYMMETRIC: "J must be symmetric, it is not",
-    kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
-    kalman.NOT_FINITE: "J and h must be finite, they are not",
-}
 
 
 def _stretches(offsets: IntArray) -> kalman_blocks.Stretches:
@@ -77,6 +74,9 @@ def _cut(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
 class LinearDynamics:
     """Sequences of states under linear Gaussian dynamics, times the potentials seen.
 
+    Nothing is checked: sweeps make one of C-ordered float64 arrays that they have drawn, and checks
+    would take longer than a draw of a short sequence.
+
     Attributes
     ----------
     transition : array, ``(D, D)``
@@ -91,13 +91,7 @@ class LinearDynamics:
     drive : array, ``(num_steps, D)``, or None
         Known input of every step, added to the mean of its state.
     potential : DensePotential, ``(num_steps, D)``, or None
-        Product of everything conditioned on.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree, a covariance is not symmetric positive definite, offsets do not
-        begin with 0 and increase, or a potential is not finite, symmetric and non-negative.
+        Product of everything conditioned on; J symmetric and positive semi-definite.
     """
 
     transition: FloatArray
@@ -108,77 +102,18 @@ class LinearDynamics:
     drive: FloatArray | None = None
     potential: DensePotential | None = None
 
-    def __post_init__(self) -> None:
-        mean = as_finite(self.initial_mean, "initial_mean")
-        if mean.ndim != 1 or len(mean) == 0:
-            raise ValueError(f"initial_mean must have shape (D,), got {mean.shape}")
-        D = len(mean)
-        transition = as_finite(self.transition, "transition")
-        if transition.shape != (D, D):
-            raise ValueError(f"transition must have shape ({D}, {D}), got {transition.shape}")
-        object.__setattr__(self, "initial_mean", mean)
-        object.__setattr__(self, "transition", transition)
-        object.__setattr__(self, "noise_cov", as_spd(self.noise_cov, "noise_cov", D))
-        object.__setattr__(self, "initial_cov", as_spd(self.initial_cov, "initial_cov", D))
-        object.__setattr__(self, "offsets", as_offsets(self.offsets))
-        if self.drive is not None:
-            drive = as_finite(self.drive, "drive")
-            if drive.shape != self.shape:
-                raise ValueError(f"drive must have shape {self.shape}, got {drive.shape}")
-            object.__setattr__(self, "drive", drive)
-        if self.potential is not None:
-            object.__setattr__(self, "potential", self._checked(self.potential))
-
-    @classmethod
-    def unchecked(
-        cls,
-        transition: FloatArray,
-        noise_cov: FloatArray,
-        initial_mean: FloatArray,
-        initial_cov: FloatArray,
-        offsets: IntArray,
-        drive: FloatArray | None = None,
-        potential: DensePotential | None = None,
-    ) -> "LinearDynamics":
-        """Made without checks, of C-ordered float64 arrays that a sweep has drawn.
-
-        Checks take longer than a draw of a short sequence.
-        """
-        law = object.__new__(cls)
-        for name, value in (
-            ("transition", transition), ("noise_cov", noise_cov), ("initial_mean", initial_mean),
-            ("initial_cov", initial_cov), ("offsets", offsets), ("drive", drive),
-            ("potential", potential),
-        ):  # fmt: skip
-            object.__setattr__(law, name, value)
-        return law
-
     @property
     def shape(self) -> tuple[int, int]:
         """Steps of all sequences together, and size of a state."""
         return int(self.offsets[-1]), len(self.initial_mean)
 
-    def _checked(self, potential: DensePotential) -> DensePotential:
-        steps, D = self.shape
-        J = np.ascontiguousarray(potential.J, dtype=np.float64)
-        h = np.ascontiguousarray(potential.h, dtype=np.float64)
-        if J.shape != (steps, D, D) or h.shape != (steps, D):
-            raise ValueError(
-                f"the potential must have J of shape {(steps, D, D)} and h of shape {(steps, D)},"
-                f" got {J.shape} and {h.shape}"
-            )
-        wrong = [w for w in over_rows(kalman.check_potentials, steps, J, h, grain=4096) if w[0]]
-        if wrong:
-            raise ValueError(f"{_WRONG[wrong[0][0]]} at step {wrong[0][1]}")
-        return DensePotential(J, h)
-
     def condition(self, potential: DensePotential) -> "LinearDynamics":
         """The posterior: this times `potential`."""
         if self.potential is not None:
-            potential = self.potential + self._checked(potential)
+            potential = self.potential + potential
         return replace(self, potential=potential)
 
-    def _parts(self) -> tuple[FloatArray, DensePotential]:
+    def parts(self) -> tuple[FloatArray, DensePotential]:
         """Drive and potential, zeros where there is none."""
         steps, D = self.shape
         drive = np.zeros(self.shape) if self.drive is None else self.drive
@@ -186,35 +121,17 @@ class LinearDynamics:
             return drive, self.potential
         return drive, DensePotential(np.zeros((steps, D, D)), np.zeros((steps, D)))
 
-    def _law(self) -> kalman.Law:
-        drive, potential = self._parts()
-        return kalman.Law(
-            self.offsets, self.transition, self.noise_cov, self.initial_mean, self.initial_cov,
-            drive, potential.J, potential.h,
-        )  # fmt: skip
-
-    def _filtered(self, law: kalman.Law) -> kalman.Filtered:
-        (steps, D), sequences = self.shape, len(self.offsets) - 1
-        roots = np.empty((steps, D, D)), np.empty((steps, D, D))
-        out = kalman.Filtered(np.empty((steps, D)), *roots, np.empty(sequences))
-        statuses = over_rows(kalman.filter_chains, sequences, law, out, grain=1)
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise ValueError(
-                f"step {min(failed)} has no Gaussian law: its precision is not positive definite"
-                " or not finite (is J indefinite there, or has the chain exploded?)"
-            )
-        return out
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_sequences,)``."""
-        return self._filtered(self._law()).log_z
-
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
 
-        By block elimination, many stretches of the sequences side by side, and by the square-root
-        filter where a nearly singular covariance would cost that more than half of its digits.
+        By block elimination, many stretches of the sequences side by side, and by a square-root
+        filter, step by step, where a nearly singular covariance would cost that more than half of
+        its digits.
+
+        Raises
+        ------
+        FloatingPointError
+            If a step has no Gaussian law: states have exploded, or J is indefinite.
         """
         key = new_key(rng)
         by_blocks = self._sample_by_blocks(key)
@@ -222,9 +139,9 @@ class LinearDynamics:
 
     def sample_around(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """A draw of all states, and their mean: the draw less that of the same noise about 0."""
-        key, (drive, potential) = new_key(rng), self._parts()
+        key, (drive, potential) = new_key(rng), self.parts()
         still = DensePotential(potential.J, np.zeros_like(drive))
-        centred = LinearDynamics.unchecked(
+        centred = LinearDynamics(
             self.transition, self.noise_cov, np.zeros_like(self.initial_mean), self.initial_cov,
             self.offsets, potential=still,
         )  # fmt: skip
@@ -234,17 +151,42 @@ class LinearDynamics:
         return draw, draw - noise
 
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
-        law, out = self._law(), np.empty(self.shape)
-        over_rows(
-            kalman.sample_chains, len(self.offsets) - 1, key, law, lower_cholesky(self.noise_cov),
-            self._filtered(law), out, grain=1,
-        )  # fmt: skip
+        """A draw by a filter in which nothing is subtracted (Bierman 1977).
+
+        A step's law before its potential is N(mean, P), P = L L', and after it has the covariance
+        F = S S', S = L R^-T with R R' = I + L' J L. A draw goes backwards by Matheron's rule: x_t
+        is a draw given all up to t, moved by F A' P_{t+1}^-1 times what the next state is off.
+        """
+        rng = np.random.Generator(np.random.Philox(key=key))
+        (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
+        noise_root, out = lower_cholesky(Q), np.empty(self.shape)
+        for first, end in pairwise(self.offsets.tolist()):
+            kept, mean, cov = [], self.initial_mean, self.initial_cov
+            for t in range(first, end):
+                mean, root = mean + drive[t], _root(cov, t)
+                gain = _root(np.eye(len(mean)) + _product(root.T, potential.J[t], root), t)
+                spread = np.linalg.solve(gain, root.T).T
+                pull = potential.h[t] - _product(potential.J[t], mean)
+                mean = mean + _product(spread, _product(spread.T, pull))
+                kept.append((mean, root, spread))
+                with np.errstate(over="ignore", invalid="ignore"):  # told at the next step
+                    ahead = _product(A, spread)
+                    mean, cov = _product(A, mean), _product(ahead, ahead.T) + Q
+            for t in reversed(range(first, end)):
+                mean, _, spread = kept[t - first]
+                out[t] = mean + _product(spread, rng.standard_normal(len(mean)))
+                if t + 1 < end:
+                    noise = _product(noise_root, rng.standard_normal(len(mean)))
+                    gap = out[t + 1] - drive[t + 1] - _product(A, out[t]) - noise
+                    root = kept[t + 1 - first][1]
+                    gap = np.linalg.solve(root.T, np.linalg.solve(root, gap))
+                    out[t] += _product(spread, _product(_product(A, spread).T, gap))
         return out
 
     def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
         """A draw by blocks; None if its rounding errors would be too large."""
         steps, D = self.shape
-        _, potential = self._parts()
+        _, potential = self.parts()
         precision = invert_positive_definite(self.noise_cov)
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
@@ -282,31 +224,24 @@ class LinearDynamics:
         over_rows(kalman_blocks.sample_stretches, groups, key, cut, coupling, left, out, grain=1)
         return out
 
-    def filter(self) -> tuple[FloatArray, FloatArray]:
-        """Means ``(num_steps, D)`` and covariances ``(num_steps, D, D)`` given potentials so far.
 
-        "So far" includes the step's own potential.
-        """
-        filtered = self._filtered(self._law())
-        covs = np.empty_like(filtered.prior_roots)
-        over_rows(kalman.filtered_covs, len(covs), filtered, covs)
-        return filtered.means, covs
+def _product(*matrices: FloatArray) -> FloatArray:
+    """Of small matrices, the last of which may be a vector."""
+    out = matrices[-1]
+    for matrix in matrices[-2::-1]:
+        out = np.einsum("ij,j...->i...", matrix, out)
+    return out
 
-    def log_density(self, x: ArrayLike) -> FloatArray:
-        """Normalised log density of each sequence, ``(num_sequences,)``, at states x."""
-        x = as_finite(x, "x")
-        if x.shape != self.shape:
-            raise ValueError(f"x must have shape {self.shape}, got {x.shape}")
-        first = self.offsets[:-1]
-        drive, potential = self._parts()
-        means = drive.copy()
-        means[1:] += x[:-1] @ self.transition.T
-        means[first] = self.initial_mean + drive[first]
-        terms = MvNormal(np.zeros(x.shape[1]), self.noise_cov).log_density(x - means)
-        start = MvNormal(np.zeros(x.shape[1]), self.initial_cov)
-        terms[first] = start.log_density(x[first] - means[first])
-        terms += (x * (potential.h - 0.5 * np.einsum("tij,tj->ti", potential.J, x))).sum(axis=1)
-        return np.asarray(np.add.reduceat(terms, first) - self.log_normalizer())
+
+def _root(cov: FloatArray, step: int) -> FloatArray:
+    """The lower Cholesky factor."""
+    if np.isfinite(cov).all():
+        with suppress(np.linalg.LinAlgError):
+            return np.linalg.cholesky(cov)
+    raise FloatingPointError(
+        f"step {step} has no Gaussian law: its precision is not positive definite or not finite (is"
+        " J indefinite there, or has the chain exploded?)"
+    )
 
 
 def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray) -> FloatArray:

@@ -6,16 +6,16 @@ Every step but the first of a sequence is a row of a multivariate linear regress
 
 with covariates (x_{t-1}, u_t) and coefficients (A, W)', so under the matrix-normal inverse-Wishart
 prior (A, W, Q) is one exact draw (West and Harrison 1997, Bayesian Forecasting and Dynamic Models,
-chapter 16). The first states are rows of their own, with a mean and covariance that are free
-(`sample_initial`) or fixed. Inputs enter from the second step of a sequence on: see
-`pgmult.sequences.priors.dynamics.input_drive`.
+chapter 16). The first states are rows of their own, with a mean and a covariance. Inputs enter
+from the second step of a sequence on: see `pgmult.sequences.priors.dynamics.input_drive`.
 
 All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
 
 >>> import numpy as np
->>> prior = dynamics_prior(state_dim=2)
+>>> prior = MatrixNormalInverseWishart(np.zeros((2, 2)), np.eye(2), 4.0, np.eye(2))
 >>> states = np.random.default_rng(0).standard_normal((400, 2)).cumsum(axis=0)
->>> A, W, Q = sample_dynamics(np.random.default_rng(1), prior, states, np.array([0, 400]))
+>>> sums = transition_sums(states, np.array([0, 400]), None, np.eye(2))
+>>> A, W, Q = draw_dynamics(np.random.default_rng(1), prior, sums)
 >>> A.round(1) + 0.0
 array([[1., 0.],
        [0., 1.]])
@@ -27,7 +27,7 @@ import numpy as np
 
 from pgmult.compiled.linalg import sample_inverse_wishart
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled import dynamics as compiled
@@ -119,65 +119,18 @@ def first_sums(states: FloatArray, offsets: IntArray, mean: FloatArray) -> Regre
     return RegressionSums(mean[:, None], count, np.add.reduce(away, axis=0, keepdims=True), squares)
 
 
-def dynamics_prior(
-    state_dim: int, num_inputs: int = 0, *, persistence: float = 0.0, noise_var: float = 1.0
-) -> MatrixNormalInverseWishart:
-    """A proper weak prior: A around ``persistence * I``, every row of (A, W) worth one step.
-
-    It has dof D + 2 and so E[Q] = noise_var I.
-    """
-    D, U = as_positive_int(state_dim, "state_dim"), as_positive_int(num_inputs, "num_inputs", 0)
-    mean = persistence * np.eye(D + U, D)
-    return MatrixNormalInverseWishart(mean, np.eye(D + U), D + 2.0, noise_var * np.eye(D))
-
-
-def sample_dynamics(
-    rng: np.random.Generator,
-    prior: MatrixNormalInverseWishart,
-    states: FloatArray,
-    offsets: IntArray,
-    inputs: FloatArray | None = None,
-) -> Dynamics:
-    """One exact draw of the dynamics given the states of all sequences.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    prior : MatrixNormalInverseWishart
-        Of (A, W)': mean ``(D + num_inputs, D)``, the rows of A' first.
-    states : array, ``(num_steps, D)``
-    offsets : int array, ``(num_sequences + 1,)``
-        Sequence s is the steps ``offsets[s]:offsets[s + 1]``.
-    inputs : array, ``(num_steps, num_inputs)``, optional
-        Those of first steps play no part.
-
-    Returns
-    -------
-    transition : array, ``(D, D)``
-    input_weights : array, ``(D, num_inputs)``
-    noise_cov : array, ``(D, D)``
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree.
-    FloatingPointError
-        If there is no posterior: a state is not finite.
-    """
-    x, ends, u = _checked(prior, states, offsets, inputs)
-    centre, precision = np.empty_like(prior.mean), np.empty_like(prior.row_precision)
-    sums = transition_sums(x, ends, u, np.ascontiguousarray(prior.mean.T))
-    compiled.regression_posterior(
-        prior.mean, prior.row_precision, sums.coefficients, sums.zz, sums.ze, sums.ee, centre,
-        precision, prior.scale.copy(),
-    )  # fmt: skip
-    return draw_dynamics(rng, prior, transition_sums(x, ends, u, np.ascontiguousarray(centre.T)))
-
-
 def draw_dynamics(
     rng: np.random.Generator, prior: MatrixNormalInverseWishart, later: RegressionSums
 ) -> Dynamics:
-    """One exact draw of the dynamics given their `transition_sums`: see `sample_dynamics`."""
+    """One exact draw of the dynamics given their `transition_sums`.
+
+    `prior` is of (A, W)', the rows of A' first.
+
+    Raises
+    ------
+    FloatingPointError
+        If there is no posterior: a state is not finite.
+    """
     return _split(
         *later.posterior_draw(rng, prior.mean, prior.row_precision, prior.dof, prior.scale)
     )
@@ -209,43 +162,10 @@ def _split(coefficients: FloatArray, noise_cov: FloatArray) -> Dynamics:
     return transposed[:, :D].copy(), transposed[:, D:].copy(), noise_cov
 
 
-def _checked(
-    prior: MatrixNormalInverseWishart,
-    states: FloatArray,
-    offsets: IntArray,
-    inputs: FloatArray | None,
-) -> tuple[FloatArray, IntArray, FloatArray]:
-    """States, offsets and inputs that go together, as compiled code takes them."""
-    num_covariates, D = prior.mean.shape
-    if states.shape != (offsets[-1], D):
-        raise ValueError(f"states must have shape {(int(offsets[-1]), D)}, got {states.shape}")
-    u = np.empty((len(states), 0)) if inputs is None else inputs
-    if u.ndim != 2 or len(u) != len(states):
-        raise ValueError(f"inputs must have shape ({len(states)}, num_inputs), got {u.shape}")
-    if D + u.shape[1] != num_covariates:
-        raise ValueError(
-            f"the prior is of {num_covariates} covariates, but states and inputs are"
-            f" {D + u.shape[1]}"
-        )
-    return np.ascontiguousarray(states), offsets, np.ascontiguousarray(u)
-
-
-def sample_initial(
-    rng: np.random.Generator, prior: NormalInverseWishart, states: FloatArray, offsets: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """One exact draw of the mean ``(D,)`` and covariance ``(D, D)`` of first states."""
-    D = len(prior.mean)
-    if states.shape != (offsets[-1], D):
-        raise ValueError(f"states must have shape {(int(offsets[-1]), D)}, got {states.shape}")
-    with np.errstate(invalid="ignore"):  # the draw refuses what is not finite
-        first = first_sums(states, offsets, states[offsets[:-1]].mean(axis=0))
-    return draw_initial(rng, prior, first)
-
-
 def draw_initial(
     rng: np.random.Generator, prior: NormalInverseWishart, first: RegressionSums
 ) -> tuple[FloatArray, FloatArray]:
-    """The same given the `first_sums`."""
+    """One exact draw of mean ``(D,)`` and covariance ``(D, D)`` of first states, by their sums."""
     mean, cov = first.posterior_draw(
         rng, prior.mean[None], np.full((1, 1), float(prior.strength)), prior.dof, prior.scale
     )

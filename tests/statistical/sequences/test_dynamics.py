@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from oracle.dynamics import project
 
-from pgmult import DiagonalPotential, NormalInverseWishart
+from pgmult import DiagonalPotential, MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.updates.dynamics import (
-    dynamics_prior,
-    sample_dynamics,
-    sample_initial,
+    draw_dynamics,
+    draw_initial,
+    first_sums,
+    transition_sums,
 )
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 LOADINGS = np.array([[1.0, -0.5], [0.3, 1.2]])
 OFFSET = np.array([0.5, -1.0])
-PRIOR = dynamics_prior(2, 1, persistence=0.5, noise_var=0.5)
+PRIOR = MatrixNormalInverseWishart(0.5 * np.eye(3, 2), np.eye(3), 4.0, 0.5 * np.eye(2))
 INITIAL = NormalInverseWishart(np.array([1.0, -1.0]), 1.0, 5.0, np.eye(2))
 
 
@@ -96,8 +97,11 @@ class GaussianSignals:
         return self.law(state, data).condition(seen).sample(rng)
 
     def draw_parameters(self, rng, state, data):
-        A, W, Q = sample_dynamics(rng, PRIOR, state.states, data.offsets, data.inputs)
-        mean, cov = sample_initial(rng, INITIAL, state.states, data.offsets)
+        about = np.concatenate([state.transition, state.input_weights], axis=1)
+        later = transition_sums(state.states, data.offsets, data.inputs, about)
+        A, W, Q = draw_dynamics(rng, PRIOR, later)
+        first = first_sums(state.states, data.offsets, state.initial_mean)
+        mean, cov = draw_initial(rng, INITIAL, first)
         return SignalState(state.states, A, W, Q, mean, cov)
 
     def log_likelihood(self, state, data):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from examples.papers.linderman2015 import gaussian_lds as lds_module
+from examples.papers.linderman2015.dynamics import sample_dynamics
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from examples.papers.linderman2015.vectors import as_vector_sequences
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.updates.dynamics import sample_dynamics
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def changed_emission(change):
 
 def one_sequence(self, rng, states, data):
     """The dynamics learn from the step between two sequences."""
-    A, _, Q = sample_dynamics(rng, self._mniw, states, data.offsets[[0, -1]])
+    A, Q = sample_dynamics(rng, self._mniw, states, data.offsets[[0, -1]])
     return replace(LDS._sample_parameters(rng, states, data), transition=A, noise_cov=Q)
 
 

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.stats
+from oracle.dynamics import dense_moments as moments_of_law
 
-from examples.papers.linderman2015.gaussian_lds import GaussianLDS, GaussianLDSState
+from examples.papers.linderman2015.gaussian_lds import GaussianLDS, GaussianLDSState, filtered
 from examples.papers.linderman2015.vectors import as_vector_sequences
-from pgmult import MatrixNormalInverseWishart
+from pgmult import DensePotential, MatrixNormalInverseWishart
 from pgmult.sequences import as_sequences
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.testing import conditional_ratio, rejects
 
 MODEL = GaussianLDS(state_dim=2)
@@ -219,3 +221,35 @@ def test_bad_input():
         as_vector_sequences([np.zeros((2, 3)), np.zeros((2, 2))])
     with pytest.raises(ValueError, match="data must be finite, got nan at row 0, column 1"):
         as_vector_sequences([np.array([[0.0, np.nan]])])
+
+
+@pytest.mark.parametrize(
+    ("sharpness", "least_noise", "growth"),
+    [
+        (1.0, 0.3, 0.9),
+        (1e6, 0.3, 0.9),
+        (1.0, 1e-12, 0.9),
+        (1e3, 1e-6, 3.0),
+    ],
+)
+def test_the_filter_is_that_of_the_dense_gaussian(sharpness, least_noise, growth):
+    """Of potentials of rank one, at the last step of each sequence."""
+    rng = np.random.default_rng(1)
+    factor = rng.normal(size=(10, 3)) * np.sqrt(sharpness)
+    J = factor[:, :, None] * factor[:, None]
+    h = np.einsum("tij,tj->ti", J, rng.normal(size=(10, 3)))
+    law = LinearDynamics(
+        growth * np.linalg.qr(rng.normal(size=(3, 3)))[0],
+        np.diag([1.0, 0.5, least_noise]),
+        np.ones(3),
+        np.eye(3) + 0.5,
+        np.array([0, 4, 10]),
+        rng.normal(size=(10, 3)),
+        DensePotential(J, h),
+    )
+    found = filtered(law)
+    for s, last in enumerate((3, 9)):
+        log_z, mean, cov = moments_of_law(law, s)
+        assert found.log_normalizers[s] == pytest.approx(log_z, rel=1e-8)
+        np.testing.assert_allclose(found.means[last], mean[-1], rtol=1e-5)
+        np.testing.assert_allclose(found.covs[last], cov[-1, :, -1], atol=1e-7)

@@ -1,4 +1,4 @@
-"""Gaussian chains of vectors with a potential at every step: filter, normaliser, draws.
+"""Gaussian chains of vectors with a potential at every step: filter and normaliser.
 
 Sequence s is the steps t = offsets[s], ..., offsets[s+1] - 1. Before its potential a step's law is
 
@@ -12,16 +12,6 @@ P = L L' and I + L' J L = R R'
 Only positive semi-definite terms are ever added, whatever the rank of J: nothing is subtracted, no
 covariance can lose its symmetry or sign over any number of steps, and J = 0 needs no special case
 (square roots: Bierman 1977, Factorization Methods for Discrete Sequential Estimation).
-`filter_chains` leaves L and R of every step; they are all that draws need.
-
-A draw goes backwards by Matheron's rule. Given everything up to t, x_t = mean_t + S u for standard
-normal u. If (u, q) is a draw of the noise before and after the step, and x' the next state that
-it leads to, then
-
-    x_t = mean_t + S (u + S' A' P_{t+1}^-1 (x_{t+1} - x'))
-
-is a draw of x_t given x_{t+1}: two triangular solves with the factor of P_{t+1} that the filter
-left, O(D^2) a step.
 """
 
 import math
@@ -31,16 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import (
-    cholesky,
-    solve_lower,
-    solve_lower_transpose,
-    solve_with_root,
-)
-from pgmult.compiled.streams import normal, open_stream
+from pgmult.compiled.linalg import cholesky, solve_lower, solve_lower_transpose
 from pgmult.compiled.vectors import dot
 
-ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
@@ -65,27 +48,6 @@ class Filtered(NamedTuple):
     prior_roots: _Floats
     gain_roots: _Floats
     log_z: _Floats
-
-
-@jit
-def check_potentials(worker, start, stop, J, h):
-    """(0, 0), or what is wrong with the first bad potential and its step."""
-    n = h.shape[1]
-    for t in range(start, stop):
-        size, gap = 0.0, 0.0
-        for i in range(n):
-            if not math.isfinite(h[t, i]):
-                return NOT_FINITE, t
-            for j in range(i + 1):
-                if not (math.isfinite(J[t, i, j]) and math.isfinite(J[t, j, i])):
-                    return NOT_FINITE, t
-                size = max(size, abs(J[t, i, j]))
-                gap = max(gap, abs(J[t, i, j] - J[t, j, i]))
-            if J[t, i, i] < 0.0:
-                return INDEFINITE, t
-        if gap > 1e-8 * size:
-            return ASYMMETRIC, t
-    return 0, 0
 
 
 @jit
@@ -201,48 +163,6 @@ def filter_chains(worker, start, stop, law, filtered):
             if not math.isfinite(total):
                 return 1 + t
         log_z[s] = total
-    return 0
-
-
-@jit
-def sample_chains(worker, start, stop, key, law, noise_root, filtered, out):
-    """Draw the states of a piece's sequences into `out`, ``(num_steps, n)``."""
-    means, prior_roots, gain_roots, _ = filtered
-    offsets, transition = law.offsets, law.transition
-    n = means.shape[1]
-    noise, moved, gap = np.empty(n), np.empty(n), np.empty(n)
-    back = np.empty(n)
-    for s in range(start, stop):
-        state = open_stream(key, s)
-        last = offsets[s + 1] - 1
-        for t in range(last, offsets[s] - 1, -1):
-            root, gain = prior_roots[t], gain_roots[t]
-            for i in range(n):
-                noise[i], state = normal(state)
-            solve_lower_transpose(gain, noise)
-            _lower_times(root, noise, moved)
-            if t < last:
-                for i in range(n):
-                    back[i], state = normal(state)
-                _lower_times(noise_root, back, gap)
-                for i in range(n):
-                    x = out[t + 1, i] - law.drive[t + 1, i] - gap[i]
-                    for k in range(n):
-                        x -= transition[i, k] * (means[t, k] + moved[k])
-                    gap[i] = x
-                solve_with_root(prior_roots[t + 1], gap)
-                for k in range(n):
-                    back[k] = 0.0
-                for i in range(n):
-                    for k in range(n):
-                        back[k] += transition[i, k] * gap[i]
-                _lower_transpose_times(root, back, gap)
-                solve_lower(gain, gap)
-                _spread(root, gain, gap, back)
-                for i in range(n):
-                    moved[i] += back[i]
-            for i in range(n):
-                out[t, i] = means[t, i] + moved[i]
     return 0
 
 
