@@ -12,7 +12,7 @@ so that nothing needs a finite variance:
 * `ess_tail` is the smaller effective sample size of the indicators of the 5 % and 95 % quantiles.
 
 All of these take draws ``(chain, draw, ...)`` and work entry by entry, vectorised, in bounded
-memory. `augmentation_rate` predicts where Pólya-gamma sweeps will be slow.
+memory.
 
 >>> import numpy as np
 >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))
@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
 MIN_DRAWS = 4
 """Draws a chain must have for any of these numbers to be defined."""
@@ -91,48 +91,6 @@ def ess_mean(draws: ArrayLike) -> FloatArray:
 def mcse_mean(draws: ArrayLike) -> FloatArray:
     """Monte Carlo standard error of the mean; arguments as `r_hat`."""
     return _by_entry(lambda x: x.std(axis=(1, 2), ddof=1) / np.sqrt(_ess(_halves(x))), draws)
-
-
-def augmentation_rate(
-    reaching: ArrayLike, psi: ArrayLike, prior_precision: ArrayLike
-) -> FloatArray:
-    """How much of a logistic predictor a Pólya-gamma sweep renews, in (0, 1].
-
-    The posterior precision of psi over that given omega,
-
-        gamma = (N sigma(psi) sigma(-psi) + tau) / (N tanh(psi / 2) / (2 psi) + tau),
-
-    about 2 p log(1 / p) for a rare category of probability p: omega remembers all N observations,
-    the data tell as much as the N p. A chain that draws psi given omega has about
-    gamma / (2 - gamma) effective draws a sweep.
-
-    Parameters
-    ----------
-    reaching : array
-        N, the observations of each binomial: those that reach a stick, the trials of a row.
-    psi : array
-        About where the posterior is.
-    prior_precision : array
-        tau, of psi given all else.
-
-    Returns
-    -------
-    array
-        1 where N = 0.
-    """
-    n, x, tau = (np.asarray(a, dtype=np.float64) for a in (reaching, psi, prior_precision))
-    half = 0.5 * np.maximum(np.abs(x), 1e-6)
-    with np.errstate(invalid="ignore"):
-        rate = (n * expit(x) * expit(-x) + tau) / (n * np.tanh(half) / (4.0 * half) + tau)
-    return np.asarray(np.where(n > 0.0, np.minimum(rate, 1.0), 1.0))
-
-
-def slow_in_words(what: str, taken: float, reaching: float, rate: float, remedy: str) -> str:
-    """A warning of what Pólya-gamma sweeps hardly move: why, and what to do about it."""
-    return (
-        f"Pólya-gamma sweeps will hardly move {what}: {taken:,.10g} in {reaching:,.10g}, about"
-        f" {rate / 2.0:.1g} effective draws a sweep (take {remedy})"
-    )
 
 
 def _by_entry(statistic: Callable[[FloatArray], FloatArray], draws: ArrayLike) -> FloatArray:

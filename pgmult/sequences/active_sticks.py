@@ -35,12 +35,10 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.sampling.diagnostics import augmentation_rate, slow_in_words
 from pgmult.sequences.compiled import symbols
-from pgmult.sequences.data.sequences import Sequences, Whole
+from pgmult.sequences.data.sequences import Sequences
 
 KAPPA = np.empty(0)  # in the place of a pull, for kappa itself
-_SLOW = 0.1  # of `stick_rates`, where nobody should do with Pólya-gamma variables alone
 _LAGS = 4  # of steps around one
 _FROM_ALL, _FROM_AROUND = 1.0, 8.0  # successes that a guess adds to counts
 
@@ -314,40 +312,3 @@ def _added(
     """Shares, to which others add as many trials as would have so many successes."""
     trials = successes / np.minimum(share, 1.0 - share)
     return np.asarray((taken + trials * share) / (reached + trials))
-
-
-def stick_rates(data: Sequences) -> FloatArray:
-    """How much of psi at a step a Pólya-gamma sweep renews, ``(num_symbols - 1,)``, a stick each.
-
-    `pgmult.sampling.diagnostics.augmentation_rate` at the stick's share of all that reaches it and
-    as many of these as a step has, were psi given all else to vary by 1.
-    """
-    return _rates(data.whole)
-
-
-@once_a_data_set
-def _rates(whole: Whole) -> FloatArray:
-    taken, reaching = _taken(whole)
-    share = (taken + 0.5) / (reaching + 1.0)
-    psi = np.log(share / (1.0 - share))
-    return augmentation_rate(reaching / np.maximum(whole.reached, 1), psi, 1.0)
-
-
-def slow_symbol(data: Sequences) -> str | None:
-    """The symbol that Pólya-gamma sweeps move least, in words, where that is next to nothing."""
-    rates = stick_rates(data)
-    stick = int(np.argmin(rates))
-    if rates[stick] >= _SLOW:
-        return None
-    taken, reaching = (int(count[stick]) for count in _taken(data.whole))
-    symbol, what = int(data.order[stick]), ""
-    if 2 * taken > reaching:  # what is rare is all that comes after it
-        taken, what = reaching - taken, "all but "
-    name = symbol if data.alphabet is None else data.alphabet[symbol]
-    what = f"the states by {what}symbol {name}"
-    return slow_in_words(what, taken, reaching, float(rates[stick]), 'update="auto"')
-
-
-def _taken(whole: Whole) -> tuple[IntArray, IntArray]:
-    """How many observations each stick takes, of how many, ``(num_symbols - 1,)`` each."""
-    return whole.taken[:-1], np.cumsum(whole.taken[::-1])[::-1][:-1]

@@ -22,7 +22,6 @@ from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.active_sticks import slow_symbol
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
@@ -36,7 +35,6 @@ from pgmult.sequences.figures import (
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
 from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
@@ -171,11 +169,6 @@ def report(
         verdict.append(_against_truth(past, ahead, known, percent))
     chains, *details = chains_in_words(posterior, _parts(posterior))
     verdict.append(chains)
-    model = posterior.model
-    by_gibbs = isinstance(model, MultinomialLDS) and model.update == "gibbs"
-    slow = slow_symbol(data) if by_gibbs else None
-    if slow is not None:
-        details.append(f"{slow}.")
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     about = {"data": data_in_words(data), **facts}
     return Report(title, verdict, sections, about).save(place)

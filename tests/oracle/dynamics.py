@@ -73,6 +73,22 @@ def posterior_means(dynamics):
     return np.linalg.solve(precision.reshape(T * D, T * D), linear.ravel()).reshape(T, D)
 
 
+def log_density(dynamics, x):
+    """Of all states ``(num_steps, D)``, up to a constant."""
+    drive = np.zeros_like(x) if dynamics.drive is None else dynamics.drive
+    total, first = 0.0, set(dynamics.offsets.tolist())
+    for t in range(len(x)):
+        mean, cov = dynamics.initial_mean, dynamics.initial_cov
+        if t not in first:
+            mean, cov = dynamics.transition @ x[t - 1], dynamics.noise_cov
+        gap = x[t] - mean - drive[t]
+        total -= 0.5 * gap @ np.linalg.solve(cov, gap)
+    if dynamics.potential is not None:
+        J, h = dynamics.potential.J, dynamics.potential.h
+        total += (x * h).sum() - 0.5 * np.einsum("ti,tij,tj->", x, J, x)
+    return total
+
+
 def project(potential, loadings, offset):
     """The potential of x, ``(num_steps, D)``, when psi = offset + loadings x."""
     J = np.einsum("tk,ki,kj->tij", potential.J, loadings, loadings)

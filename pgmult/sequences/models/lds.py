@@ -57,28 +57,33 @@ A Q C').
 (1, 10, 2, 2)
 """
 
-import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, ObservedRows
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Asks, Sums, SweepsInBlocks, as_block_rows
-from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sequences.active_sticks import ActiveSticks, Pairs, slow_symbol, stick_rates
-from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._state_space import START_SWEEPS
-from pgmult.sequences.models._stick_breaking_lds import StickBreakingLDS, StickBreakingState
+from pgmult.sequences.active_sticks import ActiveSticks, Pairs
+from pgmult.sequences.data.sequences import Sequences, step_rows
+from pgmult.sequences.models._state_space import LDSState, LinearSystem
+from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 from pgmult.sequences.updates import lds_moves as moves
 from pgmult.sequences.updates.carried import Sited, Softened, many_a_step
 from pgmult.sequences.updates.dynamics import first_sums, transition_sums
+from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.sequences.updates.white_paths import few_states
+
+_START_SWEEPS = 3  # of the weights given the states that a chain starts from
+_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
+class MultinomialLDS(SweepsInBlocks, LinearSystem):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -112,10 +117,6 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     noise_scale : float
         Scale of the half-t prior, with three degrees of freedom, of the noise's standard
         deviations.
-    update : {"auto", "gibbs"}
-        Whether moves without Pólya-gamma variables come on top of the sweep given these: "auto" has
-        moves around sites where steps have twenty observations on average, and Hamiltonian paths by
-        the likelihood itself where they have fewer. Noise always uses the former.
     block_rows : int
         Sequences per block: see `pgmult.sampling.blocks`. It changes the draws, not their
         distribution. Of more than one block no sweep has a Hamiltonian path.
@@ -130,7 +131,6 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     O(P + T D**2 + K (D + U)**2).
     """
 
-    update: Literal["auto", "gibbs"] = "auto"
     block_rows: Annotated[int, as_block_rows] = 256
 
     row_dim: ClassVar[str] = "sequence"
@@ -138,42 +138,37 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
     def has_sites(self, data: Sequences) -> bool:
-        """Whether sweeps have moves around sites: noise has no others."""
-        return self.is_noisy(data) or (self.update != "gibbs" and many_a_step(data))
+        """Whether sweeps have moves around sites."""
+        return self.is_noisy(data) or many_a_step(data)
 
     def has_paths(self, data: Sequences) -> bool:
         """Whether sweeps have a path by the likelihood itself."""
         return (
-            self.update == "auto"
-            and few_states(data.whole.num_steps, self.state_dim)
+            few_states(data.whole.num_steps, self.state_dim)
             and data.whole.num_sequences <= self.block_rows  # one block
             and not self.has_sites(data)
         )
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> StickBreakingState:
-        """A start from spectral states and the weights and dynamics that go with them.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If ``update="gibbs"`` would hardly move the states.
-        """
-        slow = slow_symbol(data) if self.update == "gibbs" else None
-        if slow is not None:
-            warnings.warn(slow, ConvergenceWarning, stacklevel=2)
-        states, design, weights, loading_var = self._start(rng, data)
+    def init(self, rng: np.random.Generator, data: Sequences) -> LDSState:
+        """A start from spectral states and the weights and dynamics that go with them."""
         D, driving, pooled = self.state_dim, self.driving(data), self.pooled(data)
-        x, sd = np.empty((0, 0)), np.full(self._num_noisy(data), self.noise_scale)
+        states = spectral_states(rng, data, D)
+        used = np.bincount(data.symbols, data.counts, data.num_symbols) + _START_CONCENTRATION
+        offset, design = self.link(data).inverse(used / used.sum()), self.design(states, data)
+        weights = np.zeros((len(offset), design.shape[1]))
+        weights[:, -1] = offset
+        loading_var = np.full(D, self.loading_scale / self.loading_shape)
+        x, sd = np.empty((0, 0)), np.full(len(offset) * self.is_noisy(data), self.noise_scale)
         if pooled is not None:
-            x = np.tile(pooled.of_stick.start(), (self._num_pooled(len(weights)), 1))
+            x = np.tile(pooled.of_stick.start(), (self.num_pooled(len(offset)), 1))
         about = np.eye(D, D if driving is None else D + data.num_inputs)
         first_mean = states[data.offsets[:-1]].mean(axis=0)
-        state = StickBreakingState(
+        state = LDSState(
             states, about, np.eye(D), first_mean, np.eye(D), weights, loading_var,
             np.zeros((data.num_steps, len(sd))), sd, x,
         )  # fmt: skip
         active = ActiveSticks.of(data)
-        for _ in range(START_SWEEPS):
+        for _ in range(_START_SWEEPS):
             omega = active.augment(rng, design, state.weights)
             seen = active.statistics(omega, design)
             state = moves.draw_weights(rng, self, state, *seen, data, effects=False)
@@ -182,8 +177,8 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         return moves.draw_dynamics(rng, self, state, later, first, data)
 
     def local_step(
-        self, rng: np.random.Generator, state: StickBreakingState, data: Sequences
-    ) -> tuple[StickBreakingState, Sited | Softened | None, Sums]:
+        self, rng: np.random.Generator, state: LDSState, data: Sequences
+    ) -> tuple[LDSState, Sited | Softened | None, Sums]:
         """Sites of a block; or its states given omega, after a path with dynamics and weights."""
         if self.has_sites(data):
             return state, Sited.of(self, state, data), Sums((), (np.zeros(()),))
@@ -195,24 +190,23 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     def local_turn(
         self,
         rng: np.random.Generator,
-        state: StickBreakingState,
+        state: LDSState,
         held: Sited,
         data: Sequences,
         weights: FloatArray,
-    ) -> tuple[StickBreakingState, Sited, Sums]:
+    ) -> tuple[LDSState, Sited, Sums]:
         """A block's states after a turn around its sites."""
-        if self.update != "gibbs":
-            moves.turn(rng, self, replace(state, weights=weights), held, data)
+        moves.turn(rng, self, replace(state, weights=weights), held, data)
         return state, held, Sums((), (np.zeros(()),))
 
     def local_states(
         self,
         rng: np.random.Generator,
-        state: StickBreakingState,
+        state: LDSState,
         held: Sited,
         data: Sequences,
         weights: FloatArray,
-    ) -> tuple[StickBreakingState, Softened | None, Sums]:
+    ) -> tuple[LDSState, Softened | None, Sums]:
         """A block's states given omega."""
         state = replace(state, states=held.states, weights=weights)
         return moves.given_omega(rng, self, state, data, held)
@@ -220,13 +214,13 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
     def local_move(
         self,
         rng: np.random.Generator | None,
-        state: StickBreakingState,
+        state: LDSState,
         held: Softened | None,
         data: Sequences,
         delta: FloatArray,
         factors: FloatArray,
         weights: FloatArray,
-    ) -> tuple[StickBreakingState, None, Sums]:
+    ) -> tuple[LDSState, None, Sums]:
         """A block's states after the moves of their level and scales; their noise."""
         states, noise = state.states + delta, state.noise
         if held is not None and rng is not None:
@@ -234,9 +228,9 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
 
     def shared_step(
-        self, rng: np.random.Generator, state: StickBreakingState, sums: Sums, data: Sequences,
+        self, rng: np.random.Generator, state: LDSState, sums: Sums, data: Sequences,
         ask: Asks,
-    ) -> StickBreakingState:  # fmt: skip
+    ) -> LDSState:  # fmt: skip
         """All that sequences share; their level and scales."""
         if self.has_sites(data):
             state, sums = moves.around_sites(rng, self, state, data, ask)
@@ -253,21 +247,71 @@ class MultinomialLDS(SweepsInBlocks, StickBreakingLDS):
         ask(Ask("local_move", (delta, factors, state.weights), moves=True, draws=has_noise))
         return moved
 
-    def local_summary(self, state: StickBreakingState, data: Sequences) -> Sums:
+    def local_summary(self, state: LDSState, data: Sequences) -> Sums:
         """The log likelihood of a block of sequences."""
         if len(state.noise_sd):
             pairs = Pairs.of(data)
-            psi = self._psi(state, data)[pairs.step, pairs.stick]
+            psi = self.psi(state, data)[pairs.step, pairs.stick]
             fit = (pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)).sum()
         else:
             design = self.design(state.states, data)
             fit = ActiveSticks.of(data).log_likelihood(design, state.weights).sum()
         return Sums((), (np.array(fit),))
 
-    def augmentation_rates(self, data: Sequences) -> FloatArray:
-        """How much of a stick's psi a Pólya-gamma sweep renews at a step, ``(num_symbols - 1,)``.
+    # ------------------------------------------------------------------ what a state says
 
-        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it is the number of
-        effective draws per sweep of ``update="gibbs"``.
+    def mean_probs(self, state: LDSState, data: Sequences) -> FloatArray:
+        """Probabilities averaged over all steps, ``(num_symbols,)``."""
+        return np.asarray(self.probs(state, data).mean(axis=0))
+
+    def last_states(self, state: LDSState, data: Sequences) -> FloatArray:
+        """The states of each sequence's last step, ``(num_sequences, state_dim)``: forecasts."""
+        return state.states[data.offsets[1:] - 1]
+
+    def last_probs(self, state: LDSState, data: Sequences) -> FloatArray:
+        """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
+        return self.link(data).probs(self.psi(state, data, data.offsets[1:] - 1))
+
+    def sds(self, state: LDSState, data: Sequences) -> FloatArray:
+        """Standard deviations of effects on each stick and, in units of Q's root, on states."""
+        pooled = self.pooled(data)
+        if pooled is None:
+            return np.empty((0, 0))
+        return np.array([pooled.latent.sds(x) for x in state.hyperparameters])
+
+    def state_space(self, draw: Mapping[str, Any], link: Any) -> StateSpaceDraw:
+        """A draw of `predictive_variables`; noise is states without a memory."""
+        *names, noise_sd = self.predictive_variables
+        point = StateSpaceDraw(link=link, **{name: draw[name] for name in names})
+        return point.with_noise(draw[noise_sd]) if len(draw[noise_sd]) else point
+
+    def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
+        """The draw with effects of all levels that data have, those of new ones drawn.
+
+        They are the same whenever they are drawn for the same draw and levels.
         """
-        return stick_rates(data)
+        pooled, x = self.pooled(data), draw["hyperparameters"]
+        assert pooled is not None  # data have effects
+        rng, n = np.random.default_rng(crc32(draw["loadings"].tobytes())), len(draw["loadings"])
+        emits, drives = np.zeros((n, data.num_inputs)), np.zeros((self.state_dim, data.num_inputs))
+        if self.inputs != "dynamics":
+            new = np.array([pooled.new_effects(rng, own) for own in x[:n]])
+            emits = np.concatenate([draw["emission_weights"], new], axis=1)
+        if self.inputs != "emissions":
+            white = [pooled.new_effects(rng, x[-1]) for _ in range(self.state_dim)]
+            new = lower_cholesky(draw["noise_cov"]) @ np.array(white)
+            drives = np.concatenate([draw["input_weights"], new], axis=1)
+        return {**draw, "emission_weights": emits, "input_weights": drives}
+
+    def observed_rows(self, data: Sequences) -> ObservedRows:
+        """The steps, with their totals, sequences and inputs."""
+        return step_rows(data)
+
+    def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Of ``probs``, or of ``states`` and what is kept by default: given the states."""
+        if "probs" in draw:
+            return np.asarray(draw["probs"])
+        if "states" not in draw:
+            raise ValueError("the posterior must have kept probs or states (pass it in keep=)")
+        point = self.state_space(draw, self.link(data))
+        return point.link.probs(point.psi(joined_states(draw), data.inputs))

@@ -165,7 +165,7 @@ class LinearDynamics:
             for t in range(first, end):
                 mean, root = mean + drive[t], _root(cov, t)
                 gain = _root(np.eye(len(mean)) + _product(root.T, potential.J[t], root), t)
-                spread = np.linalg.solve(gain, root.T).T
+                spread: FloatArray = np.linalg.solve(gain, root.T).T.astype(np.float64)
                 pull = potential.h[t] - _product(potential.J[t], mean)
                 mean = mean + _product(spread, _product(spread.T, pull))
                 kept.append((mean, root, spread))
@@ -237,7 +237,7 @@ def _root(cov: FloatArray, step: int) -> FloatArray:
     """The lower Cholesky factor."""
     if np.isfinite(cov).all():
         with suppress(np.linalg.LinAlgError):
-            return np.linalg.cholesky(cov)
+            return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
     raise FloatingPointError(
         f"step {step} has no Gaussian law: its precision is not positive definite or not finite (is"
         " J indefinite there, or has the chain exploded?)"

@@ -276,8 +276,7 @@ def search_state_dim(
         Dimensions, each once; if left out 1, 2, 4 and 8, as far as there are so many symbols, and,
         where steps have many counts, one less than symbols.
     make_model : callable, optional
-        From a number to a model, such as `MultinomialHMM` or ``lambda d: MultinomialLDS(d,
-        update="gibbs")``; `MultinomialLDS` if left out.
+        From a number to a model, such as `MultinomialHMM`; `MultinomialLDS` if left out.
     hold_out : int, optional
         Last steps of every sequence, to be predicted from those before them. If left out, a quarter
         of the shortest sequence, where that has eight steps or more; otherwise all steps are

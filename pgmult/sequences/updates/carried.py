@@ -1,9 +1,10 @@
 r"""Moves around Gaussian sites that the data alone give, where steps have many observations.
 
-Given omega, what is rare among many hardly moves (`pgmult.sampling.diagnostics.augmentation_rate`).
-Where a step has many observations each pair's likelihood in psi is nearly Gaussian: with a site
-(J_tk, h_tk) in its place (`Pairs`), and psi_tk = mu_tk + e_tk, e_tk ~ N(0, v_k) white noise where
-counts are overdispersed, everything is Gaussian but the correction
+Given omega, which remembers all N observations, what is rare among many hardly moves: the data tell
+only as much as the N p of them. Where a step has many observations each pair's likelihood in psi is
+nearly Gaussian: with a site (J_tk, h_tk) in its place (`Pairs`), and psi_tk = mu_tk + e_tk,
+e_tk ~ N(0, v_k) white noise where counts are overdispersed, everything is Gaussian but the
+correction
 
     C(psi) = sum_tk log p(counts_tk | psi_tk) - h_tk psi_tk + J_tk psi_tk^2 / 2.
 

@@ -17,7 +17,7 @@ from pgmult.sampling.blocks import Ask, Asks, Sums, to_held
 from pgmult.sequences.active_sticks import KAPPA, ActiveSticks
 from pgmult.sequences.compiled.white_paths import Held
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._stick_breaking_lds import StickBreakingLDS, StickBreakingState
+from pgmult.sequences.models._state_space import LDSState, LinearSystem
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates import dynamics as conjugate
 from pgmult.sequences.updates.carried import (
@@ -28,7 +28,7 @@ from pgmult.sequences.updates.carried import (
     log_density_of_sds,
 )
 from pgmult.sequences.updates.dynamics import RegressionSums, first_sums, transition_sums
-from pgmult.sequences.updates.loadings import sample_rows
+from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows
 from pgmult.sequences.updates.unseen_moves import (
     level_potential,
     sample_level,
@@ -41,13 +41,13 @@ _NEWTON = 2  # steps towards the mode of weights
 _ROUNDS = 2  # of weights and turns, around sites, a sweep
 
 _Rng = np.random.Generator
-_State = StickBreakingState
+_State = LDSState
 
 
 # ---------------------------------------------------------------------- of a block of sequences
 
 
-def walk(rng: _Rng, model: StickBreakingLDS, state: _State, data: Sequences) -> _State:
+def walk(rng: _Rng, model: LinearSystem, state: _State, data: Sequences) -> _State:
     """A path of dynamics, weights and states by the likelihood itself, of the only block."""
     Q, prior = state.noise_cov, model.dynamics_prior(data, state.hyperparameters)
     mean, var = model.weight_moments(state, data)
@@ -65,7 +65,7 @@ def walk(rng: _Rng, model: StickBreakingLDS, state: _State, data: Sequences) -> 
 
 def given_omega(
     rng: _Rng,
-    model: StickBreakingLDS,
+    model: LinearSystem,
     state: _State,
     data: Sequences,
     sited: Sited | None = None,
@@ -90,7 +90,7 @@ def given_omega(
     return replace(state, states=states), softened, Sums((), sums)
 
 
-def turn(rng: _Rng, model: StickBreakingLDS, state: _State, held: Sited, data: Sequences) -> None:
+def turn(rng: _Rng, model: LinearSystem, state: _State, held: Sited, data: Sequences) -> None:
     """States and noise along an ellipse around their sites; `held` has them."""
     design, active = model.design(held.states, data), ActiveSticks.of(data)
 
@@ -105,7 +105,7 @@ def turn(rng: _Rng, model: StickBreakingLDS, state: _State, held: Sited, data: S
 
 
 def around_sites(
-    rng: _Rng, model: StickBreakingLDS, state: _State, data: Sequences, ask: Asks
+    rng: _Rng, model: LinearSystem, state: _State, data: Sequences, ask: Asks
 ) -> tuple[_State, Sums]:
     """Noise's standard deviations, weights and states; the sums of `given_omega` at the end."""
     accepted = np.zeros(len(state.weights), dtype=np.bool_)
@@ -119,7 +119,7 @@ def around_sites(
 
 
 def _move_noise(
-    rng: _Rng, model: StickBreakingLDS, state: _State, ask: Asks
+    rng: _Rng, model: LinearSystem, state: _State, ask: Asks
 ) -> tuple[_State, BoolArray]:
     """Standard deviations of noise, which is carried along; and where they moved."""
     sd, weights = state.noise_sd, state.weights
@@ -135,7 +135,7 @@ def _move_noise(
 
 def _move_rows(
     rng: _Rng,
-    model: StickBreakingLDS,
+    model: LinearSystem,
     state: _State,
     accepted: BoolArray,
     data: Sequences,
@@ -169,7 +169,7 @@ def read_sums(
 
 def draw_weights(
     rng: _Rng,
-    model: StickBreakingLDS,
+    model: LinearSystem,
     state: _State,
     squares: FloatArray,
     linear: FloatArray,
@@ -185,12 +185,13 @@ def draw_weights(
         x = x.copy()
         for k in range(len(weights)):
             x[k], weights[k] = pooled.move_stick(rng, x[k], weights[k], squares[k], linear[k])
-    loading_var = model.sample_loading_var(rng, weights)
+    loadings, prior = weights[:, : model.state_dim], (model.loading_shape, model.loading_scale)
+    loading_var = sample_loading_var(rng, loadings, *prior)
     return replace(state, weights=weights, hyperparameters=x, loading_var=loading_var)
 
 
 def move_level(
-    rng: _Rng, model: StickBreakingLDS, state: _State, later: RegressionSums, data: Sequences
+    rng: _Rng, model: LinearSystem, state: _State, later: RegressionSums, data: Sequences
 ) -> tuple[_State, FloatArray]:
     """A translation of the states, and the offset that undoes it.
 
@@ -223,7 +224,7 @@ def moved_sums(
 
 def draw_dynamics(
     rng: _Rng,
-    model: StickBreakingLDS,
+    model: LinearSystem,
     state: _State,
     later: RegressionSums,
     first: RegressionSums,
@@ -244,7 +245,7 @@ def draw_dynamics(
 
 
 def move_scales(
-    rng: _Rng, model: StickBreakingLDS, state: _State, data: Sequences
+    rng: _Rng, model: LinearSystem, state: _State, data: Sequences
 ) -> tuple[_State, FloatArray]:
     """Factors of the states, ``(state_dim,)``, and the state but for these, which are in blocks."""
     factors = sample_scales(rng, law_of_scales(model, state, data))
@@ -264,7 +265,7 @@ def rescaled(state: _State, g: FloatArray) -> _State:
     )  # fmt: skip
 
 
-def law_of_scales(model: StickBreakingLDS, state: _State, data: Sequences) -> Any:
+def law_of_scales(model: LinearSystem, state: _State, data: Sequences) -> Any:
     """The law of the logarithms of the factors of `move_scales`."""
     return scale_law(
         (model.dynamics_prior(data, state.hyperparameters), state.dynamics.T, state.noise_cov),

@@ -13,7 +13,7 @@ from pgmult.priors import HalfT, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import answer
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models import _state_space, lds
+from pgmult.sequences.models import lds
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates import carried, lds_moves, pooled, white_paths
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -37,11 +37,11 @@ LARGE = as_sequences(
     [np.array([[10, 2, 1], [30, 5, 0], [0, 0, 0], [7, 7, 30]]), np.array([[40, 1, 1]])]
 )
 HUGE = as_sequences([np.array([[300, 60, 20], [100, 300, 40], [50, 400, 90]])])
-MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0, update="gibbs")
+WHITE = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
+MODEL = mutant(WHITE, has_paths=lambda self, data: False)
 FIRM = replace(
     MODEL, dynamics=MatrixNormalInverseWishart(0.5 * np.eye(2), 8.0 * np.eye(2), 4.0, np.eye(2))
 )
-WHITE = replace(MODEL, update="auto")
 QUIET = replace(WHITE, overdispersion=False)
 NOISY = replace(WHITE, overdispersion=True, noise_scale=0.5)
 REPLICATES = 300
@@ -53,7 +53,7 @@ REPLICATES = 300
         (MODEL, SYMBOLS),
         (MODEL, COUNTS),
         (replace(MODEL, inputs="dynamics"), COUNTS),
-        (MultinomialLDS(1, inputs="emissions", update="gibbs"), COUNTS),
+        (replace(MODEL, inputs="emissions"), COUNTS),
         (MODEL, as_sequences([[0], [1], [0, 1]], order=[1, 0])),
     ],
     ids=["symbols", "counts", "driven", "emissions", "two symbols"],
@@ -98,8 +98,8 @@ def test_paths_by_the_likelihood_itself(model, data):
 WITHOUT_BASIS = {
     "probabilities of the last step": lambda state, data: NOISY.last_probs(state, data)[:, 0],
     "on average": lambda state, data: NOISY.mean_probs(state, data)[0],
-    "amplitude": lambda state, data: NOISY.amplitudes(state, data)[0],
-    "largest eigenvalue": lambda state, data: NOISY.eigenvalue_moduli(state, data)[0],
+    "amplitude": lambda state, data: state.amplitudes[0],
+    "largest eigenvalue": lambda state, data: state.eigenvalue_moduli[0],
     "log_likelihood": NOISY.log_likelihood,
 }
 
@@ -161,15 +161,17 @@ class WrongOrder(Sticks):
         return super().of(replace(data, order=data.order[::-1].copy()))
 
 
-def no_inputs(self, data, transition, input_weights, *rest):
-    return MultinomialLDS._law_of(self, data, transition, 0.0 * input_weights, *rest)
+def no_inputs(self, state, data, seen=None):
+    without = state.dynamics.copy()
+    without[:, self.state_dim :] = 0.0
+    return MultinomialLDS.law(self, replace(state, dynamics=without), data, seen)
 
 
 def inverted(rng, loadings, shape, scale):
     return 1.0 / np.maximum(right_loading_var(rng, loadings, shape, scale), 1e-6)
 
 
-right_loading_var = _state_space.sample_loading_var
+right_loading_var = lds_moves.sample_loading_var
 right_sums = lds_moves.transition_sums
 right_level = lds_moves.sample_level
 right_translation = lds_moves.move_level
@@ -208,12 +210,12 @@ STICKS = {
     "wrong order": (WrongOrder, SYMBOLS),
 }
 FUNCTIONS = {
-    "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
+    "scales inverted": (lds_moves, "sample_loading_var", inverted, SYMBOLS),
     "leak across sequences": (lds_moves, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds_moves, "sample_level", half_level, SYMBOLS),
 }
 METHODS = {
-    "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
+    "inputs dropped": ({"law": no_inputs}, COUNTS),
     "uniform sticks at 0": ({"offset_moments": at_zero}, MANY),
 }
 MOVES = {

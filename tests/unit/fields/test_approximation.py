@@ -7,7 +7,6 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import LogNormal, Matern, SquaredExponential, White
-from pgmult.sampling.diagnostics import augmentation_rate
 
 RNG = np.random.default_rng(0)
 INPUTS = np.unique(np.stack([RNG.integers(0, 6, 14), RNG.integers(0, 2, 14)], axis=1), axis=0) * 1.0
@@ -29,16 +28,6 @@ def test_the_approximation_is_near():
     each = replace(MODEL, shared=False).approximations(RARE)
     assert [found.J.shape for found in each] == [(5, 1), (5, 1)]
     assert max(found.spread for found in each) < 1.0
-
-
-def test_augmentation_rate():
-    """By its definition; the ends of the scale."""
-    assert augmentation_rate(0, 1.0, 0.0) == 1.0
-    np.testing.assert_allclose(augmentation_rate(100, 0.0, 1.0), 1.0)
-    p = 1e-4
-    rate = augmentation_rate(10_000, np.log(p / (1.0 - p)), 0.0)
-    np.testing.assert_allclose(rate, 2.0 * p * np.log(1.0 / p), rtol=0.01)
-    assert augmentation_rate(10_000, -9.0, 1e9) > 0.99
 
 
 def test_a_covariance_without_parameters_is_swept():

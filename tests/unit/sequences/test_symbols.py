@@ -1,7 +1,5 @@
 """Only active sticks are drawn and added up, with the results of all of them."""
 
-import warnings
-
 import numpy as np
 import pytest
 from oracle.dynamics import project
@@ -9,10 +7,8 @@ from oracle.dynamics import project
 from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.links import StickBreaking
-from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
 from pgmult.testing import conditional_ratio
 
@@ -208,18 +204,3 @@ def test_sticks_of_exchangeable_symbols(num_symbols, concentration):
 def test_concentrations_without_such_sticks(concentration):
     with pytest.raises(ValueError, match="concentration must be"):
         uniform_sticks(3, concentration)
-
-
-def test_gibbs_alone_says_what_it_would_not_move():
-    few = as_sequences([np.array([[1, 2, 0, 0], [0, 0, 0, 0], [3, 0, 1, 1]])])
-    rare = as_sequences([np.array([[1999, 1, 0]] * 5)])
-    model = MultinomialLDS(1, update="gibbs")
-    with pytest.warns(ConvergenceWarning, match=r"all but symbol 0: 5 in 10,000, about 0.0"):
-        model.init(np.random.default_rng(0), rare)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.init(np.random.default_rng(0), few)
-        MultinomialLDS(1).init(np.random.default_rng(0), rare)
-    assert MultinomialLDS(1).augmentation_rates(rare)[0] < 0.15
-    never = as_sequences([[0, 1, 0]], num_symbols=5)
-    assert MultinomialLDS(1).augmentation_rates(never).shape == (4,)

@@ -103,7 +103,6 @@ def test_short_steps_keep_the_energy(path):
     ("model", "data", "walks"),
     [
         (MODEL, DATA, True),
-        (replace(MODEL, update="gibbs"), DATA, False),
         (replace(MODEL, block_rows=1), DATA, False),
         (MODEL, as_sequences([[0, 1] * 5001]), False),
         (MODEL, as_sequences([np.array([[90, 9, 1]] * 4)]), False),
