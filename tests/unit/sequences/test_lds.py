@@ -339,7 +339,6 @@ def test_spectral_states_find_what_drives_the_symbols():
     [
         ({"state_dim": 0}, "state_dim must be at least 1"),
         ({"inputs": "none"}, "inputs must be one of"),
-        ({"update": "slice"}, "update must be one of auto, gibbs, got 'slice'"),
         ({"loading_scale": 0.0}, "loading_scale must be positive"),
         ({"loading_shape": np.nan}, "loading_shape must be finite"),
         ({"emission_var": -1.0}, "emission_var must be positive"),
