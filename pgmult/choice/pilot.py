@@ -77,7 +77,7 @@ class Frame(NamedTuple):
         """People's tastes in a state, of scaled attributes, ``(num_attributes, num_people)``."""
         return np.ascontiguousarray((self.factor * state.tastes + self.shift).T)
 
-    def shared_outside(self, law: Population) -> dict[str, FloatArray]:
+    def shared_outside(self, law: Population) -> dict[str, Any]:
         """Fields of a state, in the units of the attributes."""
         return {
             "mean": (law.mean - self.shift) / self.factor,
