@@ -132,7 +132,7 @@ for name, mean in zip(found.topics.documents, found.topics.mean, strict=True):
 # ## How many topics?
 #
 # `search_num_topics(data, [6, 12, 24])` fits each to the same words and scores the same held-out
-# ones, with these covariates; its table shows coherence, exclusivity and dispersion beside the
+# ones, with these covariates; its table shows coherence and exclusivity beside the
 # scores. And from the shell, the same job and its page with all of this:
 #
 # ```bash

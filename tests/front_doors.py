@@ -321,7 +321,7 @@ OBJECTS = {
     "topics.Design": lambda: structured().design,
     "topics.VariationalTopics": variational_topics,
     "topics.TopicChoice": lambda: topics.scores.TopicChoice(
-        (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
+        (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0),),
         np.zeros((1, 3)),
         np.ones(3),
     ),
@@ -538,14 +538,10 @@ ARGUMENTS = {
     ),
     "topics.DocumentCompletion": lambda: dict(held_out=corpus()),
     "topics.unigram_log_predictive": lambda: dict(training=corpus(), held_out=corpus()),
-    "topics.align_topics": lambda: dict(posterior=topic_draws()),
     "topics.match_topics": lambda: dict(posterior=topic_draws()),
     "topics.topic_stability": lambda: dict(posterior=topic_draws()),
     "topics.TopicStability.take": lambda: dict(topics=np.array([1, 0])),
     "topics.TopicCorrelations.take": lambda: dict(topics=np.array([1, 0])),
-    "topics.completion_by_seconds": lambda: dict(
-        model=topics.LDA(2), data=corpus(), held_out=corpus(), seconds=[0.01], random_seed=1
-    ),
     "topics.CompletionScore.on": lambda: dict(part=corpus()),
     "topics.compare": lambda: dict(first=topic_draws(), second=topic_draws()),
     "topics.mean_topics": lambda: dict(posterior=topic_draws()),

@@ -19,13 +19,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_flag, brief
+from pgmult.core.arguments import as_flag
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import (
     Corpus,
-    StructuredCorpus,
     as_num_topics,
     corpus_from,
     refuse_texts,
@@ -34,14 +33,11 @@ from pgmult.topics.data.corpus import (
 from pgmult.topics.draws import mean_of
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.models.correlated import CorrelatedTopics
-from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import completion_score
-from pgmult.topics.summaries.matching import align_topics
+from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import topic_stability
 
 _KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics")
-_KEPT_OF_COVARIATES = ("coefficients", "effects", "effect_variances",
-                       "group_topics")  # fmt: skip
 _FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
 
 
@@ -98,10 +94,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         Parameters
         ----------
-        X : array or sparse matrix, ``(n_samples, n_features)``, or Corpus
-            Non-negative integers in any dtype. A corpus with covariates
-            (`pgmult.topics.with_covariates`) gets a `StructuralTopics`, and new documents then
-            need the same covariates: ``data.new_documents(counts, columns)``.
+        X : array or sparse matrix, ``(n_samples, n_features)``
+            Non-negative integers in any dtype.
         y : ignored
 
         Raises
@@ -110,16 +104,20 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             If a count is negative or fractional, or if there are none at all.
         """
         corpus = self._corpus(X, reset=True)
-        model = self._model(corpus)
+        if corpus.num_tokens == 0:
+            raise ValueError(f"X must hold at least one token, got {corpus!r}")
+        model = self._model()
         self.posterior_ = sample(
             model, corpus, draws=self.draws, tune=self.tune, chains=self.chains, thin=self.thin,
             cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),
             progressbar=as_flag(self.verbose, "verbose"),
-            keep=[*_KEPT, *(name for name in _KEPT_OF_COVARIATES if name in model.dims)],
+            keep=_KEPT,
         )  # fmt: skip
         self.stability_ = topic_stability(self.posterior_)
         self.n_iter_ = self.tune + self.draws * self.thin
-        self.components_ = align_topics(self.posterior_).mean
+        chains = aligned_chains(self.posterior_, None, "topics")
+        draws = self.posterior_.num_chains * self.posterior_.num_draws
+        self.components_ = mean_of(placed_draws(self.posterior_, "topics", chains, draws, axis=0))
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -158,8 +156,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         shown, held_out = split_tokens(corpus, corpus.num_documents)
         with row_threads(as_threads(self.n_jobs)):
             folded = self._folded(shown, range(self.posterior_.num_chains))
-            words = held_out.by_version() if self._is_structured else held_out
-            return completion_score(folded, words).log_predictive
+            return completion_score(folded, held_out).log_predictive
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,38 +169,20 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return len(self.components_)
 
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
-        """Counts as a corpus; a corpus as it is, with its covariates if it has any."""
+        """Counts as a corpus."""
         refuse_texts(X, "X")
-        if not reset and self._is_structured and not isinstance(X, StructuredCorpus):
-            raise ValueError(
-                "X must have the covariates of the documents that were fitted: make it with"
-                f" data.new_documents(X, columns), got {brief(X)}"
-            )
-        if not isinstance(X, Corpus):
-            X = validate_data(
-                self, X, accept_sparse="csr", ensure_non_negative=True,
-                ensure_min_features=2 if reset else 1, reset=reset,
-            )  # fmt: skip
-            X = corpus_from(X, "X")
-        elif reset:
-            self.__dict__.pop("feature_names_in_", None)
-            self.n_features_in_ = int(X.num_words)
-        elif X.num_words != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
-        if reset and X.num_tokens == 0:
-            raise ValueError(f"X must hold at least one token, got {X!r}")
-        corpus: Corpus = X
-        return corpus
+        if isinstance(X, Corpus):
+            raise TypeError(f"X must be an array or a sparse matrix (corpus.to_csr()), got {X!r}")
+        X = validate_data(
+            self, X, accept_sparse="csr", ensure_non_negative=True,
+            ensure_min_features=2 if reset else 1, reset=reset,
+        )  # fmt: skip
+        return corpus_from(X, "X")
 
-    @property
-    def _is_structured(self) -> bool:
-        posterior = getattr(self, "posterior_", None)
-        return posterior is not None and isinstance(posterior.model, StructuralTopics)
-
-    def _model(self, corpus: Corpus) -> Any:
-        """The model of a corpus: with covariates if it has any."""
-        kind = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
-        return kind(as_num_topics(self.n_components, "n_components"), self.word_concentration)
+    def _model(self) -> CorrelatedTopics:
+        """The model that is sampled."""
+        num_topics = as_num_topics(self.n_components, "n_components")
+        return CorrelatedTopics(num_topics, self.word_concentration)
 
     def _folded(
         self, corpus: Corpus, chains: Sequence[int]

@@ -64,7 +64,7 @@ def unmatched(first, second):
 def search_table(options):
     corpus = frequent_words(CORPORA[options.corpus]())
     print(f"{options.corpus}, {corpus}, K = {options.topics}, {options.seeds} seeds")
-    print(f"{'':20s}  CPU s   LOO      F       J      unmatched  distance")
+    print(f"{'':20s}  CPU s   LOO      unmatched  distance")
     searched(2, 20)(np.random.default_rng(0), corpus, 2)  # compile
     for name, find in SEARCHES.items():
         if options.only and options.only not in name:
@@ -74,8 +74,7 @@ def search_table(options):
             begin = time.process_time()
             found.append(find(np.random.default_rng(seed), corpus, options.topics))
             seconds.append(time.process_time() - begin)
-        scores = [at.scores(corpus) for at in found]
-        means = [np.mean([getattr(s, m) for s in scores]) for m in ("loo", "free", "log_joint")]
+        loo = np.mean([at.loo(corpus) for at in found])
         pairs = [
             unmatched(found[i].topics(), found[j].topics())
             for i in range(len(found))
@@ -84,8 +83,7 @@ def search_table(options):
         apart = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
         print(
             f"{name:20s} {np.mean(seconds):6.2f} "
-            + " ".join(f"{mean / corpus.num_tokens:7.4f}" for mean in means)
-            + f"   {apart[0]:5.1f}      {apart[1]:.3f}",
+            f"{loo / corpus.num_tokens:7.4f}   {apart[0]:5.1f}      {apart[1]:.3f}",
             flush=True,
         )
 
@@ -97,7 +95,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
     if find is None:
         state = model.init(rng, training)
     else:
-        at = find(rng, training, model.num_topics).by_size(model.order)
+        at = find(rng, training, model.num_topics).by_size()
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
     windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}

@@ -24,12 +24,12 @@ import scipy.sparse
 
 import pgmult
 from examples.papers.associated_press import associated_press
+from examples.papers.linderman2015.timed import completion_by_seconds
 from pgmult.datasets import demo_corpus, state_of_the_union
 from pgmult.topics.scores.completion import (
     _score,
     unigram_log_predictive,
 )
-from pgmult.topics.scores.timed import completion_by_seconds
 from pgmult.topics.updates.allocation import word_probs
 
 

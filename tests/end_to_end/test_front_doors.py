@@ -47,10 +47,8 @@ RESULTS = {
         "PredictsSteps",
     },
     "topics": {
-        "AlignedTopics",
         "CTMFit",
         "CompletionScore",
-        "StartScores",
         "TopicStart",
         "Corpus",
         "DocumentTopics",
@@ -72,7 +70,6 @@ RESULTS = {
         "Quotes",
         "TopicChoice",
         "TopicStability",
-        "TimedScore",
         "Candidate",
     },
     "testing": {"Verdict"},

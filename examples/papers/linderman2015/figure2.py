@@ -20,10 +20,10 @@ import scipy.sparse
 
 import pgmult
 from examples.papers.associated_press import associated_press
+from examples.papers.linderman2015.timed import completion_by_seconds
 from examples.papers.linderman2015.tomotopy_models import TomotopyModel
 from pgmult.core.scores import paired_difference
 from pgmult.topics.scores.completion import unigram_log_predictive
-from pgmult.topics.scores.timed import completion_by_seconds
 
 REFERENCE = "LDA, α learned"
 

@@ -1,7 +1,7 @@
 """Topic models of tomotopy, another library, to be run and scored like those of pgmult.
 
-What `pgmult.topics.scores.timed.completion_by_seconds` asks of a model, and no more. A state is a
-model of tomotopy, which changes in place: take no step back.
+What `completion_by_seconds` of this folder asks of a model, and no more. A state is a model of
+tomotopy, which changes in place: take no step back.
 """
 
 from dataclasses import dataclass

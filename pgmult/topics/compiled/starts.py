@@ -16,7 +16,6 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
 
-_SMALLEST = 1e-9  # a share of a token's probability below this adds nothing to its entropy
 _SHARED = 1e-3  # a topic with less than this share of a token is no candidate for it
 
 
@@ -43,7 +42,7 @@ def _weigh_own(here, there, k, alpha, eta, totals, smoothing):
 
 @jit
 def score_tokens(entries, assignments, alpha, eta, tallies):
-    """Sums over tokens of log p(w_i | z_-i) and of the entropy of p_i."""
+    """Sum over tokens of log p(w_i | z_-i)."""
     indptr, words, counts = entries
     topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
@@ -51,7 +50,7 @@ def score_tokens(entries, assignments, alpha, eta, tallies):
     whole = alpha.sum()
     scale = 1.0 / (totals + smoothing)
     weights = np.empty(num_topics)
-    loo, entropy = 0.0, 0.0
+    loo = 0.0
     i = 0
     for d in range(indptr.shape[0] - 1):
         here = topic_counts[d]
@@ -66,12 +65,8 @@ def score_tokens(entries, assignments, alpha, eta, tallies):
                 weights[k] = _weigh_own(here, there, k, alpha, eta, totals, smoothing)
                 total = _sum(weights)
                 loo += math.log(total / (length - 1 + whole))
-                for j in range(num_topics):
-                    share = weights[j] / total
-                    if share > _SMALLEST:
-                        entropy -= share * math.log(share)
                 weights[k] = kept
-    return loo, entropy
+    return loo
 
 
 @jit

@@ -4,5 +4,3 @@ from pgmult.topics.scores.completion import completion_score as completion_score
 from pgmult.topics.scores.completion import unigram_log_predictive as unigram_log_predictive
 from pgmult.topics.scores.selection import Candidate as Candidate
 from pgmult.topics.scores.selection import TopicChoice as TopicChoice
-from pgmult.topics.scores.timed import TimedScore as TimedScore
-from pgmult.topics.scores.timed import completion_by_seconds as completion_by_seconds

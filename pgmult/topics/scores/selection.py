@@ -2,11 +2,9 @@
 
 Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so what
 hard documents have in common cancels in the differences. The best of many candidates looks a little
-better than it is: report the score of the chosen one on documents kept apart. Also given are the
-measures of stm's ``searchK``: semantic coherence and exclusivity of the topics' words, and the
-dispersion of words around what the model expects of them, here against replicates of the model's
-own (Taddy 2012, "On estimation and selection for topic models", section 5.2, has it against a
-chi-squared law that sparse counts do not follow).
+better than it is: report the score of the chosen one on documents kept apart. Also given are two
+measures of stm's ``searchK``: semantic coherence and exclusivity of the topics' words. How far
+words scatter around what the chosen model expects of them tells `pgmult.topics.check`.
 
 >>> import numpy as np, pgmult
 >>> corpus = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(0.5, size=(30, 20)))
@@ -40,15 +38,13 @@ from pgmult.topics.data.corpus import (
     corpus_from,
     split_tokens,
 )
-from pgmult.topics.draws import most_probable, spread
+from pgmult.topics.draws import most_probable
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion
-from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.coherence import exclusivity, npmi
 
 _WORDS = 10  # of a topic, for coherence and exclusivity
-_DISPERSED = 400  # documents whose dispersion is looked at
 
 
 class Candidate(NamedTuple):
@@ -65,13 +61,6 @@ class Candidate(NamedTuple):
         Mean NPMI of the topics' ten most probable words in the training documents: see `npmi`.
     exclusivity : float
         Mean exclusivity of these words, from 0 to 10: see `exclusivity`.
-    dispersion : float
-        Variance of word counts around their expectation, relative to that of the model's own
-        replicates: 1 if it leaves nothing unexplained, more if words of a document cluster more
-        than topics explain. Over words with an expected count of a twentieth or more in a document,
-        since the ratio is unstable for others.
-    dispersion_p : float
-        Share of draws whose replicate varies at least as much as the data.
     seconds : float
         Of fitting and scoring.
     """
@@ -82,8 +71,6 @@ class Candidate(NamedTuple):
     difference_error: float
     coherence: float
     exclusivity: float
-    dispersion: float
-    dispersion_p: float
     seconds: float
 
 
@@ -128,14 +115,13 @@ class TopicChoice(Tabled):
             "difference": ("from the best", gains),
             "coherence": ("coherence", number(3)),
             "exclusivity": ("exclusivity", number(2)),
-            "dispersion": ("dispersion", number(3)),
             "seconds": ("seconds", number(1)),
         }
         columns = [
             Column(name, [getattr(c, name) for c in self.candidates], *shown.get(name, ()))
             for name in Candidate._fields
         ]
-        return Table(" ".join(self._in_words()), columns)
+        return Table(self._in_words(), columns)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the scores with matplotlib, the best one ringed: the Axes.
@@ -159,20 +145,14 @@ class TopicChoice(Tabled):
         clean(axes)
         return axes
 
-    def _in_words(self) -> list[str]:
+    def _in_words(self) -> str:
         best, fewest = self.best, self.smallest_within()
-        lines = [
+        return (
             f"{best.num_topics} topics predict held-out words best."
             if fewest is best
             else f"{best.num_topics} topics predict held-out words best, and {fewest.num_topics}"
             " do so within one standard error."
-        ]
-        if best.dispersion_p < 0.05:
-            lines.append(
-                f"Words still scatter {best.dispersion:.2f} times as much as {best.num_topics}"
-                " topics let them: more topics, or groups with words of their own, may explain it."
-            )
-        return lines
+        )
 
 
 def search_num_topics(
@@ -207,7 +187,7 @@ def search_num_topics(
     every : int
         Sweeps from one score to the next, after tuning.
     random_seed : int
-        Of the split, of all chains and of replicates.
+        Of the split and of all chains.
     **options
         Passed on to `pgmult.sample`: ``draws``, ``tune``, ``chains``, ``cores``, ``progressbar``.
         Draws are scored and not kept.
@@ -242,7 +222,7 @@ def search_num_topics(
     scores, looks, seconds = [], [], []
     for model in models:
         completion = DocumentCompletion(held_out, every=every)
-        look = _Look(completion, seed)
+        look = _Look(completion)
         begin = time.perf_counter()
         sample(model, training, keep=(), callback=look, random_seed=seed, **options)
         scores.append(completion.score())
@@ -263,34 +243,22 @@ def search_num_topics(
 
 
 class _Look:
-    """Scores held-out tokens, averages topics and compares dispersions while chains run."""
+    """Scores held-out tokens and averages topics while chains run."""
 
-    def __init__(self, completion: DocumentCompletion, random_seed: int):
+    def __init__(self, completion: DocumentCompletion):
         self._completion = completion
-        self._seed = random_seed
         self._topics: dict[int, FloatArray] = {}
-        self._dispersions: list[tuple[float, float]] = []
 
     def __call__(self, sweep: Any) -> None:
         """Look at one state of a chain."""
         self._completion(sweep)
         if sweep.tuning or sweep.index % self._completion.every:
             return
-        model, state, data = sweep.model, sweep.state, sweep.data
-        theta, topics = (variable(model, state, data, name) for name in ("theta", "topics"))
+        topics = variable(sweep.model, sweep.state, sweep.data, "topics")
         self._topics[sweep.chain] = self._topics.get(sweep.chain, 0.0) + topics
-        rng = np.random.default_rng([self._seed, sweep.chain, sweep.index])
-        rows = spread(data.num_documents, _DISPERSED)
-        part = data[rows]
-        if isinstance(part, StructuredCorpus) and part.versions is not None:
-            groups = variable(model, state, data, "group_topics")
-            expected = part.versions.word_probs(theta[rows], groups)
-        else:
-            expected = theta[rows] @ topics
-        self._dispersions.append(_dispersions(rng, part, expected))
 
-    def found(self, training: Corpus) -> tuple[float, float, float, float]:
-        """Mean coherence and exclusivity of chains' topics; the dispersion's ratio and p-value."""
+    def found(self, training: Corpus) -> tuple[float, float]:
+        """Mean coherence and exclusivity of chains' topics."""
         coherent, exclusive = [], []
         numbers = np.arange(training.num_words).astype(np.str_)
         names = numbers if training.vocabulary is None else training.vocabulary
@@ -299,24 +267,4 @@ class _Look:
             words = [[str(names[j]) for j in topic] for topic in most_probable(topics, _WORDS)]
             coherent.append(npmi(words, training).mean())
             exclusive.append(exclusivity(topics, _WORDS).mean())
-        data, replicate = np.array(self._dispersions).T
-        return (
-            float(np.mean(coherent)),
-            float(np.mean(exclusive)),
-            float(data.mean() / replicate.mean()),
-            float((replicate >= data).mean()),
-        )
-
-
-def _dispersions(
-    rng: np.random.Generator, corpus: Corpus, expected: FloatArray
-) -> tuple[float, float]:
-    """Pearson's statistic of documents, and of a replicate with the same expected shares."""
-    filled = corpus.totals > 0
-    totals, counts = corpus.totals[filled], corpus.to_csr().toarray()[filled]
-    shares = np.clip(expected[filled], 1e-300, 1.0 - 1e-12)
-    shares /= shares.sum(axis=1, keepdims=True)
-    means, weight = expected_cells(totals, shares)
-    replicate = rng.multinomial(totals, shares)
-    data, again = (float((weight * (x - means) ** 2).sum()) for x in (counts, replicate))
-    return data, again
+        return float(np.mean(coherent)), float(np.mean(exclusive))

@@ -1,14 +1,13 @@
 r"""Allocations of tokens in a search: collapsed sweeps, scores, and merges of topics.
 
-The quality of an allocation z with concentrations alpha and eta has three measures, in nats:
+An allocation z with concentrations alpha and eta is judged by LOO = sum_i log p(w_i | z_-i, w_-i),
+in nats, each word predicted from all others: among allocations of simulated documents it orders
+almost exactly as the recovery of the truth does. The log joint J = log p(w, z | alpha, eta), theta
+and the topics integrated out, ignores how many allocations are about as good, and so prefers
+degenerate ones.
 
-* the *log joint* J = log p(w, z | alpha, eta), theta and the topics integrated out. It ignores how
-  many allocations are about as good, so it prefers degenerate ones: do not choose by it;
-* F = J + sum_i H(z_i | z_-i, w), which adds the entropy of every token's topic given all others;
-* LOO = sum_i log p(w_i | z_-i, w_-i), each word predicted from all others. Among allocations of
-  simulated documents it orders almost exactly as the recovery of the truth does.
-
-Topics are joined by the change of F: see `merge_gains`.
+Topics are joined by the change of F = J + sum_i H(z_i | z_-i, w), which adds the entropy of every
+token's topic given all others: see `merge_gains`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.compiled import starts as compiled
@@ -33,25 +31,6 @@ from pgmult.topics.updates.concentrations import sample_concentrations
 _ROWS = 2**14  # documents that are looked at together
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
-
-
-@dataclass(frozen=True, slots=True)
-class StartScores:
-    """Scores of an allocation, in nats.
-
-    Attributes
-    ----------
-    log_joint : float
-        log p(words, allocation | concentrations).
-    loo : float
-        Sum over tokens of log p(word | allocation of all other tokens).
-    free : float
-        F: the log joint and the entropies of all tokens' topics, each given the others.
-    """
-
-    log_joint: float
-    loo: float
-    free: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +95,10 @@ class Searched:
             )
         return Searched(allocation, alpha, self.eta)
 
+    def loo(self, corpus: Corpus) -> float:
+        """LOO, in O(tokens K)."""
+        return float(compiled.score_tokens(*_tokens_of(self, corpus)))
+
     def by_size(self) -> "Searched":
         """The same, topics sorted by size."""
         return self.ordered(np.argsort(-self.sizes, kind="stable"))
@@ -129,23 +112,6 @@ class Searched:
         assignments = np.argsort(order)[self.allocation.assignments]
         allocation = Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
-
-    def scores(self, corpus: Corpus) -> StartScores:
-        """All three, in O(tokens K)."""
-        loo, entropy = compiled.score_tokens(*_tokens_of(self, corpus))
-        joint = self.log_joint()
-        return StartScores(joint, float(loo), joint + float(entropy))
-
-    def log_joint(self) -> float:
-        """J, in O((documents + words) K)."""
-        topic_counts, word_counts = self.allocation.topic_counts, self.allocation.word_counts
-        whole, smoothing = self.alpha.sum(), self.eta * len(word_counts)
-        documents = np.sum(gammaln(topic_counts + self.alpha) - gammaln(self.alpha))
-        documents -= np.sum(gammaln(topic_counts.sum(axis=1) + whole) - gammaln(whole))
-        occupied = word_counts[word_counts > 0]
-        words = np.sum(gammaln(occupied + self.eta) - gammaln(self.eta))
-        words -= np.sum(gammaln(word_counts.sum(axis=0) + smoothing) - gammaln(smoothing))
-        return float(documents + words)
 
 
 def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:

@@ -24,7 +24,7 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
-from pgmult.topics.starts.allocations import Searched, StartScores
+from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import (
     Placement,
     counted,
@@ -116,17 +116,15 @@ class StartsFromTopics(ABC):
         leaves: int = 4,
         *,
         sweeps: int | None = None,
-        documents: int | None = None,
     ) -> "TopicStart":
         """See `pgmult.topics.find_start`."""
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
         small = thinned(rng, data, self.num_topics)
-        chosen = documents_to_search(rng, small, self.num_topics, documents)
+        chosen = documents_to_search(rng, small, self.num_topics)
         part = small if chosen is None else only_words(small, chosen)
-        found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps)
-        settle = documents is None and not is_too_large_to_sweep(data)
-        if chosen is None or settle:
+        found, first, leaf_loo = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps)
+        if chosen is None or not is_too_large_to_sweep(data):
             whole = settled(rng, found, part, small, sweeps)
             if small is not data:
                 whole = counted(rng, whole, data)
@@ -139,8 +137,8 @@ class StartsFromTopics(ABC):
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(
             state=state,
-            scores=found.scores(part),
-            leaf_scores=tuple(at.scores(part) for at in first),
+            loo=max(leaf_loo),
+            leaf_loo=leaf_loo,
             support=_support(best, [at for at in first if at is not found]),
         )
 
@@ -153,9 +151,10 @@ class TopicStart:
     ----------
     state : state of the model
         Topics sorted by size.
-    scores : StartScores
-        Of the allocation that was found; of a large corpus, of the part that was searched.
-    leaf_scores : tuple of StartScores
+    loo : float
+        Log probability of every word given all others, summed, of the allocation that was found; of
+        a large corpus, of the part that was searched.
+    leaf_loo : list of float
         Of the search's leaves, in order.
     support : array, ``(num_topics,)``
         The share of the other leaves that found each topic, in the state's order: one-to-one
@@ -164,16 +163,13 @@ class TopicStart:
     """
 
     state: Any
-    scores: StartScores
-    leaf_scores: tuple[StartScores, ...]
+    loo: float
+    leaf_loo: list[float]
     support: FloatArray
 
     def facts(self) -> dict[str, Any]:
         """What a run keeps: log probabilities per leaf and the topics' support."""
-        facts: dict[str, Any] = {
-            "loo": self.scores.loo,
-            "leaf_loo": [scores.loo for scores in self.leaf_scores],
-        }
+        facts: dict[str, Any] = {"loo": self.loo, "leaf_loo": self.leaf_loo}
         if not np.isnan(self.support).any():
             facts["support"] = self.support.tolist()
         return facts
@@ -185,7 +181,6 @@ def find_start(
     *,
     leaves: int = 4,
     sweeps: int | None = None,
-    documents: int | None = None,
     random_seed: int | None = None,
     cores: int | None = None,
 ) -> TopicStart:
@@ -200,11 +195,6 @@ def find_start(
         is taken.
     sweeps : int, optional
         Of each leaf; the model's `start_sweeps` if left out.
-    documents : int, optional
-        How many documents are searched, chosen at random; all others are then allocated by the
-        topics found, and no sweep goes over all tokens. If left out, as many as make up half a
-        million tokens, or 10,000 a topic; then some sweeps over all tokens follow, unless there are
-        more than 20,000 documents and 5 million tokens.
     random_seed : int, optional
     cores : int, optional
         Threads, all processors if left out: leaves run in parallel. The result does not depend on
@@ -217,7 +207,9 @@ def find_start(
     Notes
     -----
     A sweep costs O(tokens * topics of a document + words * topics), and all the rest as much as a
-    few sweeps. Only part of a large corpus is searched: see `pgmult.topics.starts.searches`.
+    few sweeps. Of a large corpus as many documents are searched as make up half a million tokens,
+    or 10,000 a topic; some sweeps over all tokens follow, unless there are more than 20,000
+    documents and 5 million tokens: see `pgmult.topics.starts.searches`.
     """
     if not isinstance(model, StartsFromTopics):
         raise TypeError(
@@ -225,13 +217,12 @@ def find_start(
         )
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
-    documents = None if documents is None else as_positive_int(documents, "documents")
     data = data_of(model, data)
     if data.num_words < 2:
         raise ValueError(f"data must have at least 2 different words, got {brief(data)}")
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        return model.find_start(rng, data, leaves, sweeps=sweeps, documents=documents)
+        return model.find_start(rng, data, leaves, sweeps=sweeps)
 
 
 def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:

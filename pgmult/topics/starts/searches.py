@@ -99,8 +99,8 @@ def search_leaves(
     eta: float,
     leaves: int,
     sweeps: int = START_SWEEPS,
-) -> tuple[Searched, list[Searched]]:
-    """The best allocation that a search of several leaves came to, and the leaves.
+) -> tuple[Searched, list[Searched], list[float]]:
+    """The best allocation that a search of several leaves came to, the leaves, and their LOO.
 
     Leaves run in parallel on the threads of the enclosing `row_threads`.
     """
@@ -111,8 +111,8 @@ def search_leaves(
             return [grown(own, corpus, num_topics, eta, sweeps) for own in generators[start:stop]]
 
     found = [leaf for piece in over_rows(run, leaves, grain=1) for leaf in piece]
-    best = found[0] if leaves == 1 else max(found, key=lambda at: at.scores(corpus).loo)
-    return best, found
+    loo = [at.loo(corpus) for at in found]
+    return found[int(np.argmax(loo))], found, loo
 
 
 def grown(
@@ -145,11 +145,9 @@ def _joined(
     return at
 
 
-def part_to_search(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int, documents: int | None = None
-) -> Corpus:
+def part_to_search(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
     """The corpus itself or, of a large one, the words of `documents_to_search`."""
-    chosen = documents_to_search(rng, corpus, num_topics, documents)
+    chosen = documents_to_search(rng, corpus, num_topics)
     return corpus if chosen is None else only_words(corpus, chosen)
 
 
@@ -159,17 +157,13 @@ def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
 
 
 def documents_to_search(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int, documents: int | None = None
+    rng: np.random.Generator, corpus: Corpus, num_topics: int
 ) -> IntArray | None:
     """Which documents of a large corpus are searched: as many as make up half a million tokens.
 
-    10,000 tokens per topic, where that is more, or so many documents; they are whole and chosen at
-    random. None means all.
+    10,000 tokens per topic, where that is more; they are whole and chosen at random. None means
+    all.
     """
-    if documents is not None:
-        if documents >= corpus.num_documents:
-            return None
-        return np.sort(rng.permutation(corpus.num_documents)[:documents])
     most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
     if corpus.num_tokens <= most:
         return None

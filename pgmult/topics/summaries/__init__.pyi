@@ -10,9 +10,7 @@ from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pa
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
 from pgmult.topics.summaries.effects import TopicShares as TopicShares
 from pgmult.topics.summaries.effects import variance_shares as variance_shares
-from pgmult.topics.summaries.matching import AlignedTopics as AlignedTopics
 from pgmult.topics.summaries.matching import RunMatches as RunMatches
-from pgmult.topics.summaries.matching import align_topics as align_topics
 from pgmult.topics.summaries.matching import match_topics as match_topics
 from pgmult.topics.summaries.matching import mean_topics as mean_topics
 from pgmult.topics.summaries.quotes import Quote as Quote

@@ -170,45 +170,6 @@ def placed_draws(
     return (one.place(draw, axis) for one, draw in draws)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlignedTopics:
-    """Topics averaged over the chains that found them, in the order of the reference chain.
-
-    Attributes
-    ----------
-    mean : array, ``(topic, word)``
-        Mean of those chains' posterior means.
-    between_sd : array, ``(topic, word)``
-        Standard deviation of those chains' posterior means; nan with one chain.
-    matches : LabelMatches
-        Which topics were averaged, and how far apart they are.
-    """
-
-    mean: FloatArray
-    between_sd: FloatArray
-    matches: LabelMatches
-
-
-def align_topics(posterior: Draws) -> AlignedTopics:
-    """Average the topics over chains, each chain's topics matched to those of the best one.
-
-    A chain that did not find a topic does not enter its average.
-
-    Parameters
-    ----------
-    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-    """
-    matches = match_topics(posterior)
-    means = np.stack([mean_topics(posterior, c) for c in range(len(matches.order))])
-    aligned = np.take_along_axis(means, matches.order[:, :, None], axis=1)
-    here = matches.found[:, :, None]
-    count = here.sum(axis=0)
-    mean = (aligned * here).sum(axis=0) / count
-    with np.errstate(invalid="ignore", divide="ignore"):
-        between = np.sqrt((here * (aligned - mean) ** 2).sum(axis=0) / (count - 1))
-    return AlignedTopics(mean, np.where(count > 1, between, np.nan), matches)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunMatches(Tabled):
     """Which topics of two runs match; print it to see their words.

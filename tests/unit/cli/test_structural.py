@@ -302,7 +302,7 @@ class TestFiles:
             capsys, *search, 3, 2, "--prevalence", "~ party", "--effects", "sticks", "--draws", 6,
             "--tune", 5, "--chains", 1, "--quiet", "--figure", tmp_path / "search.svg",
         )  # fmt: skip
-        assert "coherence  exclusivity  dispersion" in output
+        assert "coherence  exclusivity" in output
         assert "predict held-out words best" in output
         assert (tmp_path / "search.svg").exists()
 

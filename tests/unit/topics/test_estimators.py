@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from pgmult import ConvergenceWarning, StickBreaking
-from pgmult.topics import CorrelatedTopics, TopicTransformer, as_corpus, with_covariates
+from pgmult.topics import CorrelatedTopics, TopicTransformer, as_corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 class AtLeastTwo(TopicTransformer):
     """Topics are two at least, which scikit-learn's checks do not know."""
 
-    def _model(self, corpus):
+    def _model(self):
         return CorrelatedTopics(max(2, self.n_components), self.word_concentration)
 
 
@@ -137,6 +137,11 @@ def test_bad_arguments_are_refused(X, message):
         TopicTransformer(2).fit(np.array(X))
 
 
+def test_a_corpus_is_refused_with_its_matrix(data):
+    with pytest.raises(TypeError, match=r"a sparse matrix \(corpus.to_csr\(\)\), got Corpus"):
+        TopicTransformer(2).fit(as_corpus(data[0]))
+
+
 def test_what_is_not_fitted_says_so(fitted):
     for method in ("transform", "score"):
         with pytest.raises(NotFittedError):
@@ -150,26 +155,3 @@ def test_without_scikit_learn_the_error_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode != 0
     assert "ImportError: pgmult.topics.TopicTransformer needs scikit-learn 1.6" in run.stderr
-
-
-def test_covariates_are_carried(data):
-    """They used to be refused in a sentence about arrays."""
-    counts = data[0][:40]
-    columns = {"party": ["D", "R"] * 20, "year": np.arange(40.0)}
-    data = with_covariates(counts, columns, "~ party + year", content="~ party")
-    estimator = TopicTransformer(2, draws=10, tune=10, chains=2, random_state=0).fit(data)
-    assert type(estimator.posterior_.model).__name__ == "StructuralTopics"
-    assert estimator.n_features_in_ == counts.shape[1]
-    new = data.new_documents(counts[:3], {"party": ["D", "R", "D"], "year": 5.0})
-    theta = estimator.transform(new)
-    np.testing.assert_allclose(theta.sum(axis=1), 1.0)
-    moved = data.new_documents(counts[:3], {"party": ["R", "D", "R"], "year": 5.0})
-    assert np.abs(estimator.transform(moved) - theta).max() > 1e-6
-    assert estimator.score(new) < 0.0
-    for bare in (counts[:3], as_corpus(counts[:3])):
-        with pytest.raises(ValueError, match=r"X must have the covariates .*new_documents"):
-            estimator.transform(bare)
-    again = TopicTransformer(2, draws=4, tune=4, chains=1, random_state=0).fit(as_corpus(counts))
-    assert again.transform(counts[:3]).shape == (3, 2)
-    with pytest.raises(ValueError, match=r"X must have .* features"):
-        again.transform(as_corpus(np.eye(3, dtype=int)))

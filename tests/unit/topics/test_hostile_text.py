@@ -98,7 +98,7 @@ def results(posterior):
     yield variance_shares(posterior)
     yield match_runs(posterior, posterior)
     yield TopicChoice(
-        (Candidate(2, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0),), np.zeros((1, 3)), np.ones(3, int)
+        (Candidate(2, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0),), np.zeros((1, 3)), np.ones(3, int)
     )
 
 

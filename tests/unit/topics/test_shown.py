@@ -18,8 +18,8 @@ MEAN = np.array([[0.25, 0.75], [0.5, 0.5]])
 SHARES = DocumentTopics(["d", "e"], MEAN, 0.1 * MEAN, 0.5 * MEAN, 1.2 * MEAN, 0.9, "one chain")
 CHOICE = TopicChoice(
     (
-        Candidate(5, -7.0, -0.1, 0.02, 0.1, 8.0, 1.4, 0.0, 1.0),
-        Candidate(9, -6.9, 0.0, 0.0, 0.2, 9.0, 1.2, 0.3, 2.0),
+        Candidate(5, -7.0, -0.1, 0.02, 0.1, 8.0, 1.0),
+        Candidate(9, -6.9, 0.0, 0.0, 0.2, 9.0, 2.0),
     ),
     np.zeros((2, 3)), np.ones(3, dtype=np.int64),
 )  # fmt: skip

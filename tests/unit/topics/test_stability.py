@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from topic_runs import run_of
 
-import pgmult
 from pgmult import Posterior
 from pgmult.topics import (
     CorrelatedTopics,
     document_topics,
-    split_tokens,
     top_words,
     topic_correlations,
     topic_stability,
@@ -17,8 +15,7 @@ from pgmult.topics import (
 from pgmult.topics import (
     report as topic_report,
 )
-from pgmult.topics.scores import completion_by_seconds
-from pgmult.topics.summaries import align_topics, mean_topics, word_scores
+from pgmult.topics.summaries import mean_topics, word_scores
 from pgmult.topics.summaries.quotes import quotes
 
 WORDS = 12
@@ -121,8 +118,6 @@ def test_words_are_averaged_over_the_chains_that_found_the_topic():
     np.testing.assert_allclose(found.mean[2:], eye[2:4])
     assert found.sd[1, 7] > 0.1 > found.sd[0].max(), "over chains"
     assert "over those of 3 chains" in found.scope
-    np.testing.assert_allclose(align_topics(posterior).mean, found.mean)
-    assert np.isnan(align_topics(posterior).between_sd[3]).all(), "of one chain"
     alone = word_scores(posterior, chain=2)
     np.testing.assert_allclose(alone.mean, mean_topics(posterior, 2))
     assert alone.scope == "within chain 2"
@@ -208,19 +203,3 @@ class TestWarnings:
         text = self.long(lambda: np.linspace(0, 1, 1600).reshape(2, 800)).convergence_problems()
         assert "each within its chains" in text
         assert "its halves differ: tune longer" in text
-
-
-def test_scores_after_seconds_of_a_processor():
-    counts = np.random.default_rng(0).poisson(0.6, size=(30, 20))
-    training, held_out = split_tokens(pgmult.topics.as_corpus(counts), [0, 3, 4, 9])
-    assert np.flatnonzero(held_out.totals).tolist() == [0, 3, 4, 9]
-    model = pgmult.topics.LDA(2)
-    completion_by_seconds(model, training, held_out, [0.01])
-    found = completion_by_seconds(model, training, held_out, [0.02, 0.05], chains=2)
-    assert [at.seconds for at in found] == [0.02, 0.05]
-    assert all(a < b for a, b in zip(found[0].sweeps, found[1].sweeps, strict=True))
-    for at in found:
-        assert len(at.score.chains) == 2
-        assert at.score.num_draws <= sum(at.sweeps)
-    with pytest.raises(ValueError, match="seconds must be ascending numbers"):
-        completion_by_seconds(model, training, held_out, [2, 1])
