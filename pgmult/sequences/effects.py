@@ -13,7 +13,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.input_effects import Of, input_effects
+from pgmult.sequences.input_effects import input_effects
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -42,7 +42,6 @@ def effects(
     *,
     at: Mapping[str, Any] | None = None,
     by: str | None = None,
-    of: Of = "symbols",
     probability: float = 0.9,
     max_draws: int = 500,
 ) -> Estimand:
@@ -68,9 +67,6 @@ def effects(
         Only steps that have these.
     by : str, optional
         Another of the columns: averages are taken for each of its values.
-    of : "symbols", "states" or "transitions"
-        For an input: shares of the hidden states instead, or their transitions. States are in the
-        order of the chain that fits best.
     probability : float
         Of the intervals.
     max_draws : int
@@ -78,7 +74,7 @@ def effects(
     Returns
     -------
     Estimand
-        Axes `column`, then `by` if given, and symbol; or hidden_state and next_hidden_state.
+        Axes `column`, then `by` if given, and symbol.
 
     Raises
     ------
@@ -86,13 +82,8 @@ def effects(
         If there is no such sequence, step or time, or a variable was not kept.
     """
     data = sequences_of(posterior)
-    as_choice(of, "of", get_args(Of))
     if data.design is not None and column in table_of(data.design):
-        return input_effects(
-            posterior, data, column, values, at, by, of, probability, max_draws
-        )  # fmt: skip
-    if of != "symbols":
-        raise ValueError(f"of must be 'symbols' for {column!r}, which is no input, got {of!r}")
+        return input_effects(posterior, data, column, values, at, by, probability, max_draws)
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     step = np.arange(data.num_steps) - data.offsets[sequence]
     rows: dict[str, Any] = {

@@ -182,8 +182,6 @@ def symbol_lines(
     sequence: int = 0,
     symbols: Sequence[str | int] | int = 4,
     last: int | None = None,
-    truth: tuple[FloatArray, FloatArray] | None = None,
-    band: str = "",
 ) -> Lines:
     """Probabilities of some symbols along a sequence and ahead of it, quantiles as nested bands.
 
@@ -199,10 +197,6 @@ def symbol_lines(
         Which symbols, by name or number; or how many, those whose probabilities move most.
     last : int, optional
         How many steps of the past to show.
-    truth : pair of arrays, optional
-        Where it is known: probabilities of all steps, and of those ahead of all sequences.
-    band : str
-        What the bands are.
     """
     one = ahead if past is None else past
     assert one is not None
@@ -212,13 +206,10 @@ def symbol_lines(
         first = 0 if last is None else max(0, first - last)
     shown = slice(steps.start + first, steps.stop)
     parts: list[tuple[_Probabilities, FloatArray, FloatArray]] = []
-    known: list[FloatArray] = []
     if past is not None:
         parts.append((past, past.mean[shown], past.quantiles[:, shown]))
-        known += [] if truth is None else [truth[0][shown]]
     if ahead is not None:
         parts.append((ahead, ahead.mean[sequence], ahead.quantiles[:, sequence]))
-        known += [] if truth is None else [truth[1][sequence]]
     mean = np.concatenate([m for _, m, _ in parts])
     x = first + np.arange(len(mean), dtype=np.float64)
     counts, totals = data.to_csr()[shown].toarray(), data.totals[shown]
@@ -234,7 +225,6 @@ def symbol_lines(
                 labels_of(data)[k], k, x, mean[:, k],
                 [(low[:, k], high[:, k]) for low, high in bands],
                 points=None if single else (x[full], counts[full, k] / totals[full]),
-                truth=np.concatenate(known)[:, k] if known else None,
                 rug=x[np.flatnonzero(counts[:, k])] if single else None,
             )
         )  # fmt: skip
@@ -243,7 +233,6 @@ def symbol_lines(
         lines,
         label=f"probabilities along {name}" + (" and ahead of it" if ahead is not None else ""),
         caption=name,
-        band=band,
         gaps=gaps_of(totals, first),
         divider=None if ahead is None else float(steps.stop - steps.start) - 0.5,
         **axis_of(data, sequence),

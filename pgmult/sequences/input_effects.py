@@ -8,13 +8,10 @@ transitions P(x). If inputs stayed at x, states would have the shares p = p P(x)
 and symbols those that states in these shares emit at x. Results are averages over the rows of
 inputs in the data, each as often as it occurs there (MacDonald and Zucchini 2016, section 10.3, for
 one covariate).
-
-States have arbitrary numbers: those of each draw are matched with the posterior mean emissions of
-the chain that fits best (`pgmult.sampling.labels`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -26,17 +23,11 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
-from pgmult.sampling.labels import match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.posteriors import draws_of, state_space_draws, states_of
 
-Of = Literal["symbols", "states", "transitions"]
-_AXES = {
-    "symbols": ("symbol",), "states": ("hidden_state",),
-    "transitions": ("hidden_state", "next_hidden_state"),
-}  # fmt: skip
 _CURVE = np.linspace(0.02, 0.98, 9)  # quantiles of a number at which its effects are drawn
 _MOST_LABELS = 12
 _MOST_SYMBOLS = 6
@@ -49,11 +40,10 @@ def input_effects(
     values: Sequence[Any] | None,
     at: Mapping[str, Any] | None,
     by: str | None,
-    of: Of,
     probability: float,
     max_draws: int,
 ) -> Estimand:
-    """Shares or transitions if a column had certain values: see `effects`."""
+    """Shares of the symbols if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
     given, fixed = table_of(data.design), as_mapping(at, "at")
     in_order = data.design.levels_of(column)
@@ -75,24 +65,23 @@ def input_effects(
             name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
         }
         settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
-    if isinstance(posterior.model, MixedHMM):
+    most, model = as_positive_int(max_draws, "max_draws"), posterior.model
+    if isinstance(model, MixedHMM):
         draws = np.array([
-            [_averages(posterior.model, state, order, own, data, of, part) for own in settings]
-            for state, order in _states(posterior, max_draws, of)
+            [_averages(model, model.state_of(draw), own, data, part) for own in settings]
+            for draw in draws_of(posterior, model.predictive_variables, most)
         ])  # fmt: skip
-        what = "Transition probabilities" if of == "transitions" else f"Long-run shares of the {of}"
-    elif of == "symbols":
-        draws = np.array([*_moved_along(posterior, data, settings, part, max_draws)])
-        what = "Mean probabilities of the symbols"
+        what = "Long-run shares of the symbols"
     else:
-        raise ValueError(f"of must be 'symbols': the states have no shares, got {of!r}")
+        draws = np.array([*_moved_along(posterior, data, settings, part, most)])
+        what = "Mean probabilities of the symbols"
     labels = {column: chosen, **({} if by is None else {by: levels})}
     if by is None:
         draws = draws[:, :, 0]
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     told = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
     return Estimand(
-        draws, (*labels, *_AXES[of]), {**labels, "symbol": symbols} if of == "symbols" else labels,
+        draws, (*labels, "symbol"), {**labels, "symbol": symbols},
         caption=f"{what} if {column} stayed so{told}.", probability=probability,
     )  # fmt: skip
 
@@ -103,7 +92,7 @@ def _moved_along(
     """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
     inputs = [data.with_design(design).inputs for design in settings]
     first, sizes = set(data.offsets[:-1].tolist()), np.bincount(part)
-    points = state_space_draws(posterior, as_positive_int(max_draws, "max_draws"))
+    points = state_space_draws(posterior, max_draws)
     for point, states in zip(points, states_of(posterior, max_draws), strict=True):
         before = point.drive(data.inputs, data.num_steps)
         more = np.array([point.drive(own, data.num_steps) - before for own in inputs])
@@ -116,53 +105,24 @@ def _moved_along(
         yield sums / sizes[:, None]
 
 
-def _states(
-    posterior: Posterior, max_draws: int, of: Of
-) -> Iterator[tuple[MixedHMMState, IntArray]]:
-    """The states of draws, and the order in which hidden states are told."""
-    model: MixedHMM = posterior.model
-    draws = draws_of(posterior, model.predictive_variables, as_positive_int(max_draws, "max_draws"))
-    mean = None if of == "symbols" else posterior["emission"][_best_chain(posterior)].mean(axis=0)
-    order = np.arange(model.num_states)
-    for draw in draws:
-        state = model.state_of(draw)
-        if mean is not None:
-            order = match_rows(np.stack([mean, state.emission])).order[1]
-        yield state, order
-
-
-def _best_chain(posterior: Posterior) -> int:
-    """The chain with the best log likelihood, on average."""
-    log_likelihood = posterior.sample_stats.get("log_likelihood")
-    return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
-
-
 def _averages(
-    model: MixedHMM, state: MixedHMMState, order: IntArray, design: Design, data: Sequences, of: Of,
-    part: IntArray,
-) -> FloatArray:  # fmt: skip
-    """What is asked for, averaged over the rows of each part."""
+    model: MixedHMM, state: MixedHMMState, design: Design, data: Sequences, part: IntArray
+) -> FloatArray:
+    """Long-run shares of the symbols, averaged over the rows of each part."""
     cells, cell = distinct_rows(design)
     transition, emission, which = model.laws(state, cells, data.order)
     if len(transition) > 1:
         transition = transition[which]
-    if of == "transitions":
-        found = transition[:, order][:, :, order].reshape(len(transition), -1)
+    found = long_run(transition)
+    if emission.ndim == 2:
+        found = found @ emission
     else:
-        found = long_run(transition)
-        if of == "states":
-            found = found[:, order]
-        elif emission.ndim == 2:
-            found = found @ emission
-        else:
-            found = np.einsum("cm,cmk->ck", found, emission[which])
+        found = np.einsum("cm,cmk->ck", found, emission[which])
     if len(found) == 1:
         found = np.repeat(found, len(cells.matrix), axis=0)
     times = np.zeros((int(part.max()) + 1, len(found)))
     np.add.at(times, (part, cell), 1.0)
-    means = np.asarray(times @ found / times.sum(axis=1, keepdims=True))
-    size = model.num_states
-    return means.reshape(-1, size, size) if of == "transitions" else means
+    return np.asarray(times @ found / times.sum(axis=1, keepdims=True))
 
 
 def long_run(transition: FloatArray) -> FloatArray:
@@ -192,7 +152,7 @@ def input_sections(
         if column in groups or len(values) > _MOST_LABELS:
             continue
         found = input_effects(
-            posterior, data, column, listed(values), None, None, "symbols", probability, draws
+            posterior, data, column, listed(values), None, None, probability, draws
         )
         top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
         labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()

@@ -44,7 +44,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import (
@@ -169,13 +169,13 @@ class MultinomialHMM(Checked):
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
     ) -> Sequences:
         """New states and, given them, new observations."""
+        transition, emission, which = self.laws_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
         over_rows(
             compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
-            state.initial, state.transition[None], np.zeros(data.num_steps, dtype=np.int64),
-            states, grain=1,
+            state.initial, transition, leading(transition, which), states, grain=1,
         )  # fmt: skip
-        return simulate_symbols(rng, state.emission[states], data)
+        return simulate_symbols(rng, emitted(emission, which, states), data)
 
     def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
@@ -184,10 +184,24 @@ class MultinomialHMM(Checked):
     # ------------------------------------------------------------------ the sampler
 
     def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
-        """The best of some short chains, each begun with random transitions and emissions."""
+        """The best of some short chains, begun with transitions from their prior, and emissions as
+        frequent as the symbols, times noise.
+        """
+        alpha, kappa, eta = (
+            own if own is not None else start
+            for own, start in (
+                (self.transition_concentration, _START_ALPHA), (self.stickiness, _START_KAPPA),
+                (self.emission_concentration, _START_ETA),
+            )
+        )  # fmt: skip
+        frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
         best, best_fit = None, -np.inf
         for _ in range(self.start_tries):
-            state = self._random_start(rng, data)
+            none = _no_counts(self, data)
+            state = self._draw_rows(rng, none, float(alpha), float(kappa), float(eta))
+            emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
+            emission /= emission.sum(axis=1, keepdims=True)
+            state = replace(state, emission=emission)
             for _ in range(self.start_sweeps):
                 state = self.step(rng, state, data)
             fit = self.log_likelihood(state, data)
@@ -201,7 +215,7 @@ class MultinomialHMM(Checked):
     ) -> MultinomialHMMState:
         """One sweep over all blocks."""
         counts = self._count(self.sample_states(rng, state, data), data)
-        alpha, kappa, eta = self._sample_concentrations(rng, state, counts)
+        alpha, kappa, eta = sample_concentrations(rng, self, state, counts)
         return self._draw_rows(rng, counts, alpha, kappa, eta)
 
     def sample_states(
@@ -228,17 +242,6 @@ class MultinomialHMM(Checked):
             )
         return states
 
-    def _random_start(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
-        """Transitions from their prior; emissions as frequent as the symbols, times noise."""
-        alpha = self.transition_concentration
-        alpha = _START_ALPHA if alpha is None else alpha
-        kappa = _START_KAPPA if self.stickiness is None else self.stickiness
-        eta = _START_ETA if self.emission_concentration is None else self.emission_concentration
-        state = self._draw_rows(rng, _no_counts(self, data), float(alpha), float(kappa), float(eta))
-        frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
-        emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
-        return replace(state, emission=emission / emission.sum(axis=1, keepdims=True))
-
     def _count(self, states: IntArray, data: Sequences) -> "_Counts":
         """How often the states were first, followed each other and emitted the symbols."""
         M = self.num_states
@@ -253,24 +256,6 @@ class MultinomialHMM(Checked):
             np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
             np.asarray(emitted, dtype=np.float64).reshape(M, -1),
         )
-
-    def _sample_concentrations(
-        self, rng: np.random.Generator, state: MultinomialHMMState, counts: "_Counts"
-    ) -> tuple[float, float, float]:
-        """alpha, kappa and eta given the states, where they are learned."""
-        alpha, kappa = state.transition_concentration, state.stickiness
-        eta = state.emission_concentration
-        if self.transition_concentration is None:
-            terms = _transition_terms(counts.transition, None, kappa)
-            prior = self.concentration_shape, self.concentration_rate
-            alpha = slice_log(rng, terms, alpha, *prior)
-        if self.stickiness is None:
-            terms = _transition_terms(counts.transition, alpha, None)
-            kappa = slice_log(rng, terms, kappa, self.stickiness_shape, self.stickiness_rate)
-        if self.emission_concentration is None:
-            prior = self.concentration_shape, self.concentration_rate
-            eta = slice_log(rng, _emission_terms(counts.emission), eta, *prior)
-        return alpha, kappa, eta
 
     def _draw_rows(
         self, rng: np.random.Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
@@ -295,7 +280,7 @@ class MultinomialHMM(Checked):
 
     def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
         """The sequences and parameters, as compiled functions take them."""
-        return chains_of(data, state.initial, state.transition[None], state.emission)
+        return chains_of(data, state.initial, *self.laws_of_steps(state, data))
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
@@ -342,7 +327,8 @@ class MultinomialHMM(Checked):
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
         state = self.state_of(draw)
-        return np.asarray(self.state_probs(state, data) @ state.emission)
+        _, emission, which = self.laws_of_steps(state, data)
+        return mixed(emission, which, self.state_probs(state, data))
 
     def ahead(
         self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
@@ -371,9 +357,7 @@ class MultinomialHMM(Checked):
             symbols[:, t] = one_of(chances[:, 1, t], state.emission[hidden])
         return probs, symbols
 
-    def observed_rows(self, data: Sequences) -> ObservedRows:
-        """The steps, with their totals and sequences."""
-        return step_rows(data)
+    observed_rows = staticmethod(step_rows)
 
     def replicate(
         self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
@@ -411,7 +395,7 @@ def chains_of(
     initial: FloatArray,
     transition: FloatArray,
     emission: FloatArray,
-    which: IntArray | None = None,
+    which: IntArray,
 ) -> compiled.Chains:
     """Sequences and parameters, as compiled functions take them.
 
@@ -422,15 +406,13 @@ def chains_of(
     transition : array, ``(num_cells or 1, num_states, num_states)``
     emission : array, ``(num_states, num_symbols)`` or ``(num_cells, num_states, num_symbols)``
     which : int array, ``(num_steps,)``
-        The cell of each step; all are of the first if left out.
+        The cell of each step.
     """
     if emission.shape[-1] != data.num_symbols:
         raise ValueError(
             f"the model's states emit {emission.shape[-1]} symbols, the data have"
             f" {data.num_symbols}"
         )
-    if which is None:
-        which = np.zeros(data.num_steps, dtype=np.int64)
     symbols = data.symbols
     if emission.ndim == 3:
         cell = np.repeat(which, np.diff(data.indptr))
@@ -446,6 +428,19 @@ def chains_of(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
         logs[1], bool(in_logs), leading(transition, which),
     )  # fmt: skip
+
+
+def emitted(emission: FloatArray, which: IntArray, states: IntArray) -> FloatArray:
+    """Probabilities of symbols in these states of rows of these cells."""
+    return np.asarray(emission[states] if emission.ndim == 2 else emission[which, states])
+
+
+def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArray:
+    """Probabilities of symbols where those of states are known, row by row."""
+    if emission.ndim == 2:
+        return np.asarray(probs @ emission)
+    each = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
+    return np.asarray(sum(each))
 
 
 def filtered(chains: compiled.Chains) -> tuple[FloatArray, FloatArray]:
@@ -493,6 +488,25 @@ def _emission_terms(counts: FloatArray) -> _Terms:
         np.concatenate([np.ones(len(seen)), np.full(M, float(K))]),
         np.zeros(len(seen) + M),
     )
+
+
+def sample_concentrations(
+    rng: np.random.Generator, model: MultinomialHMM, state: MultinomialHMMState, counts: _Counts
+) -> tuple[float, float, float]:
+    """alpha, kappa and eta given the states, where they are learned."""
+    alpha, kappa = state.transition_concentration, state.stickiness
+    eta = state.emission_concentration
+    if model.transition_concentration is None:
+        terms = _transition_terms(counts.transition, None, kappa)
+        prior = model.concentration_shape, model.concentration_rate
+        alpha = slice_log(rng, terms, alpha, *prior)
+    if model.stickiness is None:
+        terms = _transition_terms(counts.transition, alpha, None)
+        kappa = slice_log(rng, terms, kappa, model.stickiness_shape, model.stickiness_rate)
+    if model.emission_concentration is None:
+        prior = model.concentration_shape, model.concentration_rate
+        eta = slice_log(rng, _emission_terms(counts.emission), eta, *prior)
+    return alpha, kappa, eta
 
 
 def slice_log(

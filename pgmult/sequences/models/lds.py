@@ -64,7 +64,7 @@ from zlib import crc32
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray, ObservedRows
+from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Asks, Sums, SweepsInBlocks, as_block_rows
@@ -303,9 +303,7 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
             drives = np.concatenate([draw["input_weights"], new], axis=1)
         return {**draw, "emission_weights": emits, "input_weights": drives}
 
-    def observed_rows(self, data: Sequences) -> ObservedRows:
-        """The steps, with their totals, sequences and inputs."""
-        return step_rows(data)
+    observed_rows = staticmethod(step_rows)
 
     def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
         """Of ``probs``, or of ``states`` and what is kept by default: given the states."""

@@ -42,7 +42,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.data.sequences import Sequences, as_sequences, step_rows, without_inputs
 from pgmult.sequences.family import SEQUENCES
@@ -288,9 +288,7 @@ class MarkovChain(Checked):
             context = self._next(context, symbols[:, t], number)
         return probs, symbols
 
-    def observed_rows(self, data: Sequences) -> ObservedRows:
-        """The steps, with their totals and sequences."""
-        return step_rows(data)
+    observed_rows = staticmethod(step_rows)
 
     def replicate(
         self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences

@@ -42,22 +42,20 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.parameters import axes_of
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design, make_design
 from pgmult.latent.predictors import as_priors
-from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
-    chains_of,
-    leading,
+    emitted,
+    mixed,
     one_of,
+    sample_concentrations,
 )
 from pgmult.sequences.updates import mixed_moves as moves
 from pgmult.sequences.updates.mixed_moves import ACTED, SeenInputs, places_of, seen_inputs
@@ -221,18 +219,6 @@ class MixedHMM(MultinomialHMM):
                 x[s, part.x], w[s, part.w] = part.latent.family.sample(rng)
         return self.whole(rows, w, x, moves.least_known(self, data), data)
 
-    def simulate(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
-    ) -> Sequences:
-        """New states and, given them, new observations."""
-        transition, emission, which = self.laws(state, data.design, data.order)
-        states = np.empty(data.num_steps, dtype=np.int64)
-        over_rows(
-            compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
-            state.initial, transition, leading(transition, which), states, grain=1,
-        )  # fmt: skip
-        return simulate_symbols(rng, _emitted(emission, which, states), data)
-
     def laws(
         self, state: MultinomialHMMState, design: Design | None, order: IntArray
     ) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -267,11 +253,6 @@ class MixedHMM(MultinomialHMM):
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return self.laws(state, data.design, data.order)
 
-    def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
-        """The sequences and parameters, as compiled functions take them."""
-        transition, emission, which = self.laws(state, data.design, data.order)
-        return chains_of(data, state.initial, transition, emission, which)
-
     # ------------------------------------------------------------------ the sampler
 
     def init(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
@@ -303,7 +284,7 @@ class MixedHMM(MultinomialHMM):
             rows = moves.move_probabilities(rng, self, state, data)
         plain = self._plain
         counts = plain._count(self.sample_states(rng, rows, data), data)
-        drawn = plain._draw_rows(rng, counts, *plain._sample_concentrations(rng, state, counts))
+        drawn = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
         return self.whole(drawn, rows.weights, rows.hyperparameters, state.information, data)
 
     def whole(
@@ -340,12 +321,6 @@ class MixedHMM(MultinomialHMM):
         latent = self.seen(data.design).latent
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
-    def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
-        """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
-        state = self.state_of(draw)
-        _, emission, which = self.laws(state, data.design, data.order)
-        return _mixed(emission, which, self.state_probs(state, data))
-
     def ahead(
         self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
@@ -367,13 +342,13 @@ class MixedHMM(MultinomialHMM):
         new = data.offsets[1:, None] + np.arange(-steps, 0)
         transition, emission, which = self.laws(state, data.design, data.order)
         told = self.state_probs(state, data)
-        probs = _mixed(emission, which[new.ravel()], told[new.ravel()])
+        probs = mixed(emission, which[new.ravel()], told[new.ravel()])
         hidden = one_of(chances[:, 0, -1], told[new[:, 0] - 1])
         path = np.empty(new.shape, dtype=np.int64)
         for t, cells in enumerate(which[new].T):
             moves = transition[cells if len(transition) > 1 else np.zeros_like(cells), hidden]
             path[:, t] = hidden = one_of(chances[:, 0, t], moves)
-        told_symbols = _emitted(emission, which[new.ravel()], path.ravel())
+        told_symbols = emitted(emission, which[new.ravel()], path.ravel())
         symbols = one_of(chances[:, 1, :-1], told_symbols.reshape(*new.shape, -1))
         return probs.reshape(-1, steps, data.num_symbols), symbols
 
@@ -382,16 +357,3 @@ def _orders(num_states: int) -> list[list[int]]:
     """Of each state the order in which its transitions break: to stay, then the others."""
     every = list(range(num_states))
     return [[i, *every[:i], *every[i + 1 :]] for i in every]
-
-
-def _emitted(emission: FloatArray, which: IntArray, states: IntArray) -> FloatArray:
-    """Probabilities of symbols in these states of rows of these cells."""
-    return np.asarray(emission[states] if emission.ndim == 2 else emission[which, states])
-
-
-def _mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArray:
-    """Probabilities of symbols where those of states are known, row by row."""
-    if emission.ndim == 2:
-        return np.asarray(probs @ emission)
-    each = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
-    return np.asarray(sum(each))

@@ -420,8 +420,6 @@ def test_effects_of_an_input_keep_the_noise_of_states():
         probs = run.link.probs(psi + other @ run["emission_weights"][0, d].T)
         np.testing.assert_allclose(found.draws[d, 1], probs.reshape(2, 3, 2).mean(axis=1))
     assert "On average" in run.report(comparison=False, steps=1).text()
-    with pytest.raises(ValueError, match="of must be 'symbols'"):
-        run.effects("x", of="states")
 
 
 @pytest.mark.parametrize("inputs", ["emissions", "dynamics", "both"])

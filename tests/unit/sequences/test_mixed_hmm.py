@@ -62,14 +62,12 @@ def test_effects_of_inputs(run):
     found = run.effects("x", [-1.0, 1.0])
     assert found.axes == ("x", "symbol")
     np.testing.assert_allclose(found.mean.sum(axis=1), 1.0)
-    by = run.effects("x", [0.0], by="who", of="transitions")
-    assert by.axes == ("x", "who", "hidden_state", "next_hidden_state")
-    np.testing.assert_allclose(by.mean.sum(axis=3), 1.0)
-    states = run.effects("who", at={"x": 0.5}, of="states")
-    np.testing.assert_allclose(states.mean.sum(axis=1), 1.0)
+    by = run.effects("x", [0.0], by="who")
+    assert by.axes == ("x", "who", "symbol")
+    np.testing.assert_allclose(by.mean.sum(axis=2), 1.0)
+    alone = run.effects("who", at={"x": 0.0})
+    np.testing.assert_allclose(by.mean[0], alone.mean)
     assert run.effects("sequence").axes == ("sequence", "symbol")
-    with pytest.raises(ValueError, match="of must be 'symbols' for 'sequence'"):
-        run.effects("sequence", of="states")
 
 
 def test_steps_ahead_take_their_inputs(run):
