@@ -38,7 +38,6 @@ ROOMS = {
     "corpus": "Data",
     "states": "Data that ship or are downloaded",
     "messages": "Data that ship or are downloaded",
-    "docstrings": "Data that ship or are downloaded",
     "readers": "Files",
     "fasta": "Files",
     "packing": "Files",

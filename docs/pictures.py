@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.docstrings import demo_corpus
 from examples.papers.linderman2015.newborns import us_names
 from pgmult.cli.demos import weather
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import US_TILES
-from pgmult.datasets import demo_corpus, state_of_the_union, us_states
+from pgmult.datasets import state_of_the_union, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.regression import AdditiveRegression

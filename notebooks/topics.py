@@ -14,9 +14,9 @@
 # %% [markdown]
 # # A correlated topic model, from text to uncertainty
 #
-# The documentation of numpy and scipy is real English that is already on your machine: a public
-# function, class or method a document. We hold some words out, sample the model, look at what it
-# found, and ask whether to believe it.
+# The State of the Union messages from 1946 to 2026, cut into pieces of 200 words, ship with pgmult
+# as counts. We hold some words out, sample the model, look at what it found, and ask whether to
+# believe it.
 
 # %%
 # %matplotlib inline
@@ -25,12 +25,11 @@ import warnings
 import matplotlib.pyplot as plt
 
 import pgmult
-from pgmult.datasets import demo_corpus
 from pgmult.topics import top_words, topic_correlations, topic_stability
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.summaries import strongest_pairs, topic_labels
 
-corpus = demo_corpus()
+corpus = pgmult.datasets.state_of_the_union()
 training, held_out = pgmult.topics.split_tokens(corpus, documents=corpus.num_documents // 10)
 corpus
 

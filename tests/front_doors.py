@@ -777,7 +777,6 @@ ARGUMENTS = {
     "datasets.read_fasta": lambda: dict(path=written("a.fa", ">a\nACGT\n")),
     "datasets.recognise": lambda: dict(path=written("c.txt", "some text\n")),
     "datasets.read_npz": lambda: dict(path=saved_matrix(), vocabulary=list("abcdef")),
-    "datasets.demo_corpus": lambda: dict(max_words=1),
 }
 """The right arguments of each entry, made when it is called."""
 

@@ -1,4 +1,3 @@
-from pgmult.datasets.docstrings import demo_corpus as demo_corpus
 from pgmult.datasets.fasta import read_fasta as read_fasta
 from pgmult.datasets.messages import state_of_the_union as state_of_the_union
 from pgmult.datasets.packing import pack_files as pack_files

@@ -24,8 +24,9 @@ import scipy.sparse
 
 import pgmult
 from examples.papers.associated_press import associated_press
+from examples.papers.docstrings import demo_corpus
 from examples.papers.linderman2015.timed import completion_by_seconds
-from pgmult.datasets import demo_corpus, state_of_the_union
+from pgmult.datasets import state_of_the_union
 from pgmult.topics.scores.completion import (
     _score,
     unigram_log_predictive,

@@ -151,7 +151,7 @@ def test_no_circle_of_imports():
         ("from pgmult.topics.models import lda", "pgmult.links.stick_breaking", "upstairs"),
         ("def f():\n    import pgmult.sampling.driver", "pgmult.core.validate", "upstairs"),
         ("from ..sampling import moves", "pgmult.priors.gaussian", "upstairs"),
-        ("from pgmult.datasets import demo_corpus", "pgmult.topics.models.lda", "upstairs"),
+        ("from pgmult.datasets import read_corpus", "pgmult.topics.models.lda", "upstairs"),
         ("from pgmult.fields.data import as_field", "pgmult.topics.models.lda", "next door"),
         ("from ...fields import data", "pgmult.topics.models.lda", "next door"),
         ("from pgmult.links.stick_breaking import x", "pgmult.priors.gaussian", "next door"),
