@@ -63,7 +63,7 @@ class PredictiveChecks(Tabled):
         p = above + 0.5 * equal
         odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]
         odd += [advice[n][1] for n, value in zip(names, p, strict=True) if value > 1.0 - _ODD]
-        verdict = " ".join(odd) or "Data that the model makes look like the data."
+        verdict = " ".join(filter(None, odd)) or "Data that the model makes look like the data."
         return cls(names, seen, made, np.asarray(p), verdict)
 
     def table(self) -> Table:

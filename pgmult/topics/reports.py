@@ -22,7 +22,7 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
-from pgmult.core.reports import Report, Section, run_in_words
+from pgmult.core.reports import Report, Section, check_section, run_in_words
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -496,17 +496,10 @@ def _of_covariates(
             named = [*named, *data.content.names]
         checks = check(
             posterior, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
-        ).take(found.order)
-        verdict += [Leading(sentence, "checks") for sentence in checks.verdict]
-        tables = [
-            _details(table.head[-1], [tag("p", table.caption, class_="note"),
-                                      tag("div", table.html(), class_="wide")])
-            for table in checks.tables()
-        ]  # fmt: skip
-        sections.append(
-            Section("What the model misses", sentences=checks.verdict, figures=[joined(tables)],
-                    shown=0, key="checks")
-        )  # fmt: skip
+        )
+        section = check_section(checks)
+        verdict.append(Leading(checks.verdict, section.title))
+        sections.append(replace(section, shown=0))
     return verdict, sections
 
 

@@ -1,5 +1,3 @@
-from pgmult.topics.summaries.checks import Dependence as Dependence
-from pgmult.topics.summaries.checks import PredictiveChecks as PredictiveChecks
 from pgmult.topics.summaries.coherence import exclusivity as exclusivity
 from pgmult.topics.summaries.coherence import npmi as npmi
 from pgmult.topics.summaries.content import Content as Content

@@ -228,7 +228,7 @@ class TestQuestions:
         assert sum(text in shown for text in texts) == 1
 
     def test_checks(self, capsys, run):
-        assert "dispersed" in said(capsys, "topics", "check", run)
+        assert "words by document" in said(capsys, "topics", "check", run)
 
     def test_a_run_without_covariates(self, capsys, tmp_path, folder, run):
         arguments = ["--column", "text", *FIT[6:], "--out", tmp_path / "plain"]
@@ -323,7 +323,7 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
         "74 pieces of 200 words",
         "Party Republican - Democratic",
         "random terms",
-        "With a tenth of a text seen, a word that was held out is one of",
+        "(a tenth of a text seen)",
         "topics without columns",
     ):
         assert piece in output

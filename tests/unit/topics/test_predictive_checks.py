@@ -46,6 +46,19 @@ def texts(rng, theta, phi, length=60, *, burst=0.0, groups=None, shift=0.0):
     return counts
 
 
+def p_of(found, of=None):
+    """Of dispersion, or of every topic's words by document or group."""
+    start = "dispersion" if of is None else f"words by {of}, "
+    rows = [j for j, name in enumerate(found.statistics) if name.startswith(start)]
+    return found.p_values[rows]
+
+
+def excess_of(found, of):
+    """How much more information the data have than the replicates, of the first topic."""
+    row = found.statistics.index(f"words by {of}") + 1
+    return (found.observed - found.replicated)[:, row].mean()
+
+
 def posterior_of(counts, theta, phi):
     return repeated(CorrelatedTopics(len(phi)), as_corpus(counts), 20, theta=theta, topics=phi)
 
@@ -60,10 +73,10 @@ def test_dispersion_is_pearsons_statistic(monkeypatch):
     x, q = counts[used], (theta @ phi)[used]
     m = x.sum(axis=1, keepdims=True)
     by_hand = ((x - m * q) ** 2 / (m * q * (1 - q)))[m * q >= 0.05].mean()
-    assert found.dispersion == pytest.approx(by_hand)
+    assert found.observed[0, 0] == pytest.approx(by_hand)
     monkeypatch.setattr(checks, "_BLOCK", 100)  # documents in several blocks
     again = predictive_checks(posterior_of(counts, theta, phi), max_draws=1)
-    assert again.dispersion == pytest.approx(by_hand)
+    assert again.observed[0, 0] == pytest.approx(by_hand)
 
 
 def test_information_is_that_of_the_table_of_words_and_documents():
@@ -76,14 +89,14 @@ def test_information_is_that_of_the_table_of_words_and_documents():
     found = predictive_checks(
         posterior_of(counts, theta, phi), groups={"third": groups}, max_draws=2
     )
-    for table, one in zip(
-        (counts, np.stack([counts[groups == g].sum(axis=0) for g in range(3)])),
-        found.dependence,
-        strict=True,
-    ):
+    by_third = np.stack([counts[groups == g].sum(axis=0) for g in range(3)])
+    for table, of in ((counts, "document"), (by_third, "third")):
         share = table / table.sum()
         chance = share.sum(axis=0) * share.sum(axis=1, keepdims=True)
-        assert one.observed[0] == pytest.approx((share * np.log(share / chance)).sum())
+        by_hand = (share * np.log(share / chance)).sum()
+        whole = found.statistics.index(f"words by {of}")
+        assert found.observed[0, whole] == pytest.approx(by_hand)
+        assert found.observed[0, whole + 1] == pytest.approx(by_hand), "of the one topic"
 
 
 @pytest.mark.slow
@@ -98,10 +111,10 @@ def test_checks_are_calibrated_under_the_model():
         groups = {"side": rng.integers(2, size=30)}
         posterior = posterior_of(texts(rng, theta, phi), theta, phi)
         found = predictive_checks(posterior, groups=groups, random_seed=seed)
-        dispersion.append(found.dispersion_p)
-        averaged.append([one.p[0] for one in found.dependence])
+        dispersion.append(p_of(found)[0])
+        averaged.append([p_of(found, of)[0] for of in ("document", "side")])
         one_draw = predictive_checks(posterior, groups=groups, random_seed=seed, max_draws=1)
-        single.append([one.excess[0] for one in one_draw.dependence])
+        single.append([excess_of(one_draw, of) for of in ("document", "side")])
     spread = np.array(dispersion) + rng.uniform(-0.5, 0.5, size=60) / 20  # from a grid to a line
     assert scipy.stats.kstest(spread, "uniform", args=(-0.025, 1.05)).pvalue > 1e-3
     for excess, p in zip(np.array(single).T, np.array(averaged).T, strict=True):
@@ -117,20 +130,19 @@ def test_bursts_and_words_of_a_group_are_seen():
     calm = predictive_checks(
         posterior_of(texts(rng, theta, phi), theta, phi), groups={"side": groups}
     )
-    assert all(one.p.min() > 0.02 for one in calm.dependence)
-    assert "more than by chance (3 topics checked)" in " ".join(calm.verdict)
+    assert min(p_of(calm, "document").min(), p_of(calm, "side").min()) > 0.02
+    assert calm.verdict == "Data that the model makes look like the data."
     bursts = texts(rng, theta, phi, burst=0.05)
     found = predictive_checks(posterior_of(bursts, theta, phi), groups={"side": groups})
-    assert found.dispersion_p < 0.05
-    assert (found.dependence[0].p < 0.05).all()
-    assert "more dispersed than the model's" in found.verdict[0]
-    assert "keep to single documents" in found.verdict[1]
+    assert p_of(found)[0] < 0.05
+    assert (p_of(found, "document") < 0.05).all()
+    assert "more dispersed than the model's" in found.verdict
+    assert "keep to single documents" in found.verdict
     parted = texts(rng, theta, phi, groups=groups, shift=0.4)
     found = predictive_checks(posterior_of(parted, theta, phi), groups={"side": groups})
-    assert (found.dependence[1].p < 0.05).all()
-    assert "content covariates of side would tell how" in found.verdict[2]
-    assert "words that keep to a side" in str(found)
-    assert [len(table.to_dataframe()) for table in found.tables()] == [3, 3]
+    assert (p_of(found, "side") < 0.05).all()
+    assert "content covariates of side would tell how" in found.verdict
+    assert len(found.table()) == 1 + 2 * (1 + 3)
 
 
 def test_content_that_is_modelled_leaves_no_trace():
@@ -143,9 +155,9 @@ def test_content_that_is_modelled_leaves_no_trace():
     data = with_covariates(as_corpus(counts), {"side": names}, content="~ side")
     plain = {"theta": theta, "topics": phi}
     posterior = repeated(StructuralTopics(3), data, 20, **plain, group_topics=groups)
-    assert predictive_checks(posterior, groups="side").dependence[1].p.min() > 0.02
+    assert p_of(predictive_checks(posterior, groups="side"), "side").min() > 0.02
     missing = repeated(StructuralTopics(3), data, 20, **plain)
-    assert predictive_checks(missing, groups=["side"]).dependence[1].p.max() < 0.05
+    assert p_of(predictive_checks(missing, groups=["side"]), "side").max() < 0.05
 
 
 @pytest.mark.parametrize("is_right", [True, False])
@@ -158,8 +170,8 @@ def test_topics_that_change_are_replicated_as_of_their_time(is_right):
     told = topics if is_right else topics[:, ::-1]
     posterior = repeated(DynamicTopics(len(phi)), data, 20, theta=theta, topics=told)
     found = predictive_checks(posterior, groups={"when": times})
-    assert (found.dispersion_p > 0.02) == is_right
-    assert (found.dependence[1].p > 0.02).all() == is_right  # words go with times as they should
+    assert (p_of(found)[0] > 0.02) == is_right
+    assert (p_of(found, "when") > 0.02).all() == is_right  # words go with times as they should
 
 
 def test_what_cannot_be_checked_is_refused():

@@ -7,8 +7,7 @@ from pgmult.topics import as_corpus
 from pgmult.topics.fits import NewDocuments
 from pgmult.topics.scores import CompletionScore, TopicChoice
 from pgmult.topics.scores.selection import Candidate
-from pgmult.topics.summaries import DocumentTopics, PredictiveChecks, RunMatches
-from pgmult.topics.summaries.checks import Dependence
+from pgmult.topics.summaries import DocumentTopics, RunMatches
 from pgmult.topics.summaries.quotes import Quote, Quotes
 
 pytest.importorskip("pandas")
@@ -28,10 +27,6 @@ CHOICE = TopicChoice(
 def quotes(note=""):
     found = [[Quote("a<b", 0.9, 0.8, 1.0, None if note else "some words")], []]
     return Quotes([0, 3], ["0 x", "3 y"], found, 0.9, note)
-
-
-def dependence(of):
-    return Dependence(of, ONES, ONES, ONES, [[("a", 1.0)], []], is_modelled=False)
 
 
 # a result, columns of its data frame, and what stands in a notebook
@@ -71,13 +66,6 @@ RESULTS = {
         ),
         {"first": [1, 0, 2, 3, 4], "second": [4.0, 2.0]},
         "2 topics found in both runs",
-    ),
-    "checks": (
-        PredictiveChecks(
-            1.0, 1.0, 0.5, (dependence("document"), dependence("party")), ["0 x", "1 y"], 9
-        ),
-        {"of": ["document"] * 2 + ["party"] * 2, "keeping": ["a +1.00", ""] * 2},
-        "party",
     ),
 }
 

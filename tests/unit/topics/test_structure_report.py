@@ -40,7 +40,8 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
 def test_the_page_has_all_sections_in_order(report):
     page = report.html()
     told = " ".join(parsed(page).text)
-    heads = ["party-r-d", "words-by-group", "checks", "stability", "documents"]
+    checks = "does-the-model-make-such-data"
+    heads = ["party-r-d", "words-by-group", checks, "stability", "documents"]
     places = [page.index(f'<h2 id="{head}"') for head in heads]
     assert page.index('id="verdict"') < places[0]
     assert places == sorted(places)
@@ -95,7 +96,7 @@ def test_what_is_not_there_is_left_out(report):
     few = run_of(whole.model, whole.data, whole.sample_stats, **kept)
     found = topic_report(few, title="t")
     titles = {section.title for section in found.sections}
-    assert not titles & {"Words by group", "What the model misses"}
+    assert not titles & {"Words by group", "Does the model make such data?"}
     parsed(found.html())
     forgotten = Posterior(kept, sample_stats=whole.sample_stats)
     assert "Party R - D" not in topic_report(forgotten, title="t").text()
