@@ -609,11 +609,6 @@ ARGUMENTS = {
         hold_out=1,
         draws=4,
     ),
-    "sequences.blend": lambda: dict(
-        first=sequences.ngrams.unigram(words(), words()),
-        second=sequences.ngrams.bigram(words(), words()),
-        num_weights=5,
-    ),
     "sequences.check": lambda: dict(posterior=sequence_states()),
     "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),
     "sequences.report": lambda: dict(posterior=sequence_states(), title="t"),

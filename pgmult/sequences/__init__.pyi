@@ -17,7 +17,6 @@ from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
 from pgmult.sequences.reports import report as report
 from pgmult.sequences.scores import ngrams as ngrams
 from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
-from pgmult.sequences.scores.one_step import blend as blend
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead
 from pgmult.sequences.scores.rivals import compare as compare
 from pgmult.sequences.scores.rivals import search_state_dim as search_state_dim

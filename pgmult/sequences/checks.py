@@ -31,10 +31,10 @@ from pgmult.sequences.posteriors import (
 
 _ADVICE = {
     "repeats": (
-        "Symbols repeat the one before them more often than the model says: try a larger state_dim,"
-        " or blend it with n-grams.",
+        "Symbols repeat the one before them more often than the model says: try a larger"
+        " state_dim.",
         "Symbols repeat the one before them less often than the model says: try a larger"
-        " state_dim, or blend it with n-grams.",
+        " state_dim.",
     ),
     "longest run": (
         "Runs of one symbol are longer than the model says: try a larger state_dim.",

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.linderman2015.forecasters import blend, kneser_ney, online_unigram
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from examples.papers.linderman2015.legacy import clipped_log_probability, legacy_score
 from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
@@ -28,7 +29,7 @@ from pgmult.core.typing import coords_of, variable
 from pgmult.datasets.fasta import read_fasta
 from pgmult.sampling import Origin
 from pgmult.sequences.scores import ngrams
-from pgmult.sequences.scores.one_step import SequenceScore, blend, one_step_ahead
+from pgmult.sequences.scores.one_step import SequenceScore, one_step_ahead
 
 REFERENCE = "unigram + 1"
 LOWEST = -1.0  # that is drawn
@@ -126,8 +127,8 @@ def counted(problem: Problem, train, test, continues: bool) -> dict[str, Sequenc
     return {
         REFERENCE: ngrams.unigram(train, test),
         "unigram + 0.1": ngrams.unigram(train, test, pseudo_count=0.1),
-        "bigram KN": ngrams.kneser_ney(train, test, **lately),
-        "online unigram": ngrams.online_unigram(train, test),
+        "bigram KN": kneser_ney(train, test, **lately),
+        "online unigram": online_unigram(train, test),
         "cache": ngrams.cache(train, test, weight=0.1, **lately),
         "cache, weight fitted": ngrams.cache(train, test, **lately),
     }

@@ -4,16 +4,9 @@ Each is trained on some sequences and gives the log probability of every step of
 steps before it in the same sequence. With c(w) and c(v, w) the training counts of symbols and of
 pairs, K symbols and a pseudo-count a:
 
-* `unigram`         p(w) = (c(w) + a) / (c + a K);
-* `online_unigram`  the same, c counting also the test steps so far of the sequence;
-* `bigram`          p(w | v) = (c(v, w) + a) / (c(v) + a K);
-* `kneser_ney`      interpolated absolute discounting with continuation counts (Kneser and Ney 1995;
-  Chen and Goodman 1999, section 2.7): with N(., w) the number of different v before w,
-
-      p(w | v) = max(c(v, w) - d, 0) / c(v) + d N(v, .) / c(v) p_cont(w),
-
-  where p_cont discounts N(., w) in the same way and goes back to 1 / K;
-* `cache`           (1 - u) unigram + u (share of w in the last steps) (Kuhn and De Mori 1990).
+* `unigram`  p(w) = (c(w) + a) / (c + a K);
+* `bigram`   p(w | v) = (c(v, w) + a) / (c(v) + a K);
+* `cache`    (1 - u) unigram + u (share of w in the last steps) (Kuhn and De Mori 1990).
 
 A step whose predecessor is missing, or that is the first, has no context: pairs of it are not
 counted, and its probability is that of lower order. With ``continues=True`` test sequence s goes
@@ -34,9 +27,7 @@ from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.scores.one_step import SequenceScore, _check_alike, joined
 
-__all__ = ["bigram", "cache", "kneser_ney", "online_unigram", "unigram"]
-
-_USUAL_DISCOUNT = 0.75  # where no count is 1
+__all__ = ["bigram", "cache", "unigram"]
 
 
 def unigram(train: Sequences, test: Sequences, *, pseudo_count: float = 1.0) -> SequenceScore:
@@ -46,16 +37,6 @@ def unigram(train: Sequences, test: Sequences, *, pseudo_count: float = 1.0) -> 
     frequencies = _frequencies(train) + pseudo_count
     log_probs = np.log(frequencies / frequencies.sum())
     return _score(f"unigram + {pseudo_count:g}", log_probs[test.symbols], test)
-
-
-def online_unigram(
-    train: Sequences, test: Sequences, *, pseudo_count: float = 1.0
-) -> SequenceScore:
-    """The unigram updated with the symbols of each test sequence as they come."""
-    as_positive(pseudo_count, "pseudo_count")
-    _check_alike(train, test)
-    probs = _online_probs(_frequencies(train) + pseudo_count, test)
-    return _score(f"online unigram + {pseudo_count:g}", np.log(probs), test)
 
 
 def cache(
@@ -108,29 +89,6 @@ def bigram(
     )
     probs = np.where(before < 0, (lower / lower.sum())[after], probs)
     return _score(f"bigram + {pseudo_count:g}", np.log(probs), test)
-
-
-def kneser_ney(train: Sequences, test: Sequences, *, continues: bool = False) -> SequenceScore:
-    """Interpolated Kneser-Ney bigram; discounts d = n_1 / (n_1 + 2 n_2) from counts of counts."""
-    pairs = _pair_counts(train)
-    before, after = _contexts(train, test, continues)
-    different_before = np.bincount(pairs.indices, minlength=train.num_symbols).astype(np.float64)
-    d = _discount(different_before)
-    kept = np.maximum(different_before - d, 0.0)
-    total = different_before.sum()
-    spare = total - kept.sum()
-    lower = (kept + spare / train.num_symbols) / max(total, 1.0)
-    if total == 0.0:
-        lower = np.full(train.num_symbols, 1.0 / train.num_symbols)
-    d = _discount(pairs.data)
-    totals = np.asarray(pairs.sum(axis=1)).ravel()
-    saved = d * np.diff(pairs.indptr)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        probs = (
-            np.maximum(_at(pairs, before, after) - d, 0.0) + saved[before] * lower[after]
-        ) / totals[before]
-    known = (before >= 0) & (totals[before] > 0.0)
-    return _score("Kneser-Ney bigram", np.log(np.where(known, probs, lower[after])), test)
 
 
 # --------------------------------------------------------------------------- counting
@@ -252,8 +210,3 @@ def _at(pairs: "scipy.sparse.csr_array", before: IntArray, after: IntArray) -> F
         return np.zeros(0)
     values = np.asarray(pairs[np.maximum(before, 0), after]).ravel()
     return np.where(before < 0, 0.0, values)
-
-
-def _discount(counts: FloatArray) -> float:
-    once, twice = (counts == 1.0).sum(), (counts == 2.0).sum()
-    return float(once / (once + 2.0 * twice)) if once else _USUAL_DISCOUNT

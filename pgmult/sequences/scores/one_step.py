@@ -41,10 +41,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
+from pgmult.core.arguments import as_choice, as_seed, under_name
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
@@ -171,40 +170,6 @@ def mix_draws(
         with np.errstate(invalid="ignore"):
             mixed[first:last] = np.where(gone, average[first:last], joint - before)
     return mixed
-
-
-def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50) -> SequenceScore:
-    """A mixture of two forecasters, whose weight is learned as a sequence goes on.
-
-    The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes' rule
-    for u, so that nothing is fitted to the steps that are scored. A model with long memory that
-    learns slowly, blended with `pgmult.sequences.scores.ngrams.cache`, also repeats recent symbols.
-
-    Parameters
-    ----------
-    first, second : SequenceScore
-        Of the same steps: p and q.
-    num_weights : int
-        Of a grid of u that stands for all of them.
-
-    Raises
-    ------
-    ValueError
-        If the scores are of different steps.
-    """
-    as_kind(first, "first", SequenceScore)
-    as_kind(second, "second", SequenceScore)
-    first.gain_over(second)  # refuses other steps
-    num_weights = as_positive_int(num_weights, "num_weights", 2, maximum=10_000)
-    u = ((np.arange(num_weights) + 0.5) / num_weights)[:, None]
-    by_weight = np.logaddexp(np.log1p(-u) + first.log_predictive, np.log(u) + second.log_predictive)
-    ends = np.flatnonzero(np.diff(first.sequence)) + 1
-    offsets = np.concatenate([[0], ends, [len(first.sequence)]])
-    name = f"{first.method} and {second.method}, blended"
-    return replace(
-        first, method=name, log_predictive=mix_draws(by_weight, offsets),
-        num_draws=max(first.num_draws, second.num_draws),
-    )  # fmt: skip
 
 
 def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:

@@ -3,18 +3,42 @@
 A move takes the state of the chain and gives another; `pgmult.sequences.models.lds` puts them in
 order. Each leaves the posterior as it is. Sums over sequences come from their blocks: where a move
 has to know more of these while it goes, it asks them.
+
+Two moves are of what the observations cannot see.
+
+*Level*. With psi_t = offset + C x_t + E u_t, adding delta to all states and taking C delta from the
+offset changes no psi. Given everything else up to that translation, delta is Gaussian: the offset
+has its prior N(m, diag(s)), the mean of first states moves along, and every other step says
+
+    x_t - A x_{t-1} - B u_t + (I - A) delta  ~  N(0, Q).
+
+Under persistent dynamics a chain that draws x and the offset in turn moves along this direction in
+tiny steps (Yu and Meng 2011, "To center or not to center", on interweaving such moves).
+
+*Scales*. With g = exp(a), one positive factor a coordinate, and G = diag(g), the transformation
+
+    x_t -> G x_t,  C -> C G^-1,  v -> G^-2 v,  A -> G A G^-1,  B -> G B,  Q -> G Q G,
+    m -> G m,  V -> G V G
+
+leaves psi, the law of the states given the dynamics and that of the loadings C given their
+variances v as they are, up to its Jacobian. What is left as a density of a is that of the priors of
+(A, B, Q), (m, V) and v at the transformed point, times what the Jacobians of these contribute: a
+line through a = 0 in a random direction is sampled by slice (Liu and Sabatti 2000, "Generalised
+Gibbs sampler and multigrid Monte Carlo", on moves along a group). A chain that draws x, C, Q and v
+in turn moves in tiny steps here, because thousands of states pin Q, and Q them.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.compiled.linalg import invert_lower, invert_positive_definite
 from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sampling.blocks import Ask, Asks, Sums, to_held
 from pgmult.sequences.active_sticks import KAPPA, ActiveSticks
+from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
 from pgmult.sequences.compiled.white_paths import Held
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import LDSState, LinearSystem
@@ -29,12 +53,6 @@ from pgmult.sequences.updates.carried import (
 )
 from pgmult.sequences.updates.dynamics import RegressionSums, first_sums, transition_sums
 from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows
-from pgmult.sequences.updates.unseen_moves import (
-    level_potential,
-    sample_level,
-    sample_scales,
-    scale_law,
-)
 from pgmult.sequences.updates.white_paths import seen_by, walk_white
 
 _NEWTON = 2  # steps towards the mode of weights
@@ -190,6 +208,36 @@ def draw_weights(
     return replace(state, weights=weights, hyperparameters=x, loading_var=loading_var)
 
 
+def level_potential(
+    model: LinearSystem, state: _State, later: RegressionSums, data: Sequences
+) -> tuple[FloatArray, FloatArray]:
+    """Precision ``(D, D)`` and linear term ``(D,)`` of a translation of all states.
+
+    `later` are the `transition_sums` of the states about (A, B).
+    """
+    start, loadings, (mean, var) = model.gaussian_prior, state.loadings, model.offset_moments(data)
+    away = np.eye(model.state_dim) - state.transition
+    noise_precision = invert_positive_definite(state.noise_cov)
+    pull = np.einsum("ij,jk->ik", away.T, noise_precision)
+    precision = later.count * np.einsum("ij,jk->ik", pull, away)
+    linear = -np.einsum("ij,j->i", pull, later.ze[-1])
+    initial_precision = invert_positive_definite(state.initial_cov)
+    gap = start.strength * (start.mean - state.initial_mean)
+    precision += start.strength * initial_precision
+    linear += np.einsum("ij,j->i", initial_precision, gap)
+    scaled = loadings / var[:, None]
+    precision += np.einsum("ki,kj->ij", scaled, loadings)
+    linear += np.einsum("ki,k->i", scaled, state.offset - mean)
+    return 0.5 * (precision + precision.T), linear
+
+
+def sample_level(rng: _Rng, precision: FloatArray, linear: FloatArray) -> FloatArray:
+    """One draw of the translation."""
+    half = invert_lower(lower_cholesky(precision))
+    white = np.einsum("ij,j->i", half, linear) + rng.standard_normal(len(linear))
+    return np.asarray(np.einsum("ij,i->j", half, white))
+
+
 def move_level(
     rng: _Rng, model: LinearSystem, state: _State, later: RegressionSums, data: Sequences
 ) -> tuple[_State, FloatArray]:
@@ -197,13 +245,7 @@ def move_level(
 
     The initial mean moves along, and is drawn afresh by `draw_dynamics`.
     """
-    delta = sample_level(
-        rng,
-        *level_potential(
-            later, state.initial_mean, state.noise_cov, state.initial_cov, model.gaussian_prior,
-            state.loadings, state.offset, *model.offset_moments(data),
-        ),
-    )  # fmt: skip
+    delta = sample_level(rng, *level_potential(model, state, later, data))
     weights = state.weights.copy()
     weights[:, -1] -= np.einsum("kd,d->k", state.loadings, delta)
     return replace(state, weights=weights), delta
@@ -247,8 +289,15 @@ def draw_dynamics(
 def move_scales(
     rng: _Rng, model: LinearSystem, state: _State, data: Sequences
 ) -> tuple[_State, FloatArray]:
-    """Factors of the states, ``(state_dim,)``, and the state but for these, which are in blocks."""
-    factors = sample_scales(rng, law_of_scales(model, state, data))
+    """Factors of the states, ``(state_dim,)``, and the state but for these, which are in blocks.
+
+    One slice update along a random direction.
+    """
+    a, direction = np.empty(model.state_dim), rng.standard_normal(model.state_dim)
+    direction /= np.sqrt(np.einsum("d,d", direction, direction))
+    law = law_of_scales(model, state, data)
+    slice_scales(new_key(rng), direction, rng.standard_exponential(), law, a)
+    factors = np.asarray(np.exp(a))
     return rescaled(state, factors), factors
 
 
@@ -265,11 +314,16 @@ def rescaled(state: _State, g: FloatArray) -> _State:
     )  # fmt: skip
 
 
-def law_of_scales(model: LinearSystem, state: _State, data: Sequences) -> Any:
-    """The law of the logarithms of the factors of `move_scales`."""
-    return scale_law(
-        (model.dynamics_prior(data, state.hyperparameters), state.dynamics.T, state.noise_cov),
-        (model.gaussian_prior, state.initial_mean, state.initial_cov),
-        (model.loading_shape, model.loading_scale),
-        state.loading_var,
-    )
+def law_of_scales(model: LinearSystem, state: _State, data: Sequences) -> ScaleLaw:
+    """The law of the logarithms of the factors of `move_scales`: see `scale_log_density`."""
+    prior = model.dynamics_prior(data, state.hyperparameters)
+    start, (D, rows) = model.gaussian_prior, state.dynamics.shape
+    # the Jacobian of (A, B, Q), and the determinants of their density
+    linear = (rows - D) + D + 1.0 - (prior.dof + D + 1.0) - rows + 2.0 * model.loading_shape
+    linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
+    return ScaleLaw(
+        np.ascontiguousarray(state.dynamics.T), prior.mean, prior.row_precision, prior.scale,
+        invert_positive_definite(state.noise_cov), state.initial_mean, start.mean,
+        float(start.strength), start.scale, invert_positive_definite(state.initial_cov),
+        float(model.loading_scale), state.loading_var, float(linear),
+    )  # fmt: skip

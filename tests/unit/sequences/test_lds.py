@@ -27,7 +27,6 @@ from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates import lds_moves
 from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
-from pgmult.sequences.updates.unseen_moves import level_potential, sample_level
 from pgmult.testing import conditional_ratio, rejects
 
 INPUTS = np.random.default_rng(9).standard_normal((9, 2))
@@ -155,11 +154,7 @@ def sums_of(model, data, state):
 def test_level_of_all_states(case):
     model, data, state = case
     start, (later, _) = model.gaussian_prior, sums_of(model, data, state)
-    moments = model.offset_moments(data)
-    precision, linear = level_potential(
-        later, state.initial_mean, state.noise_cov, state.initial_cov, start, state.loadings,
-        state.offset, *moments,
-    )  # fmt: skip
+    precision, linear = lds_moves.level_potential(model, state, later, data)
 
     def joint(delta):
         mean, weights = state.initial_mean + delta, state.weights.copy()
@@ -174,7 +169,7 @@ def test_level_of_all_states(case):
         joint, lambda d: linear @ d - 0.5 * d @ precision @ d,
         [rng.standard_normal(model.state_dim) for _ in range(5)],
     )  # fmt: skip
-    draws = np.array([sample_level(rng, precision, linear) for _ in range(4000)])
+    draws = np.array([lds_moves.sample_level(rng, precision, linear) for _ in range(4000)])
     cov = np.linalg.inv(precision)
     z = (draws.mean(axis=0) - cov @ linear) / np.sqrt(np.diag(cov) / 4000)
     assert np.abs(z).max() < 4.5

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from pgmult.sequences import as_sequences
-from pgmult.sequences.scores.ngrams import bigram, cache, kneser_ney, online_unigram, unigram
+from pgmult.sequences.scores.ngrams import bigram, cache, unigram
 
 K = 4
 TRAIN = as_sequences([[0, 1, 0, 1, 2, 0], [1, 1, -1, 0, 1]], num_symbols=K)
 TEST = as_sequences([[0, 1, 1, -1, 3, 0], [2, 0]], num_symbols=K)
 FORECASTERS = {
     "unigram": unigram,
-    "online unigram": online_unigram,
     "bigram": bigram,
     "bigram, continued": partial(bigram, continues=True),
-    "Kneser-Ney": kneser_ney,
-    "Kneser-Ney, continued": partial(kneser_ney, continues=True),
     "cache": partial(cache, window=3),
     "cache, given weight": partial(cache, window=2, weight=0.3),
     "cache, continued": partial(cache, window=4, continues=True),
@@ -60,11 +57,6 @@ def test_unigram():  # training counts 4, 5, 1, 0
     np.testing.assert_allclose(probs(unigram(TRAIN, TEST, pseudo_count=0.5)), expected)
 
 
-def test_online_unigram_starts_again_in_every_sequence():
-    expected = [5 / 14, 6 / 15, 7 / 16, 1 / 17, 6 / 18, 2 / 14, 5 / 15]
-    np.testing.assert_allclose(probs(online_unigram(TRAIN, TEST)), expected)
-
-
 # Pairs in training: 01 01 12 10 20 | 11 01; no pair across a missing step or two sequences.
 
 
@@ -78,29 +70,6 @@ def test_bigram_continued():
     """The first sequence goes on after a 0, the second after a 1."""
     expected = [1 / 7, 4 / 7, 2 / 7, 1 / 14, 1 / 4, 2 / 7, 2 / 5]
     np.testing.assert_allclose(probs(bigram(TRAIN, TEST, continues=True)), expected)
-
-
-def test_kneser_ney():
-    # pairs 01: 3, 10: 1, 11: 1, 12: 1, 20: 1, so once = 4, twice = 0 and d = 1;
-    # different symbols before 0: {1, 2}, 1: {0, 1}, 2: {1}; once = 1, twice = 2, d' = 1/5
-    d = 1 / 5
-    lower = np.array([2 - d, 2 - d, 1 - d, 0.0]) / 5 + 3 * d / 5 / K
-    assert lower.sum() == pytest.approx(1.0)
-    expected = [
-        lower[0],
-        2 / 3 + 1 / 3 * lower[1],  # after 0: one kind of pair, seen three times
-        0.0 + lower[1],  # after 1: three kinds, each seen once
-        lower[3],
-        lower[0],  # after 3, never seen
-        lower[2],
-        0.0 + lower[0],
-    ]
-    np.testing.assert_allclose(probs(kneser_ney(TRAIN, TEST)), expected)
-
-
-def test_kneser_ney_without_pairs_is_uniform():
-    train = as_sequences([[0], [1], [1]], num_symbols=K)
-    np.testing.assert_allclose(probs(kneser_ney(train, TEST)), 1 / K)
 
 
 def naive_cache(train, test, window, weight, continues):
@@ -144,9 +113,6 @@ def test_rows_of_counts():
     p = np.array([3, 2, 4, 1]) / 10
     expected = np.log([p[0] * p[1] ** 2, p[1] * p[3]])
     np.testing.assert_allclose(unigram(train, test).log_predictive, expected)
-    online = np.array([4, 4, 4, 1]) / 13
-    expected[1] = np.log(online[1] * online[3])
-    np.testing.assert_allclose(online_unigram(train, test).log_predictive, expected)
     mixed = 0.5 * p + 0.5 * np.array([1, 2, 0, 0]) / 3
     expected[1] = np.log(mixed[1] * mixed[3])
     got = cache(train, test, window=2, weight=0.5).log_predictive
@@ -158,7 +124,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="one symbol a step, got 3 observations at step 0 of the"):
         bigram(counts, TEST)
     with pytest.raises(ValueError, match=r"one symbol a step.* of the test"):
-        kneser_ney(TRAIN, counts)
+        bigram(TRAIN, counts)
     with pytest.raises(ValueError, match=r"4 symbols .* test sequences 2"):
         unigram(TRAIN, as_sequences([[0, 1]]))
     with pytest.raises(ValueError, match="pseudo_count must be positive"):

@@ -13,7 +13,6 @@ from pgmult.sequences import MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.scores.ngrams import bigram, unigram
 from pgmult.sequences.scores.one_step import (
     SequenceScore,
-    blend,
     blocks_of,
     joined,
     mix_draws,
@@ -282,53 +281,3 @@ class StickBreakingGaussian:
 
     def link(self, data):
         return StickBreaking()
-
-
-# ------------------------------------------------------------------ blending
-
-
-def score_of(log_predictive, sequence=None):
-    log_predictive = np.asarray(log_predictive, dtype=np.float64)
-    size = len(log_predictive)
-    sequence = np.zeros(size, np.int64) if sequence is None else np.asarray(sequence)
-    return SequenceScore("s", log_predictive, np.ones(size, np.int64), sequence)
-
-
-def test_a_blend_integrates_its_weight_out_of_whole_sequences():
-    rng = np.random.default_rng(2)
-    p, q = rng.uniform(0.05, 1.0, size=(2, 7))
-    sequence = np.repeat([0, 3], [4, 3])
-    found = blend(score_of(np.log(p), sequence), score_of(np.log(q), sequence), num_weights=2000)
-    nodes, weights = np.polynomial.legendre.leggauss(20)  # exact for polynomials of the weight
-    u = 0.5 * (nodes + 1.0)[:, None]
-    for first, last in ((0, 4), (4, 7)):
-        steps = slice(first, last)
-        for stop in range(first + 1, last + 1):
-            along = slice(first, stop)
-            whole = 0.5 * weights @ ((1.0 - u) * p[along] + u * q[along]).prod(axis=1)
-            assert found.log_predictive[along].sum() == pytest.approx(np.log(whole), abs=1e-6)
-        assert found.log_predictive[steps][0] == pytest.approx(np.log(0.5 * (p + q)[first]))
-
-
-def test_a_blend_is_a_distribution_and_learns():
-    rng = np.random.default_rng(3)
-    past = np.log(rng.uniform(size=(2, 6)))
-    tables = np.log(rng.dirichlet(np.ones(K), size=2))
-    last = [
-        blend(*(score_of([*x, table[k]]) for x, table in zip(past, tables, strict=True)))
-        for k in range(K)
-    ]
-    assert sum(np.exp(score.log_predictive[-1]) for score in last) == pytest.approx(1.0)
-    good, bad = score_of(np.full(500, -1.0)), score_of(np.full(500, -3.0))
-    assert abs(blend(good, bad).log_predictive[-1] - -1.0) < 0.02
-    assert abs(blend(bad, good).log_predictive[-1] - -1.0) < 0.02
-    np.testing.assert_allclose(blend(good, good).log_predictive, good.log_predictive)
-    with pytest.raises(ValueError, match="must be of the same steps"):
-        blend(good, score_of([-1.0]))
-
-
-def test_a_blend_with_what_is_impossible():
-    never, sure = score_of([-np.inf, -0.1]), score_of([-0.1, -0.1])
-    found = blend(never, sure, num_weights=1000)
-    assert np.exp(found.log_predictive[0]) == pytest.approx(0.5 * np.exp(-0.1))
-    assert found.log_predictive[1] == pytest.approx(-0.1)
