@@ -17,7 +17,6 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 from odd_values import VALUES
 
 import pgmult
@@ -25,7 +24,7 @@ from pgmult import choice, datasets, fields, regression, sequences, topics
 from pgmult.fields import covariances
 from pgmult.sampling import Origin
 from pgmult.variational.designs import Rows
-from pgmult.variational.sites import logistic_site
+from pgmult.variational.sites import LogisticSite
 
 PACKAGE = str(Path(pgmult.__file__).parent)
 FEW = {"draws": 4, "tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -253,12 +252,6 @@ def never(*arguments, **options):
 def written(name, content):
     path = folder() / name
     path.write_text(content)
-    return path
-
-
-def saved_matrix():
-    path = folder() / "a.npz"
-    scipy.sparse.save_npz(path, scipy.sparse.csr_array(COUNTS))
     return path
 
 
@@ -695,7 +688,7 @@ ARGUMENTS = {
     "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_sites": lambda: dict(
         design=Rows(X),
-        site=logistic_site(BINARY, np.ones(12), "delta"),
+        site=LogisticSite(BINARY, np.ones(12), "delta"),
         prior=pgmult.MvNormal(np.zeros(2), np.eye(2)),
     ),
     "testing.geweke": lambda: dict(
@@ -739,7 +732,6 @@ ARGUMENTS = {
         min_count=1,
         progressbar=False,
     ),
-    "datasets.tokenize": lambda: dict(text="some text"),
     "datasets.read_text": lambda: dict(path=written("a.txt", "some text\nother words\n")),
     "datasets.read": lambda: dict(
         table=written("a.csv", "text,n\nsome text,1\nother,2\n"),
@@ -767,11 +759,8 @@ ARGUMENTS = {
         places={"place": {"a": 1.0, "b": 2.0}},
         order="frequency",
     ),
-    "datasets.read_ldac": lambda: dict(path=written("a.dat", "2 0:1 1:2\n1 1:1\n")),
     "datasets.read_corpus": lambda: dict(path=written("b.txt", "some text\nother\n")),
     "datasets.read_fasta": lambda: dict(path=written("a.fa", ">a\nACGT\n")),
-    "datasets.recognise": lambda: dict(path=written("c.txt", "some text\n")),
-    "datasets.read_npz": lambda: dict(path=saved_matrix(), vocabulary=list("abcdef")),
 }
 """The right arguments of each entry, made when it is called."""
 

@@ -107,17 +107,6 @@ def product(a, b, out):
 
 
 @jit
-def transposed_product(a, b, out):
-    """Write ``a' b`` to `out`, one sum after the other."""
-    for i in range(a.shape[1]):
-        for j in range(b.shape[1]):
-            total = 0.0
-            for k in range(a.shape[0]):
-                total += a[k, i] * b[k, j]
-            out[i, j] = total
-
-
-@jit
 def invert_positive_definite(a):
     """The inverse of a symmetric positive definite matrix, exactly symmetric."""
     root = a.copy()

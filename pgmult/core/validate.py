@@ -194,23 +194,3 @@ def new_key(rng: np.random.Generator) -> NDArray[np.uint64]:
     if isinstance(bits, _OF_64_BITS):  # the same numbers, in a tenth of the time
         return bits.random_raw(2)
     return rng.integers(0, 2**64, size=2, dtype=np.uint64)
-
-
-def as_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    """Where sequences begin, and where the last one ends, as int64; refuses empty sequences."""
-    array = np.asarray(offsets)
-    if array.ndim != 1 or len(array) < 2 or array.dtype.kind not in "iu":
-        raise ValueError(
-            "offsets must be a vector of num_sequences + 1 >= 2 integers,"
-            f" got shape {array.shape} of {array.dtype}"
-        )
-    array = np.ascontiguousarray(array, dtype=np.int64)
-    if array[0] != 0:
-        raise ValueError(f"offsets must begin with 0, got {array[0]}")
-    short = np.flatnonzero(np.diff(array) < 1)
-    if len(short):
-        raise ValueError(
-            f"offsets must increase, but sequence {short[0]} is"
-            f" {array[short[0]]}:{array[short[0] + 1]} (leave empty sequences out)"
-        )
-    return array

@@ -1,16 +1,10 @@
 from pgmult.datasets.fasta import read_fasta as read_fasta
 from pgmult.datasets.messages import state_of_the_union as state_of_the_union
 from pgmult.datasets.packing import pack_files as pack_files
-from pgmult.datasets.readers import Source as Source
 from pgmult.datasets.readers import read_corpus as read_corpus
-from pgmult.datasets.readers import read_ldac as read_ldac
-from pgmult.datasets.readers import read_npz as read_npz
 from pgmult.datasets.readers import read_text as read_text
-from pgmult.datasets.readers import recognise as recognise
 from pgmult.datasets.states import us_states as us_states
 from pgmult.datasets.tables import Table as Table
 from pgmult.datasets.tables import read as read
 from pgmult.datasets.text import ENGLISH_STOP_WORDS as ENGLISH_STOP_WORDS
-from pgmult.datasets.text import TextOptions as TextOptions
 from pgmult.datasets.text import corpus_from_texts as corpus_from_texts
-from pgmult.datasets.text import tokenize as tokenize

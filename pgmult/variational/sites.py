@@ -141,7 +141,7 @@ class LogisticSite:
     def __post_init__(self) -> None:
         successes = as_nonnegative(self.successes, "successes")
         trials = as_nonnegative(self.trials, "trials")
-        as_choice(self.method, "method", LOGISTIC_METHODS[1:])
+        as_choice(self.method, "method", ("delta", "jaakkola_jordan", "quadrature"))
         apart = successes.shape != trials.shape
         if apart or successes.ndim not in (1, 2) or (successes > trials).any():
             raise ValueError(
@@ -209,17 +209,6 @@ def half_tanh(t: FloatArray) -> FloatArray:
     """tanh(t / 2) / (2 t), t >= 0: the mean of PG(1, t)."""
     away = np.maximum(t, 1e-3)
     return np.where(t < 1e-3, 0.25 - t * t / 48.0, np.tanh(0.5 * away) / (2.0 * away))
-
-
-LOGISTIC_METHODS = ("laplace", "delta", "jaakkola_jordan", "quadrature")
-
-
-def logistic_site(successes: FloatArray, trials: FloatArray, method: str) -> Site:
-    """Binomial rows by one of `LOGISTIC_METHODS`."""
-    as_choice(method, "method", LOGISTIC_METHODS)
-    if method == "laplace":
-        return AtMode(LogisticSite(successes, trials, "delta"))
-    return LogisticSite(successes, trials, method)
 
 
 # --------------------------------------------------------------------------- counts of events

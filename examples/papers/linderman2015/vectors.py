@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_offsets
+from pgmult.core.validate import as_finite
 from pgmult.sequences.data.sequences import Sequences
 
 
@@ -80,7 +80,9 @@ def as_vector_sequences(data: Any) -> VectorSequences:
             "data must be a list of arrays (num_steps, n), one a sequence, got shapes"
             f" {[part.shape for part in parts]}"
         )
-    offsets = as_offsets(np.concatenate([[0], np.cumsum([len(part) for part in parts])]))
+    if any(len(part) == 0 for part in parts):
+        raise ValueError("data must have sequences of a step or more, got an empty one")
+    offsets = np.cumsum([0, *map(len, parts)])
     values = np.concatenate(parts)
     observed = np.asarray(~np.isnan(values).all(axis=1))
     values = as_finite(np.where(observed[:, None], values, 0.0), "data")

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from examples.papers.regressions.bounds import Approximation
+from pgmult.core.arguments import as_choice
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.variational.designs import Rows
-from pgmult.variational.sites import Expectation
+from pgmult.variational.sites import AtMode, Expectation, LogisticSite, Site
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,3 +144,14 @@ class SoftmaxSite:
         each = totals.reshape(-1, *(1,) * (d_var.ndim - 1))
         value = (self.counts * mean).sum(axis=1) - totals * rest
         return value, self.counts - totals[:, None] * d_mean, -each * d_var
+
+
+LOGISTIC_METHODS = ("laplace", "delta", "jaakkola_jordan", "quadrature")
+
+
+def logistic_site(successes: FloatArray, trials: FloatArray, method: str) -> Site:
+    """Binomial rows by one of `LOGISTIC_METHODS`."""
+    as_choice(method, "method", LOGISTIC_METHODS)
+    if method == "laplace":
+        return AtMode(LogisticSite(successes, trials, "delta"))
+    return LogisticSite(successes, trials, method)

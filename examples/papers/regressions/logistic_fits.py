@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from examples.papers.regressions.classes import logistic_site
 from examples.papers.regressions.data import LabelledRows
 from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.core.arguments import as_flag, as_kind, as_real
@@ -39,7 +40,6 @@ from pgmult.priors.gaussian import Moments, MvNormal
 from pgmult.variational.ascent import HasHistory
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
-from pgmult.variational.sites import logistic_site
 
 
 def fit_logistic_regression(

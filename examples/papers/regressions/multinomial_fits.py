@@ -46,6 +46,7 @@ from examples.papers.regressions.classes import (
     ClassRows,
     SoftmaxRows,
     SoftmaxSite,
+    logistic_site,
     predictor_vars,
 )
 from examples.papers.regressions.compiled.softmax_averages import average_rows, integrate_rows
@@ -60,7 +61,7 @@ from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
-from pgmult.variational.sites import AtMode, Expectation, Site, logistic_site
+from pgmult.variational.sites import AtMode, Expectation, Site
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time

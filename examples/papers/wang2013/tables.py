@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
+from examples.papers.regressions.classes import LOGISTIC_METHODS
 from examples.papers.regressions.data import as_labelled_rows
 from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
 from examples.papers.regressions.logistic_fits import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
 )
-from pgmult.variational.sites import LOGISTIC_METHODS
 
 # (accuracy in percent, mean log predictive probability) as printed
 PRINTED = {

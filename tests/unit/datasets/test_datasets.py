@@ -18,14 +18,11 @@ from pgmult.datasets import (
     corpus_from_texts,
     read,
     read_corpus,
-    read_ldac,
-    read_npz,
     read_text,
-    recognise,
-    tokenize,
 )
 from pgmult.datasets.files import download
-from pgmult.datasets.text import count_words
+from pgmult.datasets.readers import read_ldac, read_npz, recognise
+from pgmult.datasets.text import count_words, tokenize
 from pgmult.topics import as_corpus
 
 

@@ -22,7 +22,6 @@ from pgmult.compiled.linalg import (
     invert_lower,
     invert_positive_definite,
     product,
-    transposed_product,
 )
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
@@ -45,6 +44,17 @@ from pgmult.sequences.compiled.particles import (
     tilt,
     tilt_particles,
 )
+
+
+@jit
+def _transposed_product(a, b, out):
+    """Write ``a' b`` to `out`, one sum after the other."""
+    for i in range(a.shape[1]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[0]):
+                total += a[k, i] * b[k, j]
+            out[i, j] = total
 
 
 class Block(NamedTuple):
@@ -161,7 +171,7 @@ def _pull_back(transition, precision, drive, S, X, b, inner, outer, pull, back, 
         for k in range(depth):
             m[i] += transition[k, i] * pull[k]
     product(outer, transition, inner)
-    transposed_product(transition, inner, M)
+    _transposed_product(transition, inner, M)
 
 
 @jit(within=True)

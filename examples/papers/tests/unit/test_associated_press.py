@@ -9,7 +9,7 @@ import pytest
 
 from examples.papers import associated_press as public
 from examples.papers.associated_press import associated_press
-from pgmult.datasets import read_ldac
+from pgmult.datasets.readers import read_ldac
 from pgmult.topics import as_corpus
 
 

@@ -5,7 +5,13 @@ import pytest
 from scipy.special import logsumexp
 
 from examples.papers.regressions.bounds import LOG_SUM_EXP, SOFTPLUS
-from examples.papers.regressions.classes import ClassRows, SoftmaxRows, SoftmaxSite, SoftplusSite
+from examples.papers.regressions.classes import (
+    ClassRows,
+    SoftmaxRows,
+    SoftmaxSite,
+    SoftplusSite,
+    logistic_site,
+)
 from examples.papers.regressions.data import as_counted_rows
 from examples.papers.regressions.multinomial_fits import (
     fit_softmax_regression,
@@ -16,7 +22,6 @@ from examples.papers.regressions.multinomial_fits import (
 from pgmult.priors import MvNormal
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
-from pgmult.variational.sites import logistic_site
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(30), RNG.normal(size=(30, 2))])

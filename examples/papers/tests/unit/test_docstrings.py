@@ -7,7 +7,7 @@ import pytest
 
 from examples.papers import docstrings
 from examples.papers.docstrings import demo_corpus
-from pgmult.datasets import tokenize
+from pgmult.datasets.text import tokenize
 
 
 @pytest.mark.slow

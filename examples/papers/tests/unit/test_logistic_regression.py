@@ -6,6 +6,7 @@ from same_draws import check_threads_do_not_matter
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from examples.papers.regressions.classes import logistic_site
 from examples.papers.regressions.compiled.weights import (
     OVERRELAXATION,
     GroupRows,
@@ -22,7 +23,6 @@ from examples.papers.regressions.updates import sd_of_correction
 from pgmult import MvNormal, sample
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
-from pgmult.variational.sites import logistic_site
 
 
 def make(num_rows=90, num_covariates=5, num_groups=4, seed=0):
