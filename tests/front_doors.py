@@ -331,7 +331,6 @@ OTHERS = {
     "Origin.of": lambda: Origin.of,
     "Posterior.is_of": lambda: pgmult.load(stored()).is_of,
     "topics.fold_in": lambda: lambda **given: list(topics.fold_in(**given)),
-    "topics.effects.settings": lambda: topics.effects,
     "datasets.Table.sequences": lambda: (
         datasets.read(
             {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
@@ -484,9 +483,6 @@ ARGUMENTS = {
         data=structured(),
         num_simulated=5,
         random_seed=1,
-    ),
-    "topics.effects.settings": lambda: dict(
-        posterior=structural_draws(), variable={"x": [0.0, 1.0]}, average="typical", num_simulated=5
     ),
     "topics.TopicShares.take": lambda: dict(topics=[1, 0]),
     "topics.quotes": lambda: dict(

@@ -348,10 +348,6 @@ _EFFECTS = (
         "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
     ),
     option(
-        "--average", choices=["observed", "typical"], default="observed",
-        help="what the other columns are: as in the documents, or typical (default: observed)",
-    ),
-    option(
         "--scope", choices=["population", "documents"], default="population",
         help="of new authors, or of those in the documents (default: population)",
     ),

@@ -6,8 +6,7 @@ from their differences. For a draw of (B, u, Sigma, rho) and rows x of the other
 
     E[theta | setting] = mean over rows x of  E[link(B' x(setting) + u + eps)],  eps ~ N(0, Sigma),
 
-all other columns as in the documents (``average="observed"``), at typical values, or as in other
-documents, which are given as a table. With random effects u of authors, ``scope`` says whose: those
+all other columns as in the documents. With random effects u of authors, ``scope`` says whose: those
 of *new* authors, drawn from the prior N(0, rho Sigma) along with eps, which describes the
 population; or those of the authors of *these documents*, as estimated from their texts. Intervals
 are over all draws of all chains, their topics matched.
@@ -60,7 +59,6 @@ from pgmult.topics.draws import (
     with_model,
 )
 from pgmult.topics.summaries.matching import (
-    AlignedChain,
     aligned_chains,
     best_chain,
     mean_topics,
@@ -150,13 +148,11 @@ def _by_topic(found: TopicShares, topics: Any) -> Estimand:
 
 def effects(
     posterior: Posterior,
-    variable: Any,
+    variable: str,
     *,
     at: Mapping[str, Any] | None = None,
     by: str | None = None,
-    average: Any = "observed",
     scope: Literal["population", "documents"] = "population",
-    new_levels: bool = False,
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
@@ -176,26 +172,19 @@ def effects(
     posterior : Posterior
         Of `pgmult.topics.StructuralTopics`, with ``coefficients`` and ``Sigma``, and with
         ``effects`` and ``effect_variances`` where there are any.
-    variable : str, or a table of settings
+    variable : str
         A column that prevalence depends on: its labels are the settings, or 25 values between the
-        smallest and largest number. Or a mapping, data frame or matrix, one setting per row:
-        columns that it does not have are averaged over.
+        smallest and largest number. Columns that neither it nor `by` nor `at` sets are averaged
+        over, as they are in the documents.
     at : mapping from column to value, optional
         Values at which to hold other columns; for `variable` and `by`, a list of the values to
         take.
     by : str, optional
         Another column: `variable`'s settings for each of its labels, or for the 10, 50 and 90 %
         quantiles of a number.
-    average : {"observed", "typical"}, or a table
-        Values of the columns that neither `variable` nor `by` nor `at` sets: those of the
-        documents, averaged over; the mean of numbers and the most frequent label; or those in the
-        rows of a table, of new documents say.
     scope : {"population", "documents"}
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
-    new_levels : bool
-        Whether settings, and rows of a table to average over, may name authors (and other groups)
-        that the documents do not have; their effects come from the prior.
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     chain : int, optional
@@ -211,7 +200,7 @@ def effects(
     Returns
     -------
     TopicShares
-        Axes `by`, if given, `variable` (or "setting") and topic. Costs O(draws settings
+        Axes `by`, if given, `variable` and topic. Costs O(draws settings
         num_simulated num_topics).
 
     Raises
@@ -228,11 +217,11 @@ def effects(
     as_draws(posterior, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     layout = lay_out(
-        data, variable, at=at, by=by, average=average, scope=scope, new_levels=new_levels,
-        num_rows=num_simulated // 2, rng=rng,
+        data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng,
     )  # fmt: skip
     design, weights = layout.design, layout.weights
-    size, num_rows = len(next(iter(layout.settings.values()))), len(weights)
+    sizes, num_rows = [len(values) for values in layout.values.values()], len(weights)
+    size = math.prod(sizes)
     chains = aligned_chains(posterior, chain, "coefficients")
     sticks = posterior["coefficients"].shape[-1]
     pairs = math.ceil(0.5 * num_simulated / num_rows)
@@ -257,14 +246,13 @@ def effects(
                 ]
             )
             expected.append(one.place(shares))
-    settings: dict[str, Any] = {"setting": layout.settings}
-    if layout.variable is not None:
-        names = [layout.variable] if by is None else [by, layout.variable]
-        settings = {name: list(dict.fromkeys(layout.settings[name])) for name in names}
-    sizes = [size] if layout.variable is None else [*map(len, settings.values())]
-    return _shares(
-        np.stack(expected).reshape(len(expected), *sizes, -1), settings, layout.about, posterior,
-        chain, chains, probability,
+    labels: dict[str, Any] = {
+        **layout.values,
+        "topic": topic_labels_of(topic_names(posterior, chain)),
+    }
+    return TopicShares(
+        np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
+        caption=f"{layout.about} Intervals: {scope_of(chains)}.", probability=probability,
     )  # fmt: skip
 
 
@@ -307,16 +295,6 @@ def variance_shares(
         " chains.",
         probability=probability,
     )  # fmt: skip
-
-
-def _shares(
-    draws: FloatArray, settings: Mapping[str, Any], about: str, posterior: Posterior,
-    chain: int | None, chains: list[AlignedChain], probability: float,
-) -> TopicShares:  # fmt: skip
-    """`TopicShares` from draws pooled over these chains."""
-    labels = {**settings, "topic": topic_labels_of(topic_names(posterior, chain))}
-    caption = f"{about} Intervals: {scope_of(chains)}."
-    return TopicShares(draws, (*labels,), labels, caption=caption, probability=probability)
 
 
 def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:

@@ -323,7 +323,7 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
         "74 pieces of 200 words",
         "Party Republican - Democratic",
         "random terms",
-        "(a tenth of a text seen)",
+        "Does it beat the obvious? A tenth of a text seen",
         "topics without columns",
     ):
         assert piece in output

@@ -1,7 +1,6 @@
 """Effects of covariates: against quadrature and brute force, over chains whose labels differ."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from topic_runs import repeated, run_of
 
@@ -40,22 +39,24 @@ def point_mass(data, coefficients, Sigma, *random, **options):
     return known(data, {name: x[None, None] for name, x in draws.items()}, **options)
 
 
-# ------------------------------------------------------------------ settings given as a table
+def every(data, draws, given=None):
+    """Shares at each year and party, and the rows of the design there."""
+    found = effects(draws, "year", by="party", num_simulated=2, data=given)
+    table = {
+        "year": np.tile(found.labels["year"], 3), "party": np.repeat(found.labels["party"], 6)
+    }  # fmt: skip
+    return found.mean.reshape(18, -1), data.design.rows(table)
 
 
 def test_without_scatter_a_share_is_the_link_of_the_mean(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ year + party")
     coefficients = rng.normal(size=(4, 2))
-    draws = point_mass(data, coefficients, 1e-16 * np.eye(2))
-    found = effects(draws, pd.DataFrame(COLUMNS), num_simulated=2)
-    np.testing.assert_allclose(
-        found.mean, StickBreaking().probs(data.covariates @ coefficients), atol=1e-7
-    )
+    found, rows = every(data, point_mass(data, coefficients, 1e-16 * np.eye(2)))
+    np.testing.assert_allclose(found, StickBreaking().probs(rows @ coefficients), atol=1e-7)
     three = rng.normal(size=(4, 3))
-    raw = np.exp(data.covariates @ three)
-    softmax = point_mass(data, three, 1e-16 * np.eye(3), effects="softmax")
-    found = effects(softmax, COLUMNS, num_simulated=2)
-    np.testing.assert_allclose(found.mean, raw / raw.sum(axis=1, keepdims=True), atol=1e-7)
+    found, rows = every(data, point_mass(data, three, 1e-16 * np.eye(3), effects="softmax"))
+    raw = np.exp(rows @ three)
+    np.testing.assert_allclose(found, raw / raw.sum(axis=1, keepdims=True), atol=1e-7)
 
 
 # ------------------------------------------------------------------ what is averaged over
@@ -77,40 +78,28 @@ def brute_force(rng, data, settings, coefficients, Sigma, u, rho, *, rows, new_a
 
 
 @pytest.mark.parametrize("scope", ["population", "documents"])
-@pytest.mark.parametrize("average", ["observed", "elsewhere"])
-def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, average):
+def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope):
     """All rows of the other columns, and a new author's level or that of the documents' own."""
     data = with_covariates(corpus, COLUMNS, "~ year * party + (1 | author)")
     coefficients, u = rng.normal(size=(6, 2)), 2.0 * rng.normal(size=(3, 2))
     Sigma, rho = np.array([[0.7, 0.3], [0.3, 0.5]]), 3.0
     posterior = point_mass(data, coefficients, Sigma, u, np.array([rho]))
-    rows = COLUMNS
-    if average == "elsewhere":
-        rows = {"year": [1991, 2015], "author": ["c", "b"]}
-    found = effects(
-        posterior, "party", scope=scope, num_simulated=20_000,
-        average="observed" if average == "observed" else rows,
-    )  # fmt: skip
+    found = effects(posterior, "party", scope=scope, num_simulated=20_000)
     exact = brute_force(
         rng, data, [{"party": np.repeat(p, 20_000)} for p in "DIR"], coefficients, Sigma, u, rho,
-        rows=rows | ({"party": ["D", "D"]} if average == "elsewhere" else {}),
-        new_author=scope == "population",
+        rows=COLUMNS, new_author=scope == "population",
     )  # fmt: skip
     np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(20_000))
     assert ("by a new author" in found.caption) == (scope == "population")
     assert ("in documents such as these" in found.caption) == (scope == "documents")
 
 
-def test_typical_values_and_curves(rng, corpus, monkeypatch):
+def test_curves(rng, corpus, monkeypatch):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
     posterior = point_mass(
         data, rng.normal(size=(4, 2)), np.eye(2), rng.normal(size=(data.design.num_effects, 2)),
         np.full(2, 0.1),
     )  # fmt: skip
-    typical = effects(posterior, "party", average="typical")
-    assert f"year {YEARS.mean():.6g} (its mean)" in typical.caption
-    at_mean = effects(posterior, "party", at={"year": float(YEARS.mean())})
-    np.testing.assert_allclose(typical.mean, at_mean.mean, atol=1e-9)
     run = effects(posterior, "year", by="party")
     assert run.draws.shape == (1, 3, 6, 3)  # six different years: each of them
     assert run.axes == ("party", "year", "topic")
@@ -193,7 +182,7 @@ def test_effects_are_of_the_posteriors_own_data(rng, corpus):
     draws = point_mass(data, rng.normal(size=(2, 2)), np.eye(2))
     same = with_covariates(corpus, {"year": YEARS})
     np.testing.assert_array_equal(
-        effects(draws, {"year": 2000}, data=same).mean, effects(draws, {"year": 2000}).mean
+        effects(draws, "year", data=same).mean, effects(draws, "year").mean
     )
     other = with_covariates(corpus, {"year": YEARS + np.eye(6)[5]})
     with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
@@ -218,13 +207,13 @@ def test_a_run_finds_its_data_and_its_link(corpus, tmp_path):
     at = {"at": {"year": 2000}, "num_simulated": 2}
     found = effects(stored, "party", **at)
     np.testing.assert_array_equal(found.mean, effects(kept, "party", **at).mean)
-    psi = data.covariates @ stored["coefficients"][0, 0]
     sharp = point_mass(data, stored["coefficients"][0, 0], 1e-16 * np.eye(2))
     sharp.save(tmp_path / "sharp")
     with pytest.raises(ValueError, match="data must be given, for these draws were saved without"):
-        effects(load(tmp_path / "sharp"), COLUMNS)
-    found = effects(load(tmp_path / "sharp"), COLUMNS, num_simulated=2, data=data)
-    np.testing.assert_allclose(found.mean, stored.link.probs(psi), atol=1e-7)
+        effects(load(tmp_path / "sharp"), "year")
+    found, rows = every(data, load(tmp_path / "sharp"), given=data)
+    psi = rows @ stored["coefficients"][0, 0]
+    np.testing.assert_allclose(found, stored.link.probs(psi), atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -236,10 +225,8 @@ def test_a_run_finds_its_data_and_its_link(corpus, tmp_path):
         ({"by": "party"}, "by must be another column than variable"),
         ({"at": {"party": ["D", "X"]}}, "'party' must be one of D, I, R, got 'X'"),
         ({"scope": "all"}, "scope must be one of population, documents"),
-        ({"average": "mean"}, "average must be one of observed, typical"),
-        ({"average": {"party": ["D"]}}, "average must have a column 'year', got party"),
         ({"probability": 1.5}, "probability must be between 0 and 1"),
-        ({"variable": {"size": [1, 2]}}, "variable must be settings of year, party"),
+        ({"variable": {"year": [1, 2]}}, "variable must be a column .* got {'year': "),
     ],
 )
 def test_odd_arguments_are_refused_in_one_sentence(rng, corpus, change, message):
@@ -296,12 +283,11 @@ def test_new_authors_add_their_own_covariance(rng, corpus):
     weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
     author = str(data.design.terms[0].levels[1])
     for scope, shift, covariance in (
-        ({"year": 2003}, 0.0, 5.0 * Sigma), ({"year": 2003, "author": author}, u[1], Sigma),
+        ({}, 0.0, 5.0 * Sigma), ({"author": author}, u[1], Sigma),
     ):  # fmt: skip
         mean = data.design.rows({"year": 2003})[0] @ coefficients + shift
         shares = StickBreaking().probs(mean + grid @ np.linalg.cholesky(covariance).T)
-        table = {name: [value] for name, value in scope.items()}
-        found = effects(posterior, table, num_simulated=100_000)
+        found = effects(posterior, "year", at={"year": [2003], **scope}, num_simulated=100_000)
         np.testing.assert_allclose(found.mean[0], weights @ shares, atol=8e-3)
 
 
@@ -371,13 +357,6 @@ def numbered(rng, corpus):
 
 @pytest.mark.parametrize("two", [2, 2.0, "2", np.int64(2), np.float32(2.0)])
 def test_labels_that_are_equal_as_values_are_the_same_author(numbered, two):
-    asked = {"year": [2000, 2001], "author": [two, two]}
-    told = {"year": [2000, 2001], "author": ["2", "2"]}
-    options = {"scope": "documents", "num_simulated": 2}
-    rows = effects(numbered, {"year": [1995]}, average=asked, **options)
-    np.testing.assert_array_equal(
-        rows.draws, effects(numbered, {"year": [1995]}, average=told, **options).draws
-    )
     one = effects(numbered, "author", at={"year": 2000, "author": [two, 1]}, num_simulated=2)
     names = effects(numbered, "author", at={"year": 2000}, num_simulated=2)
     np.testing.assert_array_equal(one.draws[:, 0], names.draws[:, 1])
@@ -386,18 +365,7 @@ def test_labels_that_are_equal_as_values_are_the_same_author(numbered, two):
     )
 
 
-def test_new_authors_are_asked_for_by_name(numbered):
-    options = {"scope": "documents", "num_simulated": 2}
-    unknown = {"year": [2000], "author": [7]}
-    with pytest.raises(ValueError, match="'author' must be one of 1, 2, 3, got '7'"):
-        effects(numbered, {"year": [1995]}, average=unknown, **options)
-    with pytest.raises(ValueError, match="average must have a column 'author', got year"):
-        effects(numbered, {"year": [1995]}, average={"year": [2000]}, **options)
-    with pytest.raises(ValueError, match=r"got '7' .*new_levels=True takes it for a new one"):
-        effects(numbered, {"year": 2000, "author": 7})
-    new = effects(numbered, {"year": [1995]}, average=unknown, new_levels=True, **options)
-    absent = effects(
-        numbered, {"year": [1995]}, average={"year": [2000]}, new_levels=True, **options
-    )
-    np.testing.assert_array_equal(new.draws, absent.draws)
-    assert effects(numbered, {"year": 2000, "author": 7}, new_levels=True).draws.shape == (1, 1, 3)
+def test_an_author_who_is_not_known_is_refused(numbered):
+    with pytest.raises(ValueError, match="'author' must be one of 1, 2, 3, got '7'") as told:
+        effects(numbered, "year", at={"author": 7})
+    assert "new_levels" not in str(told.value)

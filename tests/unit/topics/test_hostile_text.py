@@ -86,7 +86,6 @@ def results(posterior):
     labels = found.labels[party]
     yield found
     yield effects(posterior, year, by=party, num_simulated=4)
-    yield effects(posterior, {party: labels}, num_simulated=4)
     yield found.difference(party, *labels)
     yield content(posterior)
     yield content(posterior).words(*content(posterior).groups, topic=0)
