@@ -1,7 +1,8 @@
 """Draw the pictures of the README and of the pages: ``python -m docs.pictures [NAME ...]``.
 
-Minutes of a processor. The corpus is the documentation of numpy and scipy, the weather is made up,
-and the names of newborns, downloaded once, those of the paper of Linderman, Johnson and Adams.
+Minutes of a processor. The corpus is the documentation of numpy and scipy, the weather that of
+Seattle, and the names of newborns, downloaded once, those of the paper of Linderman, Johnson and
+Adams.
 """
 
 import re
@@ -14,7 +15,7 @@ import numpy as np
 import pgmult
 from examples.papers.docstrings import demo_corpus
 from examples.papers.linderman2015.newborns import us_names
-from pgmult.cli.demos import weather
+from pgmult.cli.demos import rain_by_week
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import US_TILES
 from pgmult.datasets import state_of_the_union, us_states
@@ -113,10 +114,9 @@ def map_of_states(axes, values):
 
 
 def sequences():
-    """The weather: probabilities along a book, what comes next, and what moves them."""
-    whole, _ = weather(np.random.default_rng(0))
-    data, _ = whole.split(-12)
-    model = MultinomialLDS(state_dim=4)
+    """Rain in Seattle: probabilities along the weeks, and what comes next."""
+    data, _ = rain_by_week().split(-12)
+    model = MultinomialLDS(state_dim=2)
     posterior = pgmult.sample(
         model, data, draws=400, tune=300, keep=[*model.default_keep, "states"], **FEW
     )
@@ -125,7 +125,7 @@ def sequences():
     figure = new_figure(11.0, 3.4)
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1.0])
     past.plot(left)
-    ahead.plot(right, symbols=4, history=past, last=24)
+    ahead.plot(right, symbols=3, history=past, last=24)
     save(figure, "weather")
 
 

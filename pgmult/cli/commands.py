@@ -38,24 +38,31 @@ DEMOS = (
         draws=60, tune=120, add=_add_topics,
     ),
     Demo(
-        "fields", "names of newborns over years and regions, simulated: the truth is known",
+        "fields", "six names of newborn girls over years and states: counts that ship",
         "Your own counts, a row each:\n"
         "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
         "    --category name --count n --out run",
-        draws=150, tune=100,
+        draws=200, tune=100,
     ),
     Demo(
-        "sequences", "year books of the weather, simulated: the truth is known",
+        "sequences", "four years of rain in Seattle: seasons that nobody told of",
         "Your own sequences, a row a step:\n"
         "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
-        "    --every day --state-dim 4 --out run",
-        draws=400, tune=300,
+        "    --every day --out visits",
+        draws=400, tune=200,
     ),
     Demo(
-        "regression", "a survey of twenty states, simulated: the truth is known",
+        "regression", "who was admitted to Berkeley in 1973: a paradox, resolved",
         "Your own survey, a row a respondent:\n"
         '  pgmult regression fit survey.csv "vote ~ sex + s(age) + (1 | state)" --out run\n'
         "  pgmult regression poststratify run census.csv --by state --weight people",
+        draws=300, tune=100,
+    ),
+    Demo(
+        "choice", "by plane, train, bus or car: what an hour is worth to travellers",
+        "Your own choices, a row an alternative:\n"
+        '  pgmult choice fit trips.csv "taken ~ price + time + (price + time | person)" \\\n'
+        "    --occasion person trip --out run",
         draws=300, tune=100,
     ),
 )  # fmt: skip

@@ -1,8 +1,7 @@
-"""The demonstrations: data that are on every machine or made up on the spot, a model, a report.
+"""The demonstrations: real data that ship with the package, a model, a report.
 
 A demonstration is a function of the command's options that says what it has and makes a `Made`;
-`pgmult.cli.actions` samples that and writes the report, as it does for jobs of one's own. Where
-data are made up the truth is known, by the softmax, which the models do not know.
+`pgmult.cli.actions` samples that and writes the report, as it does for jobs of one's own.
 """
 
 import argparse
@@ -12,25 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.cli.shared import running
 from pgmult.core.comparison import Comparison
-from pgmult.core.estimands import Estimand
-from pgmult.core.figures.forest import Forest
-from pgmult.core.reports import Cell, Interval, Report, Section, run_in_words
-from pgmult.core.tabled import Column
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.reports import Report, Section, run_in_words
 from pgmult.datasets.messages import state_of_the_union
+from pgmult.datasets.shipped import berkeley_admissions, newborns, seattle_rain, travel_modes
+from pgmult.datasets.states import us_states
 from pgmult.datasets.tables import read
-from pgmult.fields.covariances import Matern
+from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences, as_sequences
-from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.topics.data.corpus import Corpus, split_tokens, with_covariates
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
@@ -79,11 +76,6 @@ def run_demo(name: str, options: Options, say: Say) -> tuple[Posterior, Report]:
     run = sample(made.model, made.data, **made.sampling, **running(options))
     facts = {**made.facts, "run": run_in_words(run)}
     return run, made.report(run, title=made.title, facts=facts, **made.told)
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    weights = np.exp(scores)
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 # --------------------------------------------------------------------------- topics
@@ -167,210 +159,181 @@ def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> Co
 
 # --------------------------------------------------------------------------- fields
 
-_NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve")
-_PEAKS = np.array([1988.0, 1997.0, 2006.0, 2015.0, 2024.0])
-_REGIONS = {
-    f"{north}{east}": (float(i), float(j))
-    for i, east in enumerate(("west", "centre", "east"))
-    for j, north in enumerate(("south-", "", "north-"))
-}
-_HIDDEN_FROM = 2017
-
-
-def _shares_of_names(year: FloatArray, east: FloatArray) -> FloatArray:
-    """Names have their peaks one after the other, in the east eight years before the west."""
-    return _softmax(-0.5 * ((year + 4.0 * (east - 2.0))[:, None] - _PEAKS) ** 2 / 9.0**2)
+_SEEN, _FEWEST = 50, 2  # newborns of a year and state; what stands for fewer than 5
 
 
 def _fields(options: Options, say: Say) -> Made:
-    """Names of newborns: a tenth of the counts was lost, the last years are hidden."""
+    """Six names of girls from 50 newborns a state and year; the truth is what all were called.
+
+    Of a tenth of the years and states nothing is seen, nor of the last year.
+    """
+    table = newborns()
+    every = table[table["year"] % 10 == 0].field(
+        ["year", "state"], "name", count="births", places={"state": us_states()}
+    )
+    assert every.columns is not None
+    truth = np.maximum(every.counts, _FEWEST)
     rng = np.random.default_rng(options.seed)
-    years = np.repeat(np.arange(1990, 2020), len(_REGIONS))
-    regions = np.tile(list(_REGIONS), 30)
-    east = np.array([_REGIONS[region][0] for region in regions])
-    truth = _shares_of_names(years.astype(np.float64), east)
-    counts = rng.multinomial(rng.poisson(60, len(truth)), truth)
-    table = {
-        "year": np.repeat(years, len(_NAMES)), "region": np.repeat(regions, len(_NAMES)),
-        "name": np.tile(_NAMES, len(truth)), "births": counts.ravel(),
-    }  # fmt: skip
-    whole = read(table).field(
-        ["year", "region"], "name", count="births", places={"region": _REGIONS}
+    some = np.array(
+        [rng.multivariate_hypergeometric(row, min(_SEEN, int(row.sum()))) for row in truth]
     )
-    assert whole.columns is not None
-    lost = rng.random(whole.num_rows) < 0.1
-    ahead = whole.columns["year"] >= _HIDDEN_FROM
-    held_out = np.where((lost | ahead)[:, None], whole.counts, 0)
+    hidden = (rng.random(len(some)) < 0.1) | (every.columns["year"] == every.columns["year"].max())
+    held_out = np.where(hidden[:, None], some, 0)
     say(
-        f"Made up: {int(whole.counts.sum()):,} newborns with {len(_NAMES)} names in"
-        f" {len(_REGIONS)} regions, 1990 to 2019; hidden from the model: a tenth of the years and"
-        f" regions, and everything from {_HIDDEN_FROM} on"
+        f"{int(every.counts.sum()):,} newborn girls with {every.num_categories} names, by state,"
+        f" every tenth year, 1960 to 2010. The model sees {_SEEN} of each state and year, but for a"
+        " tenth of these, and nothing of 2010"
     )
-    covariance = (
-        1.0
-        * Matern(2.5, length_scale=10.0, active=[0])
-        * Matern(1.5, length_scale=2.0, active=[1, 2])
-    )
-    place = np.array([_REGIONS[region][0] for region in whole.columns["region"]])
-    known = _shares_of_names(whole.columns["year"].astype(np.float64), place)
+    covariance = 1.0 * Matern(1.5, 10.0, active=[0]) * GreatCircle(1000.0, 1, 2)
     return Made(
-        MultinomialGP(covariance, overdispersion=0.01, hyperparameter_rate=1.0),
-        whole.with_counts(whole.counts - held_out),
-        "Names of newborns, made up, so that the truth is known",
-        {"model": "Gaussian processes of year and region (Matérn), their scales learned"},
+        MultinomialGP(covariance, overdispersion=0.05), every.with_counts(some - held_out),
+        "Six names of newborn girls, from 50 of each state and year",
+        {
+            "source": "Social Security Administration (public domain)",
+            "model": "Gaussian processes of year (Matérn) and place, their scales learned",
+        },
         {"keep": ("psi", "beta", "hyperparameters")},
-        {"held_out": held_out, "truth": known, "random_seed": options.seed},
+        {
+            "held_out": held_out, "truth": truth / truth.sum(axis=1, keepdims=True),
+            "random_seed": options.seed,
+        },
     )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- sequences
 
-_WEATHER = ("fog", "rain", "snow", "sun")
-_PERIOD, _BOOKS, _DAYS, _AHEAD = 24, 12, 168, 12
+_WEEKS, _AHEAD = 208, 8
+_HEAVY = 5.0  # millimetres of rain a day
 
 
-def _shares_of_weather(days: ArrayLike) -> FloatArray:
-    """Sun and snow take turns; fog comes in between; it rains all year round."""
-    angle = 2.0 * np.pi * np.asarray(days, dtype=np.float64) / _PERIOD
-    scores = [1.5 * np.cos(2 * angle), np.zeros_like(angle), -2 * np.sin(angle), 2 * np.sin(angle)]
-    return _softmax(np.stack(scores, axis=-1))
-
-
-def weather(rng: np.random.Generator) -> tuple[Sequences, FloatArray]:
-    """Books with the days that follow them, and the true probabilities of every day."""
-    firsts = rng.integers(_PERIOD, size=_BOOKS)
-    truth = _shares_of_weather(firsts[:, None] + np.arange(_DAYS + _AHEAD))
-    sky = (rng.random((*truth.shape[:2], 1)) > np.cumsum(truth, axis=2)).sum(axis=2)
-    books = np.where(rng.random(sky.shape) < 0.1, -1, sky)
-    books[:, _DAYS:] = sky[:, _DAYS:]
-    names = [f"book {i + 1}" for i in range(_BOOKS)]
-    return as_sequences(list(books), alphabet=_WEATHER, names=names), truth
+def rain_by_week() -> Sequences:
+    """Dry days of Seattle, and days of light and of heavy rain: how many a week."""
+    table = seattle_rain()[: 7 * _WEEKS]
+    fallen = table["millimetres"]
+    sky = np.select([fallen == 0.0, fallen < _HEAVY], ["dry", "light rain"], "heavy rain")
+    days = read({"day": table["day"], "sky": sky, "place": ["Seattle"] * len(table)})
+    return days.sequences("sky", sequence="place", time="day", every="week", week_start="sunday")
 
 
 def _sequences(options: Options, say: Say) -> Made:
-    """Year books of the weather, with a season of 24 days that nobody tells the model about."""
-    whole, truth = weather(np.random.default_rng(options.seed))
-    data, later = whole.split(_DAYS)
+    """Dry and wet days of Seattle by week: are there seasons, of which nobody tells the model?"""
+    data, later = rain_by_week().split(-_AHEAD)
+    assert data.alphabet is not None
+    dry = data.alphabet.tolist().index("dry")
     say(
-        f"Made up: {_BOOKS} books of the weather, {_DAYS} days each, in one of ten of which nobody"
-        f" looked; the {_AHEAD} days after are hidden from the model"
+        f"{7 * _WEEKS:,} days of Seattle, 2012 to 2015, in weeks: dry, light rain and heavy rain"
+        f" ({_HEAVY:.0f} millimetres or more); the last {_AHEAD} weeks are hidden from the model,"
+        " and no season is told"
     )
-    model = MultinomialLDS(state_dim=4)
-    known = truth[:, :_DAYS].reshape(-1, len(_WEATHER)), truth[:, _DAYS:]
+    days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
+    months = days.astype("datetime64[M]").astype(int) % 12
+
+    def report(run: Posterior, **told: Any) -> Report:
+        found: Report = run.report(**told)
+        hidden = run.states()
+        state = int(np.argmax(hidden.emissions.mean[:, dry]))
+        summer, winter = (
+            hidden.probs[np.isin(months, part), state].mean() for part in ([6, 7], [10, 11, 0])
+        )
+        seasons = (
+            f"Nobody told of seasons: weeks of July and August are in state {state + 1}, the drier"
+            f" one, with probability {summer:.2f}, those of November to January with {winter:.2f}."
+        )
+        return replace(found, verdict=[seasons, *found.verdict])
+
     return Made(
-        model, data, "The weather, made up, so that the truth is known",
+        MultinomialHMM(2), data, "Rain in Seattle, week by week",
         {
-            "model": "probabilities driven by a linear Gaussian state of 4 dimensions",
-            "truth": f"probabilities repeat every {_PERIOD} days, fog every {_PERIOD // 2}",
+            "source": "National Oceanic and Atmospheric Administration (public domain), by way of"
+            " the package vega_datasets",
+            "model": "two hidden states",
         },
-        {"keep": (*model.default_keep, "states")},
-        {"steps": _AHEAD, "held_out": later, "truth": known, "random_seed": options.seed},
+        {}, {"steps": _AHEAD, "held_out": later, "random_seed": options.seed}, report,
     )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- regression
 
-_STATES, _AGES = np.array(list("ABCDEFGHIJKLMNOPQRST")), np.arange(18, 90)
-_ANSWERS = np.array(["for", "against", "unsure"])
-_ASKED = 900
-
-
-def _shares_of_answers(support: FloatArray, age: NDArray[Any]) -> FloatArray:
-    """The young are for it, more in some states than in others; the unsure are of any age."""
-    scores = np.stack([support + 1.5 * np.sin((age - 20.0) / 22.0), 0 * age + 0.3, 0 * age - 1.0])
-    return _softmax(scores.T)
-
-
-def _survey(rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, Any], FloatArray]:
-    """Answers, a census, and the true shares of the answers in each state."""
-    support = 0.6 * rng.standard_normal(len(_STATES))
-    state, age = np.repeat(np.arange(len(_STATES)), len(_AGES)), np.tile(_AGES, len(_STATES))
-    people = rng.permutation(np.geomspace(60.0, 2000.0, len(_STATES)))[state] * (100.0 - age)
-    people = np.round(people)
-    probs = _shares_of_answers(support[state], age)
-    chance = people * np.exp(0.02 * age)
-    asked = rng.choice(len(people), _ASKED, p=chance / chance.sum())
-    answer = (rng.random((_ASKED, 1)) > np.cumsum(probs[asked], axis=1)).sum(axis=1)
-    survey = {"answer": _ANSWERS[answer], "age": age[asked], "state": _STATES[state[asked]]}
-    sums = np.stack([np.bincount(state, people * column) for column in probs.T], axis=1)
-    truth = sums / np.bincount(state, people)[:, None]
-    return survey, {"state": _STATES[state], "age": age, "people": people}, truth
-
 
 def _regression(options: Options, say: Say) -> Made:
-    """A survey of twenty states of very different sizes, in which the old are too many.
-
-    What would the adults of each state say, of whom a census knows how many there are of each age?
-    """
-    survey, census, truth = _survey(np.random.default_rng(options.seed))
-    sizes = np.array([np.sum(survey["state"] == state) for state in _STATES])
+    """Admissions to Berkeley: fewer of the women than of the men, but not where both applied."""
+    table = berkeley_admissions()
+    often = table["applicants"]
+    people = read({name: table[name].repeat(often) for name in ("sex", "department", "decision")})
+    admitted = people["decision"] == "admitted"
+    raw = [100.0 * admitted[people["sex"] == sex].mean() for sex in ("women", "men")]
     say(
-        f"Made up: {_ASKED} answers of {len(_STATES)} states, {sizes.min()} to {sizes.max()} in"
-        " each, too many of them by the old; and a census of states and ages"
+        f"{len(admitted):,} applicants to six departments of the University of California,"
+        f" Berkeley, 1973: {raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women"
     )
 
     def report(run: Posterior, **told: Any) -> Report:
-        shares = run.poststratify(census, by="state", weight="people")
         found: Report = run.report(**told)
-        verdict, section = _beside_the_truth(shares, survey, truth)
+        verdict, section = _where_both_applied(run, raw[0] - raw[1])
         return replace(
             found, verdict=[verdict, *found.verdict], sections=[section, *found.sections]
         )
 
     return Made(
-        AdditiveRegression(), read(survey).rows("answer ~ s(age) + (1 | state)"),
-        "A survey of twenty states, made up, so that the truth is known", report=report,
+        AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),
+        "Admissions to Berkeley, 1973",
+        {"source": "Bickel, Hammel and O'Connell, Science 187 (1975), six largest departments"},
+        report=report,
     )  # fmt: skip
 
 
-def _beside_the_truth(
-    shares: Estimand, survey: dict[str, Any], truth: FloatArray
-) -> tuple[str, Section]:
-    """Shares of a population by state, beside those of the answers and the truth."""
-    order = np.argsort([str(state) for state in shares.labels["state"]])
-    columns = [list(shares.labels["category"]).index(answer) for answer in _ANSWERS]
-    mean, lower, upper = (
-        part[order][:, columns] for part in (shares.mean, shares.lower, shares.upper)
-    )
-    given = np.array([
-        [np.sum((survey["state"] == state) & (survey["answer"] == a)) for a in _ANSWERS]
-        for state in _STATES
-    ])  # fmt: skip
-    asked = given.sum(axis=1)
-    said = given / np.maximum(asked, 1)[:, None]
-    inside = np.mean((lower <= truth) & (truth <= upper))
-    own, raw = (100.0 * np.sqrt(np.mean((part - truth) ** 2)) for part in (mean, said))
+def _where_both_applied(run: Posterior, raw: float) -> tuple[str, Section]:
+    """Women less men among those admitted, whose departments are the same."""
+    sexes = "sex", "women", "men"
+    here = run.effects("sex").difference(*sexes).at(category="admitted")
+    each = run.effects("sex", by="department").difference(*sexes).at(category="admitted")
+    mean, lower, upper = (100.0 * part.item() for part in (here.mean, here.lower, here.upper))
+    favoured = [
+        str(name)
+        for name, low in zip(each.labels["department"], each.lower, strict=True)
+        if low > 0.0
+    ]
     verdict = (
-        f"The truth is known here: the {100.0 * shares.probability:.0f} % intervals hold"
-        f" {100.0 * inside:.0f} % of the true shares of the {len(_STATES)} states. Means are wrong"
-        f" by {own:.1f} percentage points (root mean square), shares of the answers by {raw:.1f}."
+        f"Of all applicants, women were admitted {-raw:.0f} percentage points less often than men."
+        f" At the same departments it is {mean:+.0f} [{lower:+.0f}, {upper:+.0f}]: women applied"
+        " where few are admitted."
+        + f" Women were favoured in department {' and '.join(favoured)}."
+        * bool(favoured)
     )
-    first = _ANSWERS[0]
-    one, place = mean[:, 0], np.argsort(-truth[:, 0])
-    points = [np.stack([x[:, 0], said[:, 0], truth[:, 0]])[:, place] for x in (mean, lower, upper)]
-    rows: list[list[Cell]] = [
-        [
-            str(_STATES[i]), int(asked[i]), Interval(one[i], lower[i, 0], upper[i, 0]),
-            f"{said[i, 0]:.2f}", f"{truth[i, 0]:.2f}",
-        ]
-        for i in place
-    ]  # fmt: skip
-    heads = ("adults", "of the answers", "truth")
-    figure = Forest(
-        labels=[f"{_STATES[i]}, {asked[i]} asked" for i in place],
-        mean=points[0], lower=points[1], upper=points[2], line=None, name="state",
-        legend={0: "adults, by the model", 1: "of the answers", 2: "the truth"},
-        cells=[Column("", [str(row[k + 2]) for row in rows], head) for k, head in enumerate(heads)],
-        told=[", ".join(map(str, row[2:])) for row in rows],
-    )  # fmt: skip
     return verdict, Section(
-        f"Shares of '{first}' among all adults, by state",
-        "The answers weighted as the census has it; means and"
-        f" {100.0 * shares.probability:.0f} % intervals.",
-        head=("state", "asked", *heads), rows=rows, figures=[figure], is_drawn=True, shown=8,
+        "Women less men among those admitted, by department",
+        "Differences of probabilities.", table=each.table(), figures=[each.figure()],
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- choice
+
+
+def _choice(options: Options, say: Say) -> Made:
+    """How travellers in Australia went: what is an hour on the way worth to them?"""
+    data = travel_modes().choices(
+        "taken ~ by + waiting + travelling + price", occasion="traveller", alternative="by"
+    )
+    say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
+
+    def report(run: Posterior, **told: Any) -> Report:
+        found: Report = run.report(**told)
+        hour = run.worth("price").at(attribute="travelling")
+        low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))
+        worth = (
+            f"An hour on the way is worth {middle:.0f} dollars [{low:.0f}, {high:.0f}] of 1987 to"
+            " a traveller."
+        )
+        return replace(found, verdict=[worth, *found.verdict])
+
+    return Made(
+        MixedLogit(), data, "By plane, train, bus or car?",
+        {"source": "Greene and Hensher (public domain), by way of the package statsmodels"},
+        report=report,
     )  # fmt: skip
 
 
 _MAKERS: Mapping[str, Callable[[Options, Say], Made]] = {
     "topics": _topics, "fields": _fields, "sequences": _sequences, "regression": _regression,
+    "choice": _choice,
 }  # fmt: skip

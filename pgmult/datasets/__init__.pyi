@@ -3,6 +3,10 @@ from pgmult.datasets.messages import state_of_the_union as state_of_the_union
 from pgmult.datasets.packing import pack_files as pack_files
 from pgmult.datasets.readers import read_corpus as read_corpus
 from pgmult.datasets.readers import read_text as read_text
+from pgmult.datasets.shipped import berkeley_admissions as berkeley_admissions
+from pgmult.datasets.shipped import newborns as newborns
+from pgmult.datasets.shipped import seattle_rain as seattle_rain
+from pgmult.datasets.shipped import travel_modes as travel_modes
 from pgmult.datasets.states import us_states as us_states
 from pgmult.datasets.tables import Table as Table
 from pgmult.datasets.tables import read as read
