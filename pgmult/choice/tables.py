@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
-from pgmult.core.labels import Levels, find_labels, labels_of, numbered
+from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
 from pgmult.core.tables import exact_columns, missing_in, numbers_of, truth_of
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import table_column
+from pgmult.core.typing import IntArray
+from pgmult.formulas.columns import table_column, told_column
 
 
 def lengthen(
@@ -49,55 +49,38 @@ def lengthen(
         them, an alternative was taken that was not available, or one that was has a gap.
     """
     columns = exact_columns(table, "table")
-    attributes = as_mapping(attributes, "attributes")
-    there = dict(as_kind({} if available is None else available, "available", Mapping))
     named = {
-        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping)) for name, of in attributes.items()
+        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping))
+        for name, of in as_mapping(attributes, "attributes").items()
     }
     if not named:
         raise ValueError("attributes must have one or more, got none")
     first, *_ = named
     labels = labels_of(named[first], "attributes")
 
-    def of_each(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
+    def columns_of(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
         """Columns by the number of the alternative."""
         places = find_labels(labels, list(of), what, what="the alternatives of").tolist()
         return dict(zip(places, of.values(), strict=True))
 
-    asked = {name: of_each(of, f"attributes[{name!r}]") for name, of in named.items()}
+    asked = {name: columns_of(of, f"attributes[{name!r}]") for name, of in named.items()}
     for name, of in asked.items():
         if len(of) < len(labels):
             raise ValueError(
                 f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
                 f" {name} and {brief(list(named[first]))}"
             )
+    there = as_kind({} if available is None else available, "available", Mapping)
     is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
-    for place, column in of_each(there, "available").items():
+    for place, column in columns_of(there, "available").items():
         cells = table_column(columns, column, "available")
         truth = truth_of(cells)
         is_there[:, place] = numbers_of(cells, str(column)) != 0.0 if truth is None else truth
-
-    def numbers(of: Mapping[int, str | None]) -> FloatArray:
-        """Of all occasions and alternatives, ``(num_occasions, num_alternatives)``."""
-        out = np.zeros(is_there.shape)
-        for place, name in of.items():
-            if name is not None:
-                if name not in columns:
-                    table_column(columns, name, "attributes")
-                cells = columns[name].take(there_rows := np.flatnonzero(is_there[:, place])).values
-                if (gap := missing_in(cells)).any():
-                    raise ValueError(
-                        f"column {name!r} must have a value where {labels[place]} is available,"
-                        f" got none at row {there_rows[np.argmax(gap)]}"
-                    )
-                cells = cells.astype(np.int64) if cells.dtype == bool else cells
-                out[there_rows, place] = numbers_of(cells, str(name))
-        return out
-
     rows, which = np.nonzero(is_there)
-    out = {"occasion": rows, "alternative": labels[which]}
+    out: dict[str, NDArray[Any]] = {"occasion": rows, "alternative": labels[which]}
     if choice is not None:
         chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
+        out["taken"] = 1 * (which == chosen[rows])
         left = ~is_there[np.arange(len(chosen)), chosen]
         if left.any():
             row = int(np.argmax(left))
@@ -105,9 +88,21 @@ def lengthen(
                 "alternatives must be available where they are taken, got"
                 f" {str(labels[chosen[row]])!r} at row {row}"
             )
-        out["taken"] = 1 * (which == chosen[rows])
-    out |= {name: numbers(of)[is_there] for name, of in asked.items()}
-    used = {choice, *(each for of in named.values() for each in of.values()), *out}
+    for name, of in asked.items():
+        out[name] = np.zeros(len(rows))
+        for place, column in of.items():
+            if column is None:
+                continue
+            at = np.flatnonzero(which == place)
+            cells = told_column(columns, column, "attributes").take(rows[at]).values
+            if (gap := missing_in(cells)).any():
+                raise ValueError(
+                    f"column {column!r} must have a value where {labels[place]} is available,"
+                    f" got none at row {rows[at[np.argmax(gap)]]}"
+                )
+            cells = cells.astype(np.int64) if cells.dtype == bool else cells
+            out[name][at] = numbers_of(cells, column)
+        used = {choice, *(each for of in named.values() for each in of.values()), *out}
     return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
 
 
@@ -185,15 +180,6 @@ def wide_columns(
     return found
 
 
-def begin_alike(labels: Sequence[str]) -> str:
-    """The letters with which all labels begin."""
-    first = min(labels, key=len, default="")
-    size = len(first)
-    while not all(label.startswith(first[:size]) for label in labels):
-        size -= 1
-    return first[:size]
-
-
 def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, NDArray[Any]]:
     """The choices that rankings consist of: the best of all, then the best of the others.
 
@@ -227,13 +213,13 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
     if not names:
         raise ValueError("occasion must name one or more columns, got none")
     rank = as_kind(rank, "rank", str)
-    cells = columns[rank].values if rank in columns else table_column(columns, rank, "rank")
+    cells = told_column(columns, rank, "rank").values
     known, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
     gaps = missing_in(cells)
     place = np.zeros(len(cells))
     place[~gaps] = numbers_of(cells[~gaps], rank)
-    rows, stages = list[IntArray](), list[IntArray]()
-    for code, own in enumerate(np.split(np.argsort(codes, kind="stable"), _ends_of(codes))):
+    rows, stages, ends = list[IntArray](), list[IntArray](), np.cumsum(np.bincount(codes))[:-1]
+    for code, own in enumerate(np.split(np.argsort(codes, kind="stable"), ends)):
         given = np.sort(place[own][place[own] != 0.0])
         if not len(given) or not np.array_equal(given, np.arange(1, len(given) + 1)):
             got = ", ".join(f"{x:g}" for x in given[:8]) or "none"
@@ -251,8 +237,3 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
     told = out[last].tolist()
     out[last] = np.array([f"{told[i]}, {k}" for i, k in enumerate(taken_at.tolist())])
     return out | {rank: 1 * (place[at] == taken_at)}
-
-
-def _ends_of(codes: IntArray) -> IntArray:
-    """Where the groups of sorted codes end, but for the last."""
-    return np.asarray(np.cumsum(np.bincount(codes))[:-1])

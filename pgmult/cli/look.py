@@ -526,8 +526,7 @@ class _Jobs:
 
     def _wide_columns(self, taken: _Seen) -> dict[str, tuple[str, dict[Any, _Seen]]]:
         """Attributes with a column of numbers for each label: the pattern, and the columns."""
-        from pgmult.choice.tables import begin_alike
-        from pgmult.core.labels import label_of
+        from pgmult.core.labels import begin_alike, label_of
 
         labels = {label_of(label): label for label in taken.counts}
         found: dict[str, dict[Any, _Seen]] = {}
@@ -664,8 +663,7 @@ def _of_choice(
 
     Alternatives that are but numbered have no constants of their own.
     """
-    from pgmult.choice.tables import begin_alike
-    from pgmult.core.labels import label_of
+    from pgmult.core.labels import begin_alike, label_of
 
     named, words = " + ".join(own), [label_of(label) for label in labels]
     formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")

@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
@@ -440,6 +441,11 @@ class Levels:
                 f" got {got} at row {row}{hint}"
             )
         return codes
+
+
+def begin_alike(labels: Sequence[str]) -> str:
+    """The letters with which all labels begin."""
+    return commonprefix(labels)  # noqa: RUF071 - letters are meant
 
 
 def value_texts(values: Sequence[Any]) -> list[str]:

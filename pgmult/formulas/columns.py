@@ -224,14 +224,19 @@ def moved(column: Any, by: float) -> NDArray[Any]:
     return np.asarray(cells, dtype=np.float64) + by
 
 
-def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
-    """A column that is there and has no missing values; `what` asked for it, for errors."""
+def told_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:
+    """A column that is there; `what` asked for it, for errors."""
     if not isinstance(name, str) or name not in columns:
         raise ValueError(
             f"{what} must name a column of the table, got {brief(name)}; it has"
             f" {', '.join(columns)}"
         )
-    return cells_of_rows(columns, name, len(columns[name].values)).values
+    return columns[name]
+
+
+def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
+    """A column that is there and has no missing values; `what` asked for it, for errors."""
+    return cells_of_rows(columns, name, len(told_column(columns, name, what).values)).values
 
 
 def read_columns(

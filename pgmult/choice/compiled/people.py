@@ -89,12 +89,6 @@ class Population(NamedTuple):
     root: np.ndarray
 
 
-@jit
-def _coefficients(beta, signs, coef):
-    for k in range(beta.size):
-        coef[k] = beta[k] if signs[k] == 0.0 else signs[k] * math.exp(min(beta[k], 300.0))
-
-
 @jit(reassociate=True, inline=True)
 def _expected(choices, i, coef, p, total):
     """Log likelihood of person i, and how often rows are expected to be taken; their span."""
@@ -130,8 +124,11 @@ def _expected(choices, i, coef, p, total):
 
 
 @jit(reassociate=True, inline=True)
-def _value_and_slope(choices, i, coef, work, slope):
-    """Log likelihood of person i, and its slope in the coefficients."""
+def _value_and_slope(choices, i, beta, coef, work, slope):
+    """Log likelihood of person i, the coefficients, and its slope in what they are made of."""
+    signs = choices.signs
+    for k in range(coef.size):
+        coef[k] = beta[k] if signs[k] == 0.0 else signs[k] * math.exp(min(beta[k], 300.0))
     value, first, last = _expected(choices, i, coef, *work)
     x, taken, away = choices.x[:, first:last], choices.taken[first:last], work[0][: last - first]
     for r in range(away.size):
@@ -140,16 +137,8 @@ def _value_and_slope(choices, i, coef, work, slope):
         own, change = x[k], 0.0
         for r in range(away.size):
             change += own[r] * away[r]
-        slope[k] = change
+        slope[k] = change if signs[k] == 0.0 else change * coef[k]
     return value
-
-
-@jit
-def _in_betas(coef, signs, slope):
-    """Slopes in the coefficients become slopes in what these are made of."""
-    for k in range(coef.size):
-        if signs[k] != 0.0:
-            slope[k] *= coef[k]
 
 
 @jit(reassociate=True)
@@ -188,26 +177,12 @@ def _curvature(choices, i, coef, work, J):
 
 
 @jit
-def _buffers(choices, num_attributes):
-    """Room for the probabilities of one person's rows, and for sums over occasions."""
-    rows = occasions = 0
-    for i in range(choices.people.size - 1):
-        first, last = choices.people[i], choices.people[i + 1]
-        rows = max(rows, choices.rows[last] - choices.rows[first])
-        for block in range(first, last):
-            occasions = max(occasions, choices.occasions[block + 1] - choices.occasions[block])
-    return np.empty(rows), np.empty((max(num_attributes, 1), occasions))
-
-
-@jit
 def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
     """Log likelihoods of people, their slopes in tastes, and curvatures where J has room."""
-    p, sums = _buffers(choices, tastes.shape[1])
-    coef = np.empty(tastes.shape[1])
+    coef, p = np.empty(tastes.shape[1]), np.empty(choices.taken.size)
+    sums = np.empty((max(coef.size, 1), choices.counts.size))
     for i in range(start, stop):
-        _coefficients(tastes[i], choices.signs, coef)
-        values[i] = _value_and_slope(choices, i, coef, (p, sums[0]), slopes[i])
-        _in_betas(coef, choices.signs, slopes[i])
+        values[i] = _value_and_slope(choices, i, tastes[i], coef, (p, sums[0]), slopes[i])
         if J.size:
             _curvature(choices, i, coef, (p, sums), J[i])
 
@@ -345,17 +320,16 @@ def _likelihoods(choices, first, beta, b, work, value, slopes):
     for p in range(value.size):
         for k in range(d):
             at[k] = beta[k, p]
-        _coefficients(at, choices.signs, coef)
-        value[p] = _value_and_slope(choices, first + p, coef, buffers, slope)
-        _in_betas(coef, choices.signs, slope)
+        value[p] = _value_and_slope(choices, first + p, at, coef, buffers, slope)
         for k in range(coef.size):
             slopes[k, p] = slope[k]
 
 
 @jit
 def _work(choices, size):
-    p, sums = _buffers(choices, 1)
-    return (p, sums[0]), np.empty(size), np.empty(size), np.empty(size)
+    """Buffers for rows and occasions, of which one person touches few; and three vectors."""
+    buffers = np.empty(choices.taken.size), np.empty(choices.counts.size)
+    return buffers, np.empty(size), np.empty(size), np.empty(size)
 
 
 @jit
