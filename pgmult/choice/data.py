@@ -293,23 +293,23 @@ def choices_of(
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
-    order, occasions, people, said = _arranged(columns, occasion, terms)
-    known, which = _alternatives(columns, alternative, order)
-    design = design.take(order)
-    kept = _kept(design, alternative, occasions)
-    names, x = design.names[kept], np.ascontiguousarray(design.matrix[:, kept])
+    told, outcome = _arranged(columns, design, _listed(occasion), alternative), parsed.outcome.name
+    design = told["design"]
+    kept = _kept(design, alternative, told["occasions"])
+    names = design.names[kept]
     random, diagonal = _random(terms, names, design.names[~kept], parsed)
-    taken = _taken(columns, parsed.outcome.name, order, occasions, said)
-    _refuse_twice(known, which, order, occasions, said)
-    scale = _scale(x, names, occasions, alternative)
-    _warn_if_told(x / scale, taken, names, occasions)
-    if weights is not None:
-        taken = taken * _weights(columns, weights, order, occasions)
-    return ChoiceRows(
-        design, x, taken, occasions, people, random, _signs(signs, names[random]), diagonal,
-        scale, terms[0].known if terms else None, known, which, order,
-        tuple(_listed(occasion)), weights, kept,
+    cells = table_column(columns, outcome, "the left-hand side")
+    data = ChoiceRows(
+        **told, x=np.ascontiguousarray(design.matrix[:, kept]),
+        taken=amounts_of(cells, outcome)[told["source"]], random=random,
+        signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
+        weighted_by=weights, kept=kept,
     )  # fmt: skip
+    _check_taken(data, columns, cells, outcome)
+    _refuse_twice(data, columns)
+    data = replace(data, scale=_scale(data, alternative))
+    _warn_if_told(data)
+    return replace(data, taken=data.taken * _weights(data, columns))
 
 
 def rows_like(
@@ -345,14 +345,8 @@ def rows_like(
         design = data.design.like(given, new_levels=new_people, num_rows=num_rows)
     if new_people:
         data.design.tell_new_labels(given, "new", asked=True)
-    terms = _people(design) if len(data.random) else []
     asks = occasion is None
     occasion = [n for n in data.told_by if n in columns] if asks else _listed(occasion)
-    order, occasions, people, said = _arranged(columns, occasion, terms)
-    design = design.take(order)
-    codes = terms[0].codes[order[occasions[people[:-1]]]] if terms else np.zeros(1, dtype=np.int64)
-    named = None if data.alternatives is None else data.alternatives.columns[0]
-    alternatives, alternative = _alternatives(columns, named if named in columns else None, order)
     missing = [name for name in data.told_by if name not in occasion] if asks else []
     if occasion and missing:
         raise ValueError(
@@ -360,29 +354,26 @@ def rows_like(
             f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
             " of a person for one)"
         )
+    named = None if data.alternatives is None else data.alternatives.columns[0]
+    told = _arranged(columns, design, occasion, named if named in columns else None)
+    found, terms = data.made_of(**told), _people(told["design"])
     if asks or occasion:
-        _refuse_twice(alternatives, alternative, order, occasions, said)
-    found = data.made_of(
-        design, taken=_weighed(data, columns, order, occasions), occasions=occasions,
-        people=people, source=order, alternatives=alternatives, alternative=alternative,
-    )  # fmt: skip
-    return found, np.maximum(codes, -1)
+        _refuse_twice(found, columns)
+    firsts = found.occasions[found.people[:-1]]
+    codes = terms[0].codes[firsts] if terms else np.zeros(1, dtype=np.int64)
+    return replace(found, taken=_weighed(found, columns)), np.maximum(codes, -1)
 
 
-def _weighed(
-    data: ChoiceRows, columns: Mapping[str, Cells], order: IntArray, occasions: IntArray
-) -> FloatArray:
+def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     """What was taken in another table; equal shares of one choice where it does not say."""
-    sizes = np.diff(occasions)
+    sizes = np.diff(data.occasions)
     out, name = np.repeat(1.0 / sizes, sizes), str(parse(str(data.design.formula)).outcome)
     name = name.strip("`")
     if name in columns and not missing_in(columns[name].values).any():
-        taken = amounts_of(columns[name].values, name)[order]
-        if (np.add.reduceat(taken, occasions[:-1]) > 0.0).all():
+        taken = amounts_of(columns[name].values, name)[data.source]
+        if (np.add.reduceat(taken, data.occasions[:-1]) > 0.0).all():
             out = taken
-    if data.weighted_by in columns:
-        out = out * _weights(columns, data.weighted_by, order, occasions)
-    return np.asarray(out)
+    return np.asarray(out * _weights(data, columns) if data.weighted_by in columns else out)
 
 
 def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
@@ -441,28 +432,27 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> NDArr
     return np.asarray(kept)
 
 
-def _refuse_twice(
-    known: Levels | None, which: IntArray, order: IntArray, occasions: IntArray,
-    labels: Mapping[str, Any],
-) -> None:  # fmt: skip
+def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
     """An alternative that stands twice in an occasion."""
-    if known is None:
+    if data.alternatives is None:
         return
-    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
+    which, of_row = data.alternative, data.occasion_of_row
     at = np.lexsort((which, of_row))
     again = (np.diff(which[at]) == 0) & (np.diff(of_row[at]) == 0)
     if again.any():
         row = at[int(np.argmax(again))]
         raise ValueError(
-            f"an alternative must stand once in an occasion, got {known.columns[0]}"
-            f" {known.names[which[row]]} twice in {_told(labels, order[[row]]) or 'one'} (occasion="
-            " names the columns that tell occasions apart)"
+            f"an alternative must stand once in an occasion, got {data.alternatives.columns[0]}"
+            f" {data.alternatives.names[which[row]]} twice in {_told(data, columns, row) or 'one'}"
+            " (occasion= names the columns that tell occasions apart)"
         )
 
 
-def _told(labels: Mapping[str, Any], row: IntArray) -> str:
+def _told(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
     """Which occasion a row belongs to."""
-    return ", ".join(f"{key} {labels_of(cells[row], key)[0]}" for key, cells in labels.items())
+    names = [*(data.person.columns if data.person else ()), *data.told_by]
+    cells = [columns[name].values[data.source[[row]]] for name in names]
+    return ", ".join(f"{n} {labels_of(own, n)[0]}" for n, own in zip(names, cells, strict=True))
 
 
 def _people(design: Design) -> list[GroupTerm]:
@@ -474,46 +464,41 @@ def _people(design: Design) -> list[GroupTerm]:
 
 
 def _arranged(
-    columns: Mapping[str, Cells], occasion: Any, terms: Sequence[Any]
-) -> tuple[IntArray, IntArray, IntArray, dict[str, Any]]:
-    """The order of rows; where occasions and people begin; what tells occasions apart."""
-    num_rows = len(next(iter(columns.values())).values)
-    names = [*(terms[0].variables if terms else ()), *_listed(occasion)]
-    labels = {name: table_column(columns, name, "occasion") for name in names}
+    columns: Mapping[str, Cells], design: Design, occasion: Sequence[str], alternative: str | None
+) -> dict[str, Any]:
+    """Fields of rows that tell people, occasions and alternatives, one after the other."""
+    num_rows, terms = len(next(iter(columns.values())).values), _people(design)
+    told = {name: table_column(columns, name, "occasion") for name in occasion}
     of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
-    told = {name: labels[name] for name in _listed(occasion)}
     case = Levels.of(told)[1] if told else np.zeros(num_rows, dtype=np.int64)
     order = np.lexsort((case, of_row))
     case, who = case[order], of_row[order]
     starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))
     of_people = np.flatnonzero(np.append(True, np.diff(who[starts]) != 0))
-    return order, np.append(starts, num_rows), np.append(of_people, len(starts)), labels
+    known, which = None, order[:0]
+    if alternative is not None:
+        cells = table_column(columns, alternative, "alternative")
+        known, codes = Levels.of({alternative: cells})
+        which = codes[order]
+    return {
+        "design": design.take(order), "occasions": np.append(starts, num_rows),
+        "people": np.append(of_people, len(starts)), "source": order, "told_by": tuple(occasion),
+        "person": terms[0].known if terms else None, "alternatives": known, "alternative": which,
+    }  # fmt: skip
 
 
 def _listed(occasion: Any) -> list[Any]:
     return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
 
 
-def _alternatives(
-    columns: Mapping[str, Cells], name: str | None, order: IntArray
-) -> tuple[Levels | None, IntArray]:
-    if name is None:
-        return None, order[:0]
-    known, codes = Levels.of({name: table_column(columns, name, "alternative")})
-    return known, codes[order]
-
-
-def _taken(
-    columns: Mapping[str, Cells], name: str, order: IntArray, occasions: IntArray,
-    labels: Mapping[str, Any],
-) -> FloatArray:  # fmt: skip
-    """How much each alternative was taken, in the order of occasions."""
-    cells = table_column(columns, name, "the left-hand side")
-    taken = amounts_of(cells, name)[order]
-    sums = np.add.reduceat(taken, occasions[:-1])
+def _check_taken(
+    data: ChoiceRows, columns: Mapping[str, Cells], cells: NDArray[Any], name: str
+) -> None:
+    """Refuse occasions without a choice or with too many, ranks, and codes of yes and no."""
+    taken, sums, sizes = data.taken, data.totals, np.diff(data.occasions)
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
     for bad, said in (
-        (np.diff(occasions) < 2, "occasions must have two alternatives or more, got one"),
+        (sizes < 2, "occasions must have two alternatives or more, got one"),
         (
             ~(sums > 0.0),
             "one alternative of each occasion must be taken (leave the occasion out, or give it an"
@@ -522,19 +507,17 @@ def _taken(
         (once, f"one alternative of an occasion must be taken, got {sums[np.argmax(once)]:g}"),
     ):
         if bad.any():
-            row = order[occasions[[np.argmax(bad)]]]
-            raise ValueError(f"{said} in {_told(labels, row)}")
-    sizes = np.diff(occasions)
-    place = np.arange(len(taken)) - np.repeat(occasions[:-1], sizes) + 1
-    ranked = np.lexsort((taken, np.repeat(np.arange(len(sizes)), sizes)))
-    if len(sums) > 1 and max(sizes) > 2 and np.array_equal(taken[ranked], place):
+            where = _told(data, columns, data.occasions[np.argmax(bad)])
+            raise ValueError(f"{said} in {where}")
+    place = np.arange(data.num_rows) - data.occasions[data.occasion_of_row] + 1
+    ranked = taken[np.lexsort((taken, data.occasion_of_row))]
+    if len(sums) > 1 and max(sizes) > 2 and np.array_equal(ranked, place):
         raise ValueError(
             f"{name} must say what was taken, got 1, 2, ... once each in every occasion, which are"
             " ranks (pgmult.choice.explode, or --ranks, makes choices of them)"
         )
     if len(sums) > 1 and len(np.unique(taken)) == 2 and not np.isclose(sums, 1.0).all():
         _refuse_codes(cells, name)
-    return np.asarray(taken)
 
 
 def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
@@ -558,14 +541,15 @@ def _refuse_codes(cells: NDArray[Any], name: str) -> NoReturn:
     )
 
 
-def _weights(
-    columns: Mapping[str, Cells], name: Any, order: IntArray, occasions: IntArray
-) -> FloatArray:
-    weight = numbers_of(table_column(columns, name, "weights"), name)[order]
-    first = np.repeat(weight[occasions[:-1]], np.diff(occasions))
-    if (weight < 0.0).any() or (weight != first).any():
+def _weights(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
+    """Of rows, 1 where no column has them."""
+    name = data.weighted_by
+    if name is None:
+        return np.ones(data.num_rows)
+    weight = numbers_of(table_column(columns, name, "weights"), name)[data.source]
+    if (weight < 0.0).any() or (weight != weight[data.occasions[data.occasion_of_row]]).any():
         raise ValueError("weights must be 0 or more, and the same in all rows of an occasion")
-    return np.asarray(weight)
+    return weight
 
 
 def _random(
@@ -587,14 +571,12 @@ def _random(
     return np.array([places[name] for name in asked], dtype=np.int64), len(terms) > 1
 
 
-def _scale(
-    matrix: FloatArray, names: NDArray[np.str_], occasions: IntArray, alternative: str | None
-) -> FloatArray:
+def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     """Standard deviations within occasions, where columns must vary and not be sums of others."""
-    if not matrix.shape[1]:
+    matrix, names, sizes = data.x, data.names, np.diff(data.occasions)
+    if not len(names):
         raise ValueError("formula must have an attribute, got none")
-    sizes = np.diff(occasions)
-    means = np.add.reduceat(matrix, occasions[:-1], axis=0) / sizes[:, None]
+    means = np.add.reduceat(matrix, data.occasions[:-1], axis=0) / sizes[:, None]
     within = matrix - np.repeat(means, sizes, axis=0)
     scale = np.sqrt(np.mean(within**2, axis=0))
     least = 1e-9 * np.maximum(np.abs(matrix).max(axis=0), 1e-300)
@@ -616,19 +598,17 @@ def _scale(
     return np.asarray(scale)
 
 
-def _warn_if_told(
-    x: FloatArray, taken: FloatArray, names: NDArray[np.str_], occasions: IntArray
-) -> None:
-    """Say so where attributes tell what was taken without error: plain logit has no maximum.
+def _warn_if_told(data: ChoiceRows) -> None:
+    """Warn of attributes that tell without an error what was taken: the likelihood has no maximum.
 
-    Then a weighted sum of them is nowhere larger in what was not taken than in what was, and the
-    same in all that was taken of one occasion (Albert and Anderson 1984): a linear program.
+    That is so if a weighted sum of them is nowhere larger in what was not taken than in what was,
+    and the same in all that was taken of one occasion (Albert and Anderson 1984): a linear program.
     """
-    of_row = np.repeat(np.arange(len(occasions) - 1), np.diff(occasions))
-    most = np.lexsort((-taken, of_row))[occasions[:-1]]
-    for last in (occasions[min(_FEW_OCCASIONS, len(occasions) - 1)], len(x)):
-        away = (x - x[most][of_row])[:last]
-        left, tied = away[taken[:last] == 0.0], away[taken[:last] > 0.0]
+    x, occasions, of_row = data.x / data.scale, data.occasions, data.occasion_of_row
+    most = np.lexsort((-data.taken, of_row))[occasions[:-1]]
+    for last in (occasions[min(_FEW_OCCASIONS, data.num_occasions)], data.num_rows):
+        away, taken = (x - x[most][of_row])[:last], data.taken[:last] > 0.0
+        left, tied = away[~taken], away[taken]
         if not len(left):
             return
         found = linprog(
@@ -638,7 +618,7 @@ def _warn_if_told(
             return
     alone = (np.sign(found.x) * left <= 0.0).all(axis=0) & ~tied.any(axis=0)
     some = np.abs(found.x) > _SOME
-    which = names[some & alone if (some & alone).any() else some]
+    which = data.names[some & alone if (some & alone).any() else some]
     warnings.warn(
         f"{' and '.join(which)} tell{'s' * (len(which) == 1)} without an error what was taken, so"
         " the choices set no bound to how much it matters: only the prior does",
