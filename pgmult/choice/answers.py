@@ -46,10 +46,10 @@ def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
     return as_kind(run.data, name, ChoiceRows, "a run of MixedLogit")
 
 
-def _draws(run: Posterior, most: int, *names: str) -> list[FloatArray]:
+def _draws(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:
     """At most so many draws of variables, chains one after the other."""
-    found = [run.thinned(name, most) for name in names]
-    return [np.concatenate(list(each)) for each in found]
+    most = as_positive_int(max_draws, "max_draws")
+    return [np.concatenate(list(run.thinned(name, most))) for name in names]
 
 
 def _population(run: Posterior) -> tuple[FloatArray, FloatArray]:
@@ -153,12 +153,13 @@ def _attribute(data: ChoiceRows, name: Any, argument: str) -> int:
 
 
 def _drawn_probs(
-    run: Posterior, data: ChoiceRows, codes: IntArray, max_draws: int, seed: int = 0
+    run: Posterior, data: ChoiceRows, max_draws: int, codes: IntArray | None = None, seed: int = 0
 ) -> Iterator[FloatArray]:
     """Probabilities of rows, a draw after the other; code -1 is a person who is not known.
 
     Someone who is not known is anybody: probabilities are averaged over people of the population.
     """
+    codes = np.arange(data.num_people) if codes is None else codes
     of_row = codes[data.person_of_row]
     mean, cov, fixed = _draws(run, max_draws, "mean", "cov", "coefficients")
     new, own = of_row < 0, np.empty((data.num_rows, mean.shape[1]))
@@ -215,12 +216,10 @@ def predict(
     Estimand
         Along ``row``, in the order of the table; or along the labels of `by`.
     """
-    seed, used = as_seed(random_seed), as_positive_int(max_draws, "max_draws")
-    data = data_of_run(run)
-    codes = np.arange(data.num_people)
+    data, codes = data_of_run(run), None
     if new is not None:
         data, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
-    drawn = _drawn_probs(run, data, codes, used, seed)
+    drawn = _drawn_probs(run, data, max_draws, codes, as_seed(random_seed))
     if by is not None:
         known, of_row = data.labels(by)
         return Estimand(
@@ -303,14 +302,13 @@ def effects(
         told_values(own[held], data.design.levels_of(column)) if values is None
         else as_list(values, "values", "values")
     )  # fmt: skip
-    used, people = as_positive_int(max_draws, "max_draws"), np.arange(data.num_people)
     draws = []
     for value in asked:
         with under_name("values", of=f"column {column!r}"):
             design = data.design.like(
                 given | {column: np.where(held, value, own)}, num_rows=data.num_rows
             )
-        drawn = _drawn_probs(run, data.made_of(design), people, used, as_seed(random_seed))
+        drawn = _drawn_probs(run, data.made_of(design), max_draws, seed=as_seed(random_seed))
         draws.append(_shares(data, drawn, known, of_row))
     return Estimand(
         np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
@@ -353,15 +351,14 @@ def elasticities(
     """
     data = data_of_run(run)
     place, (known, of_row) = _attribute(data, attribute, "attribute"), data.labels(by)
-    used = as_positive_int(max_draws, "max_draws")
-    fixed, own = _draws(run, used, "coefficients", "tastes")
+    fixed, own = _draws(run, max_draws, "coefficients", "tastes")
     of_person = (
         data.coefficients_of(own)[:, :, np.searchsorted(data.random, place)]
         if place in data.random
         else fixed[:, [np.searchsorted(data.fixed, place)] * data.num_people]
     )
     out, number = np.empty((len(own), len(known), len(known))), len(known)
-    for s, p in enumerate(_drawn_probs(run, data, np.arange(data.num_people), used)):
+    for s, p in enumerate(_drawn_probs(run, data, max_draws)):
         pull = of_person[s, data.person_of_row] * data.x[:, place] * p
         shares, pulls = np.zeros((2, data.num_occasions, number))
         np.add.at(shares, (data.occasion_of_row, of_row), p)
@@ -381,10 +378,9 @@ def elasticities(
 def log_scores(run: Posterior, max_draws: int = _DRAWS) -> FloatArray:
     """Log probabilities of what was taken, ``(num_chains, num_draws, num_occasions)``."""
     data = data_of_run(run)
-    probs = _drawn_probs(run, data, np.arange(data.num_people), max_draws)
     scores = [
         np.add.reduceat(data.taken * np.log(np.maximum(p, 1e-300)), data.occasions[:-1])
-        for p in probs
+        for p in _drawn_probs(run, data, max_draws)
     ]
     return np.reshape(scores, (run.num_chains, -1, data.num_occasions))
 
@@ -405,13 +401,12 @@ def compare(
         Of the same choices.
     max_draws : int
     """
-    data, used = data_of_run(run), as_positive_int(max_draws, "max_draws")
-    totals = data.totals
+    data, totals = data_of_run(run), data_of_run(run).totals
     if not (totals == np.round(totals)).all():
         raise ValueError("choices must be whole numbers to be left out one at a time")
 
     def score(one: Posterior) -> Score:
-        return Score.of_draws(log_scores(one, used), totals.astype(np.int64))
+        return Score.of_draws(log_scores(one, max_draws), totals.astype(np.int64))
 
     scores = {"this model": score(run)}
     if other is not None:
@@ -449,10 +444,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     the standard deviation of this over people, which checks how much tastes vary.
     """
     data, rng = data_of_run(run), np.random.default_rng(as_seed(random_seed))
-    sizes = np.diff(data.occasions)
-    offered = np.add.reduceat(data.x, data.occasions[:-1], axis=0) / sizes[:, None]
-    away = (data.x - np.repeat(offered, sizes, axis=0)) / data.scale
-    of_person = data.person_of_row
+    of_person, away = data.person_of_row, data.within / data.scale
     weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
 
     def statistics(taken: FloatArray) -> FloatArray:
@@ -461,15 +453,11 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         )
         return np.concatenate([taken @ away / taken.sum(), by_person.std(axis=0)])
 
-    used = as_positive_int(max_draws, "max_draws")
-    drawn = _drawn_probs(run, data, np.arange(data.num_people), used)
-    made = (statistics(data.drawn(rng, probs)) for probs in drawn)
+    made = (statistics(data.drawn(rng, probs)) for probs in _drawn_probs(run, data, max_draws))
     advice, again = {}, "let people differ in it, or bend it: log(x), s(x)"
     for name in data.names.tolist():
-        advice[f"taken of {name}"] = (
-            f"More {name} was taken than the model takes: {again}.",
-            f"Less {name} was taken than the model takes: {again}.",
-        )
+        more, less = (f"{way} {name} was taken than the model takes" for way in ("More", "Less"))
+        advice[f"taken of {name}"] = f"{more}: {again}.", f"{less}: {again}."
     for name in data.names.tolist():
         spread = f"in what they take of {name} than the model has it"
         advice[f"spread over people of {name}"] = (

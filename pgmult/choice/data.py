@@ -138,6 +138,12 @@ class ChoiceRows:
         return np.repeat(np.arange(self.num_occasions), np.diff(self.occasions))
 
     @property
+    def within(self) -> FloatArray:
+        """Attributes less their means over the alternatives of the occasion."""
+        sums = np.add.reduceat(self.x, self.occasions[:-1], axis=0)
+        return np.asarray(self.x - (sums / np.diff(self.occasions)[:, None])[self.occasion_of_row])
+
+    @property
     def totals(self) -> FloatArray:
         """How many choices each occasion stands for."""
         return np.asarray(np.add.reduceat(self.taken, self.occasions[:-1]))
@@ -573,13 +579,11 @@ def _random(
 
 def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     """Standard deviations within occasions, where columns must vary and not be sums of others."""
-    matrix, names, sizes = data.x, data.names, np.diff(data.occasions)
+    within, names = data.within, data.names
     if not len(names):
         raise ValueError("formula must have an attribute, got none")
-    means = np.add.reduceat(matrix, data.occasions[:-1], axis=0) / sizes[:, None]
-    within = matrix - np.repeat(means, sizes, axis=0)
     scale = np.sqrt(np.mean(within**2, axis=0))
-    least = 1e-9 * np.maximum(np.abs(matrix).max(axis=0), 1e-300)
+    least = 1e-9 * np.maximum(np.abs(data.x).max(axis=0), 1e-300)
     if (scale <= least).any():
         name = names[int(np.argmax(scale <= least))]
         raise ValueError(

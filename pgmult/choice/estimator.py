@@ -143,11 +143,9 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
         """
         taken = self._taken(X)
         rows = rows_like(data_of_run(self.posterior_), X, self.occasion, True)[0]
-        occasion = np.empty(rows.num_rows, dtype=np.int64)
-        occasion[rows.source] = rows.occasion_of_row
-        order = np.lexsort((-taken, occasion))
-        found = np.zeros(len(taken), dtype=np.int64)
-        found[order[np.flatnonzero(np.diff(occasion[order], prepend=-1))]] = 1
+        taken, found = taken[rows.source], np.zeros(len(taken), dtype=np.int64)
+        order = np.lexsort((-taken, rows.occasion_of_row))
+        found[rows.source[order[rows.occasions[:-1]]]] = 1
         return found
 
     def score(self, X: Any, y: Any) -> float:
@@ -164,7 +162,6 @@ class ChoiceClassifier(BaseEstimator):  # type: ignore[misc]
     def _taken(self, X: Any) -> FloatArray:
         """The probability of each row."""
         check_is_fitted(self)
-        used = as_positive_int(self.max_draws, "max_draws")
         return predict(
-            self.posterior_, X, occasion=self.occasion, new_people=True, max_draws=used
+            self.posterior_, X, occasion=self.occasion, new_people=True, max_draws=self.max_draws
         ).mean

@@ -210,30 +210,21 @@ def enough(parts: int, accepted: float) -> int:
 
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     """Coordinates of the population where the density by Laplace is largest, about."""
+    frame, white = Frame.of(data), np.zeros((len(data.random), data.num_people))
     d, f = len(data.random), len(data.fixed)
-    law = Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d))
-    base = Frame.of(data).pack(law)
+    base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):
-        density = density_near(data, model, base)
+        state = model.state(frame.law(base), white, frame, base, base, PARTS)
+
+        def loss(q: FloatArray, state: Any = state) -> tuple[float, FloatArray]:
+            sums = model.carried(None, state, white, data, q)[2]
+            value, slope = model.log_density(frame, q, sums)
+            return -value, -slope
+
         base = minimize(
-            lambda q, density=density: tuple(-each for each in density(q)), base, jac=True,
-            method="L-BFGS-B", options={"maxiter": _STEPS},
+            loss, base, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
         ).x  # fmt: skip
     return base
-
-
-def density_near(data: ChoiceRows, model: Any, base: FloatArray) -> Any:
-    """The density of the population, and its slope, with people's tastes in the middle."""
-    frame, white = Frame.of(data), np.zeros((len(data.random), data.num_people))
-    state = model.state(frame.law(base), white, frame, base, base, PARTS)
-
-    def density(q: FloatArray) -> tuple[float, FloatArray]:
-        found: tuple[float, FloatArray] = model.log_density(
-            frame, q, model.carried(None, state, white, data, q)[2]
-        )
-        return found
-
-    return density
 
 
 def metric_of(data: ChoiceRows, model: Any, base: FloatArray, times: int = 1) -> FloatArray:

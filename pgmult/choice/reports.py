@@ -45,11 +45,9 @@ def report(
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, or True to compute it.
     """
-    data = data_of_run(run)
-    place = None if page is None else as_path(page, "page")
+    data, place = data_of_run(run), None if page is None else as_path(page, "page")
     name = str(data.design.formula) if title is None else as_kind(title, "title", str)
-    comparison = as_comparison(comparison)
-    facts = as_mapping(facts, "facts")
+    comparison, facts = as_comparison(comparison), as_mapping(facts, "facts")
     if comparison is True:
         comparison = compare(run)
     people = "" if data.person is None else f" by {data.num_people:,} people"
@@ -76,9 +74,7 @@ def report(
         name, [*verdict, chains], sections,
         {"formula": str(data.design.formula)} | dict(facts),
     )  # fmt: skip
-    if place is not None:
-        whole.save(place)
-    return whole
+    return whole.save(place)
 
 
 def _tastes(data: ChoiceRows, found: Estimand) -> Section:
