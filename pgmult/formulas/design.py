@@ -89,7 +89,6 @@ from pgmult.sampling.codec import fingerprint
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _LARGEST = 1e100  # of a covariate, whose square must be a number, too
 _TOLD = 6  # areas that a map lacks
-_TRIED_ALONE = 6  # rows that are coded alone, too
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -418,8 +417,7 @@ def make_design(
     Raises
     ------
     ValueError
-        If the formula or a column cannot be read, or a row alone would be coded otherwise than in
-        company.
+        If the formula or a column cannot be read.
     """
     given = as_mapping(covariates, names)
     standardize = as_flag(standardize, "standardize")
@@ -468,12 +466,10 @@ def make_design(
         else:
             terms.append(_process(part, coder, columns))
     offset = _offset(plan, coder, columns)
-    design = Design(
+    return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
         tuple(terms), coder.states, offset,
     )  # fmt: skip
-    _check_alone(design, num_rows)
-    return design
 
 
 def _units(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -912,23 +908,6 @@ def _offset(plan: _Plan, coder: Coding, columns: Columns) -> FloatArray | None:
 
 
 # --------------------------------------------------------------------------- what is refused
-
-
-def _check_alone(design: Design, num_rows: int) -> None:
-    """Refuse a design whose rows are coded otherwise alone than together."""
-    plan, coder = _plan(design.formula, tuple(design._column_names)), design._coder
-    for row in np.unique(np.linspace(0, num_rows - 1, _TRIED_ALONE).astype(np.int64)):
-        alone = design.columns.take(np.array([row]))
-        matrix = (coder.matrix(plan.fixed, alone, plan.intercept)[1] - design.centre) / design.scale
-        pairs = [(matrix[0], design.matrix[row])]
-        for term in design.terms:
-            if not isinstance(term, GroupTerm):
-                pairs.append((_basis_at(term, coder, alone)[0], term.basis[row]))
-            elif term.slopes is not None:
-                slopes = _slopes_at(term.slopes, coder, alone)
-                pairs.append((slopes.values[0], term.slopes.values[row]))
-        if not all(np.allclose(one, other, rtol=1e-6, atol=1e-8) for one, other in pairs):
-            plan.formula.refuse(f"row {row} alone is coded otherwise than together with the others")
 
 
 def _check_design(labels: list[str], matrix: FloatArray, intercept: bool) -> None:
