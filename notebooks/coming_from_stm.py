@@ -205,7 +205,7 @@ run.check()
 # | `readCorpus` | `as_corpus` |
 # | `plotRemoved` | `corpus.table.losses` |
 # | `stm(prevalence=)` | `with_covariates("~ ...")`, then `sample(StructuralTopics(K), data)` |
-# | `stm(content=)` | `with_covariates(..., content="~ ...")`; several factors as a tree |
+# | `stm(content=)` | `with_covariates(..., content="~ ...")`; combinations by `a:b` |
 # | `s`, `bs`, `ns` | `s(x)` penalised; `bs`, `cr`, `cs`, `cc`, `poly` as they stand |
 # | – | `(1 \| author)`: authors, schools, crossed too; `variance_shares` |
 # | `selectModel`, `manyTopics`, `multiSTM` | `chains=`, `topic_stability`; `run.compare(other)` |

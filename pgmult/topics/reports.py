@@ -493,7 +493,7 @@ def _of_covariates(
     if kept and data.num_documents * data.num_words <= _MOST_CELLS:
         named: list[str] = [name for name in few if "group_topics" not in posterior]
         if data.content is not None:
-            named = [*named, *data.content.names]
+            named = [*named, data.content.name]
         checks = check(
             posterior, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
         )

@@ -1,7 +1,6 @@
 """Table counts and concentrations of words that vary by group around a topic.
 
-Counts lie as ``(nodes * num_topics, num_words)``, node after node; so do the topics that nodes vary
-around. A topic's nodes, its concentration and its tables are one stream and one thread's work.
+A topic's groups, its concentration and its tables are one stream and one thread's work.
 """
 
 import math
@@ -56,42 +55,40 @@ def _log_density(x, shape, rate, ones, totals, shares, times, size):
 
 @jit
 def sample_tables(
-    worker, start, stop, key, counts, parents, above, shape, rate, hold, concentration, tables
+    worker, start, stop, key, counts, topics, shape, rate, hold, concentration, tables
 ):
     """Move each topic's concentration by a slice, then draw its tables.
 
     Parameters
     ----------
-    counts : int64, (nodes * num_topics, num_words)
-    parents : int64, (nodes,): the node above that each varies around.
-    above : (nodes above * num_topics, num_words): probabilities there.
+    counts : int64, (num_groups, num_topics, num_words)
+    topics : (num_topics, num_words)
     shape, rate : of the gamma prior of a concentration.
     hold : bool: leave concentrations as they are.
     concentration : in and out, (num_topics,)
-    tables : out, (nodes above * num_topics, num_words), added to: CRT(n, c p) of each cell.
+    tables : out, (num_topics, num_words), added to: CRT(n, c p) of each cell.
     """
-    num_nodes, num_words, num_topics = parents.size, counts.shape[1], concentration.size
-    shares = np.empty(num_nodes * num_words)
-    times = np.empty(num_nodes * num_words, dtype=np.int64)
-    places = np.empty(num_nodes * num_words, dtype=np.int64)  # of their tables
-    totals = np.empty(num_nodes, dtype=np.int64)
+    num_groups, _, num_words = counts.shape
+    shares = np.empty(num_groups * num_words)
+    times = np.empty(num_groups * num_words, dtype=np.int64)
+    places = np.empty(num_groups * num_words, dtype=np.int64)  # of their tables
+    totals = np.empty(num_groups, dtype=np.int64)
     for k in range(start, stop):
         state = open_stream(key, k)
         size, ones = 0, 0
-        for g in range(num_nodes):
-            row, up = g * num_topics + k, parents[g] * num_topics + k
+        for g in range(num_groups):
             totals[g] = 0
             for v in range(num_words):
-                n = counts[row, v]
+                n = counts[g, k, v]
                 if n == 0:
                     continue
                 totals[g] += n
-                tables[up, v] += 1  # the first token sits down at a table of its own
+                tables[k, v] += 1  # the first token sits down at a table of its own
                 if n == 1:
                     ones += 1
                 else:
-                    shares[size], times[size] = above[up, v], n
-                    places[size] = up * num_words + v
+                    shares[size], times[size] = topics[k, v], n
+                    places[size] = v
                     size += 1
         if not hold:
             x = math.log(concentration[k])
@@ -115,26 +112,21 @@ def sample_tables(
                 else:
                     right = new
             concentration[k] = math.exp(new)
-        flat = tables.reshape(-1)
         for cell in range(size):
             a, more = concentration[k] * shares[cell], 0
             for i in range(1, times[cell]):
                 u, state = uniform(state)
                 more += u * (a + i) < a
-            flat[places[cell]] += more
+            tables[k, places[cell]] += more
 
 
 @jit
-def sample_varied(worker, start, stop, key, counts, parents, above, concentration, words):
-    """words[row] ~ Dirichlet(c_k above + counts[row]), a row for each node and topic.
-
-    The arguments are those of `sample_tables`; words : out, (nodes * num_topics, num_words).
-    """
+def sample_varied(worker, start, stop, key, counts, topics, concentration, words):
+    """words[row] ~ Dirichlet(c_k topics[k] + counts[row]), a row for each group and topic."""
     num_words, num_topics = words.shape[1], concentration.size
     room, shapes = row_room(num_words), np.empty(num_words)
     for row in range(start, stop):
         k = row % num_topics
-        up = parents[row // num_topics] * num_topics + k
         for v in range(num_words):
-            shapes[v] = concentration[k] * above[up, v] + counts[row, v]
+            shapes[v] = concentration[k] * topics[k, v] + counts[row, v]
         sample_row(open_stream(key, row), shapes, room, words[row])

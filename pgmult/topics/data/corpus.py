@@ -570,7 +570,7 @@ class StructuredCorpus(Corpus):
         more = f", covariates: {', '.join(self.design.names)}"
         if self.design.terms:
             more += f"; random: {', '.join(t.title for t in self.design.terms)}"
-        return more + (f"; content: {' + '.join(self.content.names)}" if self.content else "")
+        return more + (f"; content: {self.content.name}" if self.content else "")
 
 
 def with_covariates(
@@ -597,8 +597,7 @@ def with_covariates(
         effect of each author; how much these vary is learned. See `pgmult.formulas.design`.
     content : str, optional
         Which labels may change the words of a topic, such as ``"~ party"``: documents of each label
-        then have their own words for it. ``"~ party + house"`` nests houses within parties; ``"~
-        party:house"`` makes a group of each combination.
+        then have their own words for it. ``"~ party:house"`` makes a group of each combination.
     names : sequence of str, optional
         Of a matrix's columns; ``x0, x1, ...`` if left out.
     standardize : bool

@@ -107,11 +107,9 @@ class StructuralTopicsState(KeywordsState):
         Rho: variance of a term's effects in units of Sigma.
     group_topics : array, ``(num_groups, num_topics, num_words)``
         Word probabilities in each group.
-    branch_topics : array, ``(num_branches, num_topics, num_words)``
-        Those of inner branches, where groups are a tree.
-    content_concentration : array, ``(num_factors, num_topics)``
-        How close words stay to those of the branch above, in tokens.
-    content_rate : array, ``(num_factors,)``
+    content_concentration : array, ``(num_topics,)``
+        How close words of groups stay to those of the topic, in tokens.
+    content_rate : float
         Of the prior of these.
     keyword_shares, keyword_words : arrays
         See `pgmult.topics.models.words.KeywordsState`.
@@ -130,9 +128,8 @@ class StructuralTopicsState(KeywordsState):
     effects: Annotated[FloatArray, "effect", "stick"] = field(default_factory=_EMPTY2)
     effect_variances: Annotated[FloatArray, "term"] = field(default_factory=_EMPTY1)
     group_topics: Annotated[FloatArray, "group", "topic", "word"] = field(default_factory=_EMPTY3)
-    branch_topics: Annotated[FloatArray, "branch", "topic", "word"] = field(default_factory=_EMPTY3)
-    content_concentration: Annotated[FloatArray, "factor", "topic"] = field(default_factory=_EMPTY2)
-    content_rate: Annotated[FloatArray, "factor"] = field(default_factory=_EMPTY1)
+    content_concentration: Annotated[FloatArray, "topic"] = field(default_factory=_EMPTY1)
+    content_rate: float = 0.0
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
     word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
 
@@ -253,8 +250,6 @@ class StructuralTopics(GaussianTopics):
             coords["effect"] = data.design.effect_names
         if data.content is not None:
             coords["group"] = data.content.labels
-            coords["factor"] = np.array(data.content.names, dtype=np.str_)
-            coords["branch"] = data.content.branch_labels
         return coords
 
     def absent(self, data: StructuredCorpus) -> frozenset[str]:
@@ -264,26 +259,20 @@ class StructuralTopics(GaussianTopics):
             absent |= {"effects", "effect_variances"}
         if data.content is None:
             absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
-        if data.content is None or not data.content.num_branches:
-            absent |= {"branch_topics"}
         return frozenset(absent)
 
     def _varied_from_prior(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
     ) -> StructuralTopicsState:
         """The state with groups and keywords, both from their priors around its topics."""
-        topics = levels = state.topics
         if data.content is not None:
-            rate = self.content.sample_rate(rng, len(data.content.names))
+            rate = self.content.sample_rate(rng)
             concentration = self.content.sample(rng, rate, self.num_topics)
-            levels, inner = topics[None], []
-            for depth, parents in enumerate(data.content.parents):
-                levels = vary(rng, levels, parents, concentration[depth])
-                inner.append(levels)
+            none = np.zeros((data.content.num_groups, *state.topics.shape), dtype=np.int64)
             state = replace(
-                state, group_topics=levels, content_concentration=concentration, content_rate=rate,
-                branch_topics=np.concatenate([levels[:0], *inner[:-1]]),
-                word_counts=no_counts(*levels.shape),
+                state, group_topics=vary(rng, state.topics, concentration, none),
+                content_concentration=concentration, content_rate=rate,
+                word_counts=no_counts(*none.shape),
             )  # fmt: skip
         varied: StructuralTopicsState = GaussianTopics._varied_from_prior(self, rng, state, data)
         return varied
@@ -318,14 +307,13 @@ class StructuralTopics(GaussianTopics):
         """With groups, some sweeps follow in which these are free to differ."""
         topics = state.topics
         if data.content is not None:
-            factors, content = len(data.content.names), self.content
+            content = self.content
             state = replace(
                 state,
                 group_topics=np.repeat(topics[None], data.content.num_groups, axis=0),
                 word_counts=no_counts(data.content.num_groups, *topics.shape),
-                branch_topics=np.repeat(topics[None], data.content.num_branches, axis=0),
-                content_concentration=np.full((factors, self.num_topics), content.start),
-                content_rate=np.full(factors, content.shape / content.start),
+                content_concentration=np.full(self.num_topics, content.start),
+                content_rate=content.shape / content.start,
             )
         state = GaussianTopics._varied_at_start(self, rng, state, data)
         if data.content is not None:
@@ -369,9 +357,9 @@ class StructuralTopics(GaussianTopics):
         if keywords is not None:
             counts, shares, words = keywords.sample(rng, counts, state.group_topics, shares, words)
             plain = replace(state, topics=state.plain_topics)
-        parents, eta = data.content.parents, self.word_concentration
-        moved = sample_content(rng, self.content, eta, counts, parents, plain, hold)
-        state = replace(state, word_counts=kept_counts(counts), **moved)  # type: ignore[arg-type]
+        eta = self.word_concentration
+        moved = sample_content(rng, self.content, eta, counts, plain, hold)
+        state = replace(state, word_counts=kept_counts(counts), **moved)
         return state if keywords is None else self._mixed(state, shares, words, data)
 
     def mean_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
@@ -384,10 +372,8 @@ class StructuralTopics(GaussianTopics):
             return GaussianTopics.mean_topics(self, state, data)
         if not counts.any():
             return self._topics_of(state, data)
-        above = state.plain_topics[None] if self.keywords else state.topics[None]
-        if len(content.parents) > 1:
-            above = state.branch_topics[-len(content.parents[-2]) :]
-        around = state.content_concentration[-1][:, None] * above[content.parents[-1]]
+        above = state.plain_topics if self.keywords else state.topics
+        around = state.content_concentration[:, None] * above
         mean = mean_words(state.group_topics, counts, around)
         keywords = self._keywords_in(data)
         if keywords is not None:

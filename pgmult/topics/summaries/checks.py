@@ -106,7 +106,7 @@ def check(
     advice = {**_ADVICE}
     for group in labels:
         why = f"content covariates of {group} would tell how"
-        if content is not None and group in content.names:
+        if content is not None and group == content.name:
             why = "the model, which varies words by it, does not go all the way"
         text = f"Within topics, words keep to one {group} or another more than by chance: {why}."
         advice[f"words by {group}"] = (text, "")
@@ -169,8 +169,8 @@ def _labels_of(corpus: Corpus, name: Any) -> Sequence[Any]:
             if isinstance(term, GroupTerm):
                 known.setdefault(":".join(term.variables), term.codes.tolist())
         if corpus.content is not None:
-            for i, column in enumerate(corpus.content.names):
-                known.setdefault(column, corpus.content.values[corpus.content.codes, i].tolist())
+            labels = corpus.content.labels[corpus.content.codes]
+            known.setdefault(corpus.content.name, labels.tolist())
     if not isinstance(name, str) or name not in known:
         raise ValueError(
             f"groups must be columns of labels ({', '.join(known) or 'the corpus has none'}), or a"

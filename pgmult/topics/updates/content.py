@@ -14,9 +14,6 @@ section 5.2). So, exactly and in this order::
     beta_k    ~ Dir(eta + sum_g m_gk)
     phi_gk    ~ Dir(c_k beta_k + n_gk)
 
-In a tree the tables of groups are the tokens of the branch above, and go up to the root one factor
-at a time, each with its concentrations; then words come down again.
-
 A group that has written n tokens of topic k has weight n / (n + c_k) in its own words, and the
 topic the rest. The concentrations of topics share a prior whose size is learned from them::
 
@@ -27,10 +24,8 @@ c^-1.5: groups may differ a lot, or not at all.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -69,44 +64,36 @@ class ContentPrior(Checked):
     start: Size = 30.0
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 50
 
-    def sample_rate(self, rng: np.random.Generator, num: int) -> FloatArray:
-        """Rates from their prior."""
-        return np.maximum(rng.gamma(self.rate_shape, 1.0 / self.rate_rate, size=num), 1e-200)
+    def sample_rate(self, rng: np.random.Generator) -> float:
+        """A rate from its prior."""
+        return max(float(rng.gamma(self.rate_shape, 1.0 / self.rate_rate)), 1e-200)
 
-    def sample(self, rng: np.random.Generator, rate: FloatArray, num_topics: int) -> FloatArray:
-        """Concentrations of each rate from their prior, ``(num_rates, num_topics)``."""
-        drawn = rng.gamma(self.shape, 1.0 / rate[:, None], size=(len(rate), num_topics))
+    def sample(self, rng: np.random.Generator, rate: float, num_topics: int) -> FloatArray:
+        """Concentrations from their prior, ``(num_topics,)``."""
+        drawn = rng.gamma(self.shape, 1.0 / rate, size=num_topics)
         return np.asarray(np.clip(drawn, math.exp(-FURTHEST), math.exp(FURTHEST)))
 
-    def rate_given(self, rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
-        """Rates given the concentrations ``(num_rates, num_topics)``."""
-        shape = self.rate_shape + self.shape * concentration.shape[1]
-        return np.asarray(rng.gamma(shape, 1.0 / (self.rate_rate + concentration.sum(axis=1))))
+    def rate_given(self, rng: np.random.Generator, concentration: FloatArray) -> float:
+        """The rate given the concentrations."""
+        shape = self.rate_shape + self.shape * len(concentration)
+        return float(rng.gamma(shape, 1.0 / (self.rate_rate + concentration.sum())))
 
 
 def vary(
-    rng: np.random.Generator,
-    above: FloatArray,
-    parents: IntArray,
-    concentration: FloatArray,
-    counts: IntArray | None = None,
+    rng: np.random.Generator, topics: FloatArray, concentration: FloatArray, counts: IntArray
 ) -> FloatArray:
-    """Words of each node given those of the nodes above and, where there are any, its counts.
+    """Words of each group given those of the topics and its counts.
 
     Parameters
     ----------
-    above : array, ``(nodes above, num_topics, num_words)``
-    parents : int64 array, ``(nodes,)``
+    topics : array, ``(num_topics, num_words)``
     concentration : array, ``(num_topics,)``
-    counts : int64 array, ``(nodes, num_topics, num_words)``, optional
+    counts : int64 array, ``(num_groups, num_topics, num_words)``
     """
-    num_topics, num_words = above.shape[1:]
-    if counts is None:
-        counts = np.zeros((len(parents), num_topics, num_words), dtype=np.int64)
-    words = np.empty(counts.shape)
+    words, num_words = np.empty(counts.shape), topics.shape[1]
     over_rows(
-        sample_varied, len(parents) * num_topics, new_key(rng), counts.reshape(-1, num_words),
-        parents, above.reshape(-1, num_words), concentration, words.reshape(-1, num_words), grain=1,
+        sample_varied, len(counts) * len(topics), new_key(rng), counts.reshape(-1, num_words),
+        topics, concentration, words.reshape(-1, num_words), grain=1,
     )  # fmt: skip
     return words
 
@@ -116,22 +103,19 @@ def sample_content(
     prior: ContentPrior,
     word_concentration: float,
     counts: IntArray,
-    parents: Sequence[IntArray],
     at: Any,
     hold: bool = False,
-) -> dict[str, FloatArray]:
-    """One sweep over the words of topics, branches and groups and over their concentrations.
+) -> dict[str, Any]:
+    """One sweep over the words of topics and groups and over their concentrations.
 
     Parameters
     ----------
     counts : int64 array, ``(num_groups, num_topics, num_words)``
         Tokens as last allocated.
-    parents : sequence of int64 arrays
-        Of the tree: see `pgmult.topics.data.groups.ContentGroups`.
     at : StructuralTopicsState
-        Its topics, without keywords; ``branch_topics``, factor after factor; the concentrations.
+        Its topics, without keywords, and the concentrations.
     hold : bool
-        Leave concentrations and rates as they are.
+        Leave concentrations and the rate as they are.
 
     Returns
     -------
@@ -140,30 +124,18 @@ def sample_content(
 
     Notes
     -----
-    O(nodes K V) gamma variates, and as many uniforms as there are tokens.
+    O(groups K V) gamma variates, and as many uniforms as there are tokens.
     """
-    num_topics, num_words = at.topics.shape
     concentration, rate = at.content_concentration.copy(), at.content_rate
-    inner = np.cumsum([0, *(len(level) for level in parents[:-1])])
-    branches = [at.branch_topics[a:b] for a, b in pairwise(inner)]
-    levels = [at.topics[None], *branches]  # what each factor varies around
-    seen = [counts]
-    for depth in range(len(parents) - 1, -1, -1):
-        above = levels[depth]
-        tables = np.zeros((len(above) * num_topics, num_words), dtype=np.int64)
-        over_rows(
-            sample_tables, num_topics, new_key(rng), seen[0].reshape(-1, num_words),
-            parents[depth], above.reshape(-1, num_words), prior.shape, float(rate[depth]), hold,
-            concentration[depth], tables, grain=1,
-        )  # fmt: skip
-        seen.insert(0, tables.reshape(len(above), num_topics, num_words))
+    tables = np.zeros(at.topics.shape, dtype=np.int64)
+    over_rows(
+        sample_tables, len(tables), new_key(rng), counts, at.topics, prior.shape, float(rate), hold,
+        concentration, tables, grain=1,
+    )  # fmt: skip
     if not hold:
         rate = prior.rate_given(rng, concentration)
-    words = [sample_topics(rng, word_concentration, seen[0][0])[None]]
-    for depth, level in enumerate(parents):
-        words.append(vary(rng, words[-1], level, concentration[depth], seen[depth + 1]))
+    topics = sample_topics(rng, word_concentration, tables)
     return {
-        "topics": words[0][0], "group_topics": words[-1],
-        "branch_topics": np.concatenate([at.branch_topics[:0], *words[1:-1]]),
+        "topics": topics, "group_topics": vary(rng, topics, concentration, counts),
         "content_concentration": concentration, "content_rate": rate,
     }  # fmt: skip

@@ -29,7 +29,7 @@ TABLE = {
 }
 FIELDS = (
     "psi", "coefficients", "Sigma", "topics", "topic_counts", "effects", "effect_variances",
-    "group_topics", "branch_topics", "content_concentration", "content_rate",
+    "group_topics", "content_concentration", "content_rate",
     "keyword_shares", "keyword_words",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def problem(formula, keywords=None, **options):
     statistics = {
         name: lambda state, data, name=name: getattr(state, name)
         for name in FIELDS
-        if getattr(state, name).size
+        if np.size(getattr(state, name)) and (data.content is not None or name != "content_rate")
     }
     statistics["log_likelihood"] = model.log_likelihood
     statistics["regression"] = lambda state, data: data.covariates.T @ state.psi
@@ -65,16 +65,15 @@ def problem(formula, keywords=None, **options):
 
 
 def alike(state, data):
-    """How near the words of a group are to those of the branch that it parts from."""
-    above = state.branch_topics if data.content.num_branches else state.topics[None]
-    return np.sum(state.group_topics * above[data.content.parents[-1]], axis=-1)
+    """How near the words of a group are to those of the topic."""
+    return np.sum(state.group_topics * state.topics, axis=-1)
 
 
 PROBLEMS = {
     "effects": lambda: problem("~ s(year, knots=5) + (1 | author) + (1 | place)"),
     "groups": lambda: problem("~ year", content="~ party"),
-    "tree": lambda: problem(
-        "~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place"
+    "keywords": lambda: problem(
+        "~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ place"
     ),
 }
 
@@ -152,12 +151,10 @@ def test_effects_left_out_of_the_mean_are_refused():
 
 
 def counts_for_tables(
-    worker, start, stop, key, counts, parents, above, shape, rate, hold, concentration, tables
+    worker, start, stop, key, counts, topics, shape, rate, hold, concentration, tables
 ):
     """Every token a table of its own."""
-    rows = above.shape[0] // concentration.size
-    by_node = counts.reshape(len(parents), concentration.size, -1)
-    np.add.at(tables.reshape(rows, concentration.size, -1), parents, by_node)
+    tables += counts.sum(axis=0)
 
 
 def test_counts_instead_of_tables_are_refused(monkeypatch):
@@ -176,18 +173,17 @@ def test_counts_instead_of_tables_are_refused(monkeypatch):
 def test_concentrations_without_their_prior_are_refused(monkeypatch):
     right = content.sample_tables
     monkeypatch.setattr(
-        content, "sample_tables", lambda *a: right(*a[:7], 1e-3, 1e-3, *a[9:])
+        content, "sample_tables", lambda *a: right(*a[:6], 1e-3, 1e-3, *a[8:])
     )  # fmt: skip
     refused(*made("groups"))
 
 
-def test_words_of_groups_that_ignore_their_branch_are_refused(monkeypatch):
+def test_words_of_groups_around_another_topic_are_refused(monkeypatch):
     right = content.vary
     monkeypatch.setattr(
-        content, "vary",
-        lambda rng, above, parents, c, counts=None: right(rng, above, 0 * parents, c, counts),
-    )  # fmt: skip
-    refused(*made("tree"))
+        content, "vary", lambda rng, topics, c, counts: right(rng, topics[::-1].copy(), c, counts)
+    )
+    refused(*made("groups"))
 
 
 def test_keywords_that_stay_among_the_counts_are_refused(monkeypatch):
@@ -196,4 +192,4 @@ def test_keywords_that_stay_among_the_counts_are_refused(monkeypatch):
         Keywords, "sample",
         lambda self, rng, counts, *others: (counts, *right(self, rng, counts, *others)[1:]),
     )  # fmt: skip
-    refused(*made("tree"))
+    refused(*made("keywords"))

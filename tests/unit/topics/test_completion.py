@@ -124,7 +124,7 @@ def test_every_state_is_told_by_draws_of_its_own(rng):
 
 def words_of_groups(state, training):
     """Mean words of each document's group given the topics of all tokens."""
-    prior = state.content_concentration[0][:, None] * state.topics
+    prior = state.content_concentration[:, None] * state.topics
     varied = state.word_counts + prior
     return (varied / varied.sum(axis=2, keepdims=True))[training.content.codes]
 

@@ -76,7 +76,7 @@ def test_curves_go_on_straight():
     "formula", [FORMULA, "~ cr(year, df=4) + party", "~ s(log(year)) + (1 | author)"]
 )
 def test_other_documents_are_coded_alike(formula):
-    corpus = data(formula, content="~ party + house")
+    corpus = data(formula, content="~ party:house")
     chosen = [7, 3, 3, 40]
     for origin in (corpus, corpus[[5, 50]]):  # bases do not move with the rows
         new = origin.new_documents(COUNTS[chosen], some(chosen))
@@ -88,11 +88,11 @@ def test_other_documents_are_coded_alike(formula):
 
 
 def test_storage_keeps_terms_and_groups():
-    corpus, arrays = data(content="~ party + house"), {}
+    corpus, arrays = data(content="~ party:house"), {}
     again = decode(encode(corpus, arrays), arrays)
     new = again.new_documents(COUNTS[:4], some(slice(0, 4)))
     np.testing.assert_array_equal(new.design.terms[3].basis, corpus.design.terms[3].basis[:4])
-    assert [p.tolist() for p in again.content.parents] == [[0, 0, 0], [0, 0, 1, 1, 2, 2]]
+    np.testing.assert_array_equal(again.content.labels, corpus.content.labels)
 
 
 def test_unseen_levels_are_allowed_when_asked_for():
@@ -154,16 +154,11 @@ def test_bad_formulas_are_refused_in_plain_text(formula, message):
 def test_one_factor_is_one_group_a_label():
     content = data(content="party").content
     assert content.labels.tolist() == ["D", "I", "R"]
-    assert content.num_branches == 0
     np.testing.assert_array_equal(content.labels[content.codes], COLUMNS["party"])
 
 
-def test_a_tree_has_branches():
-    content = data(content="~ party + house").content
-    assert content.branch_labels.tolist() == ["D", "I", "R"]
-    assert content.labels.tolist() == ["D / a", "D / b", "I / a", "I / b", "R / a", "R / b"]
+def test_combinations_are_groups():
     crossed = data(content="~ party:house").content
-    assert crossed.num_branches == 0
     assert crossed.labels.tolist() == ["D:a", "D:b", "I:a", "I:b", "R:a", "R:b"]
 
 
@@ -172,7 +167,8 @@ def test_a_tree_has_branches():
     [
         ("~ year", TypeError, "must hold labels, got numbers"),
         ("~ nope", ValueError, "content must name columns, got 'nope'"),
-        ("~ party * house", ValueError, "content must name columns of labels"),
+        ("~ party * house", ValueError, "content must name a column of labels"),
+        ("~ party + house", ValueError, "several for all combinations, '~ party:house', got"),
         (3, TypeError, "content must be a formula"),
     ],
 )

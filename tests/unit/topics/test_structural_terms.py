@@ -24,7 +24,7 @@ WORDS = {"first": ["w0", "w3"], "second": ["w3"]}
 OPTIONS = {"chains": 2, "tune": 3, "random_seed": 3, "progressbar": False}
 
 
-def data(formula="~ s(year, knots=5) + (1 | author)", content="~ party + house"):
+def data(formula="~ s(year, knots=5) + (1 | author)", content="~ party:house"):
     return with_covariates(as_corpus(COUNTS, VOCABULARY), TABLE, formula, content=content)
 
 
@@ -44,7 +44,7 @@ def test_stored_and_resumed_runs_go_on_with_the_same_draws(tmp_path):
         np.testing.assert_array_equal(resumed[name], whole[name])
     loaded = load(str(tmp_path / "run"))
     assert loaded.dims["group_topics"] == ("chain", "draw", "group", "topic", "word")
-    assert list(loaded.coords["group"]) == ["D / a", "D / b", "R / a", "R / b"]
+    assert list(loaded.coords["group"]) == ["D:a", "D:b", "R:a", "R:b"]
     assert list(loaded.coords["term"]) == ["s(year, knots=5)", "1 | author"]
     assert loaded.coords["effect"][-1] == "1 | author[a7]"
     np.testing.assert_allclose(whole["group_topics"].sum(axis=-1), 1.0, rtol=1e-6)
