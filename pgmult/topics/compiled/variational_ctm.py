@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes, solve_upper_lanes
+from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtract_product
 from pgmult.compiled.vectors import dot
 
@@ -421,45 +421,3 @@ def sum_moments(worker, start, stop, totals, prior, found, cov_sums, levels):
                     var[first + lane, k] = squares[k * WIDTH + lane]
             add_covariances(packed, n, width, summed)
         write_sum(summed, cov_sums[piece])
-
-
-@jit
-def _add_softmax(psi, weight, out):
-    """Add weight softmax(psi) to out; psi is overwritten."""
-    largest = psi[0]
-    for k in range(1, psi.shape[0]):
-        largest = max(largest, psi[k])
-    total = 0.0
-    for k in range(psi.shape[0]):
-        psi[k] = math.exp(psi[k] - largest)
-        total += psi[k]
-    for k in range(psi.shape[0]):
-        out[k] += weight * psi[k] / total
-
-
-@jit
-def mean_softmax(worker, start, stop, totals, precision, mean, noise, out):
-    """out[d] = average of softmax over eta = mean_d +- H_d^-1/2 noise_s."""
-    num_points, n = noise.shape
-    packed = np.empty(row_at(n))
-    rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
-    x, psi = np.empty(n * WIDTH), np.empty(n)
-    weight = 0.5 / num_points
-    for first in range(start, stop, WIDTH):
-        width = min(WIDTH, stop - first)
-        _rho_of_lanes(first, width, totals, mean, rho, scaled)
-        _load_curvatures(precision, rho, scaled, packed)
-        factor_lanes(packed, n)
-        out[first : first + width] = 0.0
-        for point in range(num_points):
-            for k in range(n):
-                store(x, k * WIDTH, splat(noise[point, k]))
-            solve_upper_lanes(packed, x, n)
-            for lane in range(width):
-                d = first + lane
-                for k in range(n):
-                    psi[k] = mean[d, k] + x[k * WIDTH + lane]
-                _add_softmax(psi, weight, out[d])
-                for k in range(n):
-                    psi[k] = mean[d, k] - x[k * WIDTH + lane]
-                _add_softmax(psi, weight, out[d])

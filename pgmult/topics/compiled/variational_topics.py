@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes, solve_upper_lanes
+from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 
 from .tokens import dot
@@ -350,32 +350,3 @@ def sum_covariances(worker, start, stop, precision, J, totals):
             invert_lanes(packed, n, row)
             add_covariances(packed, n, width, summed)
         write_sum(summed, totals[piece])
-
-
-@jit
-def mean_theta(worker, start, stop, precision, J, mean, noise, out):
-    """out[d] = average of theta over psi = mean_d +- (precision + diag(J_d))^-1/2 noise_s."""
-    num_points, n = noise.shape
-    packed = np.empty(row_at(n))
-    x = np.empty(n * WIDTH)
-    scale = 0.5 / num_points
-    for first in range(start, stop, WIDTH):
-        width = min(WIDTH, stop - first)
-        _load_posteriors(precision, J, first, width, packed)
-        factor_lanes(packed, n)
-        out[first : first + width] = 0.0
-        for point in range(num_points):
-            for i in range(n):
-                store(x, i * WIDTH, splat(noise[point, i]))
-            solve_upper_lanes(packed, x, n)
-            for lane in range(width):
-                d = first + lane
-                one, other = scale, scale
-                for k in range(n):
-                    step = x[k * WIDTH + lane]
-                    share = 1.0 / (1.0 + math.exp(-mean[d, k] - step))
-                    mirrored = 1.0 / (1.0 + math.exp(step - mean[d, k]))
-                    out[d, k] += one * share + other * mirrored
-                    one *= 1.0 - share
-                    other *= 1.0 - mirrored
-                out[d, n] += one + other

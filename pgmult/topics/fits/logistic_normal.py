@@ -53,13 +53,14 @@ from pgmult.core.arguments import as_choice, as_kind, as_real, as_repeats, as_se
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.links import LogisticNormal
 from pgmult.topics.compiled import variational_ctm as compiled
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
-    antithetic_half,
     as_precision,
     as_words,
+    mean_theta,
     num_pieces,
     refuse_failed,
     refuse_unfitted,
@@ -103,23 +104,18 @@ class CTMDocuments:
 
     def cov(self, document: int) -> FloatArray:
         """Covariance of one document's eta, ``(num_topics, num_topics)``: O(num_topics**3)."""
-        weights = np.exp(self.mean[document] - self.mean[document].max())
-        share = weights / weights.sum()
-        spread = np.diag(share) - np.outer(share, share)
-        cov = np.linalg.inv(self._precision + self._totals[document] * spread)
+        cov = np.linalg.inv(self._precisions(slice(document, document + 1)))[0]
         return np.asarray(0.5 * (cov + cov.T))
 
     def theta(self) -> FloatArray:
-        """Posterior mean of the topic proportions, ``(num_documents, num_topics)``.
+        """Posterior mean of the topic proportions, ``(num_documents, num_topics)``."""
+        return mean_theta(LogisticNormal(), self.mean, self._precisions)
 
-        The average over 32 antithetic pairs from q(eta), the same for every document and call.
-        """
-        noise = antithetic_half(self.mean.shape[1])
-        out = np.empty_like(self.mean)
-        over_rows(
-            compiled.mean_softmax, len(out), self._totals, self._precision, self.mean, noise, out
-        )
-        return out
+    def _precisions(self, rows: slice) -> FloatArray:
+        """Of eta of some documents."""
+        share = LogisticNormal().probs(self.mean[rows])
+        spread = share[:, :, None] * (np.eye(share.shape[1]) - share[:, None])
+        return np.asarray(self._precision + self._totals[rows, None, None] * spread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Shared parts of the variational fits of topic models: the loop, results, q of documents."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.variational.ascent import HasHistory, has_settled
 
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
+_ROWS = 256  # documents whose theta is averaged together
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
 
 
@@ -118,12 +119,23 @@ def as_precision(cov: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (precision + precision.T))
 
 
-def antithetic_half(size: int) -> FloatArray:
-    """The fixed standard normal vectors, ``(32, size)``, that means of theta average over.
+def mean_theta(
+    link: Any, means: FloatArray, precisions: Callable[[slice], FloatArray]
+) -> FloatArray:
+    """Mean of link(psi) over psi ~ N(mean_d, precision_d^-1), ``(num_documents, num_topics)``.
 
-    A mean takes each and its opposite, so it has no randomness and depends on one document alone.
+    The average over 32 antithetic pairs, the same for every document and call. `precisions` gives
+    those of some documents.
     """
-    return np.random.Generator(np.random.Philox(0)).standard_normal((_POINTS, size))
+    half = np.random.Generator(np.random.Philox(0)).standard_normal((_POINTS, means.shape[1]))
+    parts = []
+    for first in range(0, max(1, len(means)), _ROWS):
+        rows = slice(first, first + _ROWS)
+        roots = np.linalg.cholesky(precisions(rows)).swapaxes(1, 2)
+        away = np.linalg.solve(roots, np.broadcast_to(half.T, (len(roots), *half.T.shape)))
+        psi = means[rows, :, None] + np.concatenate([away, -away], axis=2)
+        parts.append(link.probs(psi.swapaxes(1, 2)).mean(axis=1))
+    return np.concatenate(parts)
 
 
 def num_pieces(num_documents: int) -> int:
