@@ -42,7 +42,8 @@ from pgmult.sequences.scores.rivals import compare_with_rivals
 from pgmult.sequences.states import states
 
 _MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
-_MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
+_MOST_AHEAD = 300  # steps, to find a change
+_MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer draws of large panels
 _HISTORY = 100  # steps in a figure
 _MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
@@ -88,6 +89,7 @@ def report(
     probability : float
         Of the intervals.
     max_draws : int
+        Fewer, 50 at least, where their probabilities at all steps would not fit in half a gigabyte.
     random_seed : int
         Of the forecasts' simulations.
 
@@ -107,6 +109,8 @@ def report(
     if held_out is not None:
         steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
     levels = (tail, 1.0 - tail)
+    places = data.num_steps + steps * data.num_sequences
+    max_draws = min(max_draws, max(_FEWEST_DRAWS, _MOST_HELD // (places * data.num_symbols)))
     past = predict(posterior, levels=levels, max_draws=max_draws)
     ahead = forecast(
         posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=levels,
@@ -220,7 +224,7 @@ def _changes(
     """The next change, looked for as far ahead as runs of symbols are long."""
     data = ahead.sequences
     far = max(ahead.mean.shape[1], int(np.ceil(4.0 * _mean_run(data))))
-    fits = _MOST_PATHS // max(1, max_draws * data.num_sequences)
+    fits = _MOST_HELD // max(1, max_draws * data.num_sequences * data.num_symbols)
     steps = min(far, max(ahead.mean.shape[1], min(fits, _MOST_AHEAD)))
     if steps > ahead.mean.shape[1]:
         ahead = forecast(

@@ -143,6 +143,27 @@ def test_a_page_of_a_panel_begins_with_the_population():
     assert len(coming.rows) > 0
 
 
+def test_a_page_of_many_steps_holds_fewer_draws_at_once(monkeypatch):
+    data = as_sequences(["ABAB", "BABA", "AABB"] * 5)
+    run = pgmult.sample(
+        MarkovChain(1), data, draws=80, tune=20, chains=1, random_seed=1, progressbar=False
+    )
+    kept = []
+    foretold = pgmult.sequences.reports.forecast
+
+    def forecast(*arguments, **options):
+        kept.append(len(foretold(*arguments, **options, paths=1).simulated))
+        return foretold(*arguments, **options)
+
+    monkeypatch.setattr("pgmult.sequences.reports.forecast", forecast)
+    cells = (60 + 15 * 4) * 2  # of one draw: steps that were seen and those ahead, two symbols each
+    for held, draws in ((10**9, 80), (70 * cells, 70), (3 * cells, 50)):
+        monkeypatch.setattr("pgmult.sequences.reports._MOST_HELD", held)
+        run.report(comparison=False, steps=4)
+        assert kept[0] == draws
+        kept.clear()
+
+
 def of_panel():
     """Thirty sequences of which one has a gap and another goes against all others."""
     texts = ["AAAABB"] * 14 + ["ABBBBB"] * 14 + ["BABABA", "AAA---BBB"]
