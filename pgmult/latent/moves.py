@@ -226,25 +226,29 @@ def interwoven(
     w: FloatArray,
     psi: FloatArray,
     total: Callable[[FloatArray], float],
+    width: float = _WIDTH,
 ) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
+    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors.
+
+    Slices begin with intervals of that width: a wide one where `total` is dear.
+    """
     x, w = x.copy(), w.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, own, weights in parts:
         for i in range(term.num_hyperparameters):
-            x[own] = _given_weights(rng, term, x[own], w[weights], i)
+            x[own] = _given_weights(rng, term, x[own], w[weights], i, width)
         for i in range(term.num_sds):
             part = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             part[scaled] = w[scaled]
             moved = family.times(part)
-            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total)
+            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total, width)
             x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
     return x, w
 
 
 def _given_weights(
-    rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int
+    rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int, width: float
 ) -> FloatArray:
     """One hyperparameter of a term by its prior and the law of the weights."""
     if i >= term.num_sds:
@@ -254,6 +258,7 @@ def _given_weights(
             x,
             i,
             lambda new: 0.5 * (term.log_det(new) - _product(term.precision(new), w, w)),
+            width,
         )
     # a standard deviation multiplied by r does to the weights' law what dividing them by r does
     precision, part = term.precision(x), np.zeros_like(w)
@@ -266,7 +271,7 @@ def _given_weights(
         inverse = here / sd_at(float(new[i]))
         return count * math.log(inverse) - inverse * (linear + 0.5 * inverse * square)
 
-    return _sliced(rng, term, x, i, gain)
+    return _sliced(rng, term, x, i, gain, width)
 
 
 def _stretched(
@@ -277,6 +282,7 @@ def _stretched(
     rest: FloatArray,
     part: FloatArray,
     total: Callable[[FloatArray], float],
+    width: float,
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     here = sd_at(float(x[i]))
@@ -286,6 +292,7 @@ def _stretched(
         x,
         i,
         lambda new: total(rest + sd_at(float(new[i])) / here * part),
+        width,
     )
     return out, sd_at(float(out[i])) / here
 
@@ -296,6 +303,7 @@ def _sliced(
     x: FloatArray,
     i: int,
     gain: Callable[[FloatArray], float],
+    width: float,
 ) -> FloatArray:
     """One hyperparameter by a slice of its prior times the exponential of a gain (Neal 2003)."""
     new = x.copy()
@@ -307,12 +315,12 @@ def _sliced(
 
     here = float(x[i])
     level = log_density(here) - rng.exponential()
-    left = here - _WIDTH * rng.random()
-    right = left + _WIDTH
+    left = here - width * rng.random()
+    right = left + width
     while log_density(left) > level:
-        left -= _WIDTH
+        left -= width
     while log_density(right) > level:
-        right += _WIDTH
+        right += width
     while True:
         value = left + (right - left) * rng.random()
         if log_density(value) > level or value == here:

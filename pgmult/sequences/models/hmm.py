@@ -228,19 +228,7 @@ class MultinomialHMM(Checked):
         FloatingPointError
             If the parameters make an observation impossible.
         """
-        states = np.empty(data.num_steps, dtype=np.int64)
-        log_predictive = np.empty(data.num_steps)
-        over_rows(
-            compiled.sample_paths, data.num_sequences, new_key(rng),
-            self.chains(state, data), log_predictive, states, grain=1,
-        )  # fmt: skip
-        impossible = np.isneginf(log_predictive)
-        if impossible.any():
-            raise FloatingPointError(
-                f"the observations of step {int(np.argmax(impossible))} have probability 0 in every"
-                " state that can be there"
-            )
-        return states
+        return sample_paths(rng, self.chains(state, data))
 
     def _count(self, states: IntArray, data: Sequences) -> "_Counts":
         """How often the states were first, followed each other and emitted the symbols."""
@@ -441,6 +429,23 @@ def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArra
         return np.asarray(probs @ emission)
     each = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
     return np.asarray(sum(each))
+
+
+def sample_paths(rng: np.random.Generator, chains: compiled.Chains) -> IntArray:
+    """Hidden states of all steps given the parameters: see `MultinomialHMM.sample_states`."""
+    num_steps = len(chains.indptr) - 1
+    states, log_predictive = np.empty(num_steps, dtype=np.int64), np.empty(num_steps)
+    over_rows(
+        compiled.sample_paths, len(chains.offsets) - 1, new_key(rng), chains, log_predictive,
+        states, grain=1,
+    )  # fmt: skip
+    impossible = np.isneginf(log_predictive)
+    if impossible.any():
+        raise FloatingPointError(
+            f"the observations of step {int(np.argmax(impossible))} have probability 0 in every"
+            " state that can be there"
+        )
+    return states
 
 
 def filtered(chains: compiled.Chains) -> tuple[FloatArray, FloatArray]:

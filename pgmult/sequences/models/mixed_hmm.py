@@ -56,6 +56,7 @@ from pgmult.sequences.models.hmm import (
     mixed,
     one_of,
     sample_concentrations,
+    sample_paths,
 )
 from pgmult.sequences.updates import mixed_moves as moves
 from pgmult.sequences.updates.mixed_moves import ACTED, SeenInputs, places_of, seen_inputs
@@ -281,11 +282,17 @@ class MixedHMM(MultinomialHMM):
         """One sweep over all blocks."""
         assert isinstance(state, MixedHMMState)
         with one_blas_thread():
-            rows = moves.move_probabilities(rng, self, state, data)
+            state, chains = moves.move_probabilities(rng, self, state, data)
         plain = self._plain
-        counts = plain._count(self.sample_states(rng, rows, data), data)
-        drawn = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
-        return self.whole(drawn, rows.weights, rows.hyperparameters, state.information, data)
+        counts = plain._count(sample_paths(rng, chains), data)
+        rows = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
+        return replace(
+            state, initial=rows.initial,
+            transition=state.transition if self.acts_on_transitions else rows.transition,
+            emission=state.emission if self.acts_on_emissions else rows.emission,
+            transition_concentration=rows.transition_concentration, stickiness=rows.stickiness,
+            emission_concentration=rows.emission_concentration,
+        )  # fmt: skip
 
     def whole(
         self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, known: FloatArray,

@@ -32,6 +32,7 @@ from pgmult.sequences.updates.summed_out import (
 )
 
 ACTED = ("transitions", "emissions")
+_WIDTH = 1.5  # of the first interval of a slice
 _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
 
 
@@ -219,7 +220,7 @@ class SummedOut:
         """The log likelihood of predictors and, as told before all data, counts and slopes."""
         data, (log_predictive, smoothed, pairs) = self._data, self._room
         over_rows(
-            compiled.smooth_paths, data.num_sequences, self._chains(psi), *self._room, grain=1
+            compiled.smooth_paths, data.num_sequences, self.chains(psi), *self._room, grain=1
         )
         first, moves, emits = self.before
         counts = first.copy(), moves.copy(), emits.copy()
@@ -232,9 +233,9 @@ class SummedOut:
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Of predictors."""
-        return float(filtered(self._chains(psi))[0].sum())
+        return float(filtered(self.chains(psi))[0].sum())
 
-    def _chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
+    def chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
         """The sequences and the probabilities of predictors, until others are asked for."""
         given = max(map(len, psi)), tuple(psi), self._orders, self._blank
         least = min(over_rows(compiled.break_sticks, *given))
@@ -245,8 +246,13 @@ class SummedOut:
         return self._blank._replace(log_transition=logs, in_logs=True)
 
 
-def move_probabilities(rng: np.random.Generator, model: Any, state: Any, data: Sequences) -> Any:
-    """All probabilities after a path and moves of standard deviations, states summed out."""
+def move_probabilities(
+    rng: np.random.Generator, model: Any, state: Any, data: Sequences
+) -> tuple[Any, compiled.Chains]:
+    """All probabilities after a path and moves of standard deviations, states summed out.
+
+    Those that inputs act on come in the chains of all sequences, and as averages in the state.
+    """
     at = SummedOut(model, state, data)
     parts, values = at.parts, at.values
     if all(np.isfinite(own).all() for own in values):  # a row may have a probability of 0
@@ -272,11 +278,17 @@ def move_probabilities(rng: np.random.Generator, model: Any, state: Any, data: S
                 return at.log_likelihood(psi)
 
             x[done + s, own.x], w[done + s, own.w] = interwoven(
-                rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total
+                rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total, _WIDTH
             )
             columns[:, s] = family.times(w[done + s, own.w]) + part.constants[:, s]
         done += len(values[i])
-    return replace(state, weights=w, hyperparameters=x)
+    chains, share = at.chains(psi), at.seen.share
+    if model.acts_on_transitions:
+        state = replace(state, transition=np.einsum("c,cij->ij", share, chains.transition))
+    if model.acts_on_emissions:
+        each = chains.emission.reshape(len(share), -1, model.num_states)
+        state = replace(state, emission=np.einsum("c,ckm->mk", share, each))
+    return replace(state, weights=w, hyperparameters=x), chains
 
 
 def least_known(model: Any, data: Sequences) -> FloatArray:

@@ -115,7 +115,7 @@ def shifted(self, values):
     return psi(self, values) + 0.7
 
 
-def unpooled(rng, family, x, w, psi, total):
+def unpooled(rng, family, x, w, psi, total, width):
     """Standard deviations as if the weights had nothing to do with them."""
     return family.sample(rng)[0], w
 
@@ -155,7 +155,7 @@ def test_paths_without_the_prior_of_rows_are_refused(broken):
         with pytest.MonkeyPatch.context() as patched:
             if broken:
                 patched.setattr(Rows, "log_prior", lambda self, values: 0.0)
-            rows = mixed_moves.move_probabilities(rng, model, state, data)
+            rows, _ = mixed_moves.move_probabilities(rng, model, state, data)
         return model.whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
 
     statistics = {
