@@ -26,7 +26,15 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of
+from pgmult.latent.compiled.stacked import Stacked
+from pgmult.latent.factors import (
+    Analysis,
+    ArrowFactor,
+    Factor,
+    SparseFactor,
+    between_of,
+    stacked,
+)
 from pgmult.latent.terms import Term
 
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
@@ -280,6 +288,12 @@ class Additive:
         return Conditioned(
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
         )
+
+    def stacked(self, laws: Sequence[Conditioned]) -> Stacked:
+        """The factors of several laws, as compiled functions take them."""
+        factors = [law.factor for law in laws]
+        inner = [each.inner if isinstance(each, _Reordered) else each for each in factors]
+        return stacked(inner, self._order)
 
     def slopes(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> FloatArray | None:
         """Of the log prior and the log evidence in hyperparameters; None of a sparse factor.

@@ -19,6 +19,7 @@ array([0.5, 0. ])
 array([ 0.3, -1. ])
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ from scipy.sparse.linalg import splu
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.compiled import arrow, sparse_cholesky
 from pgmult.latent.compiled.arrow import Between
+from pgmult.latent.compiled.stacked import Stacked
 
 _ROUNDING = 1e-11  # of the diagonal, added where rounding makes a pivot negative
 _NOTHING = Between(np.zeros(1, np.int64), np.empty(0, np.int64), np.empty((0, 1)))
@@ -135,6 +137,32 @@ class ArrowFactor:
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
         return np.asarray(arrow.multiply_back(self.lower, self.across, self.inner, x))
+
+
+def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
+    """Arrow factors, or sparse ones, of matrices with entries in the same places.
+
+    Parameters
+    ----------
+    factors : sequence of ArrowFactor or SparseFactor
+    order : int array, ``(num_weights,)``
+        The weights as arrow factors have them.
+    """
+    nothing, none = np.zeros(1, np.int64), np.empty((len(factors), 0))
+    if isinstance(factors[0], SparseFactor):
+        first = factors[0].found
+        lower = first._replace(
+            values=np.array([each.found.values for each in factors]),
+            pivots=np.array([each.found.pivots for each in factors]),
+        )
+        between = Between(nothing, nothing[:0], none[:, :, None])
+        return Stacked(factors[0].order, none[:, :, None, None], between, none[:, :, None], lower)
+    across = np.array([each.across.values for each in factors])
+    return Stacked(
+        order, np.array([each.inverse for each in factors]),
+        factors[0].across._replace(values=across), np.array([each.inner for each in factors]),
+        sparse_cholesky.Lower(nothing, nothing[:0], none, none),
+    )  # fmt: skip
 
 
 def between_of(matrix: Any, d: int) -> Between:

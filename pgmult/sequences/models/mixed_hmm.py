@@ -115,8 +115,8 @@ class MixedHMM(MultinomialHMM):
 
     Notes
     -----
-    A sweep takes some twenty passes forwards and backwards over all sequences (five, where they
-    have 10,000 steps), and six forwards for each standard deviation. Each of the M (M - 1) sticks
+    A sweep takes some thirteen passes forwards and backwards over all sequences (five, where they
+    have 10,000 steps), and five forwards for each standard deviation. Each of the M (M - 1) sticks
     of transitions, and M (K - 1) of emissions, takes a factorisation of a matrix of the weights'
     size (by Schur complement for the largest grouping).
     """
@@ -271,6 +271,8 @@ class MixedHMM(MultinomialHMM):
             if len(shifts[i]):
                 w[owns[i], 0] = sticks.psi(near[i]).ravel() - shifts[i]
         state = self.whole(rows, w, x, moves.least_known(self, data), data)
+        state = replace(state, information=moves.known(self, state, data))
+        state = moves.scattered(rng, self, state, data)
         for _ in range(self.start_sweeps):
             state = replace(state, information=moves.known(self, state, data))
             state = self.step(rng, state, data)
@@ -282,16 +284,16 @@ class MixedHMM(MultinomialHMM):
         """One sweep over all blocks."""
         assert isinstance(state, MixedHMMState)
         with one_blas_thread():
-            state, chains = moves.move_probabilities(rng, self, state, data)
+            moved, chains = moves.move_probabilities(rng, self, state, data)
         plain = self._plain
         counts = plain._count(sample_paths(rng, chains), data)
         rows = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
-        return replace(
-            state, initial=rows.initial,
-            transition=state.transition if self.acts_on_transitions else rows.transition,
-            emission=state.emission if self.acts_on_emissions else rows.emission,
-            transition_concentration=rows.transition_concentration, stickiness=rows.stickiness,
-            emission_concentration=rows.emission_concentration,
+        return MixedHMMState(
+            rows.initial,
+            moved.transition if self.acts_on_transitions else rows.transition,
+            moved.emission if self.acts_on_emissions else rows.emission,
+            rows.transition_concentration, rows.stickiness, rows.emission_concentration,
+            moved.weights, moved.hyperparameters, state.information,
         )  # fmt: skip
 
     def whole(

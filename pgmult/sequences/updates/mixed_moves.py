@@ -19,11 +19,11 @@ from pgmult.formulas.design import Design, distinct_rows
 from pgmult.latent.moves import interwoven
 from pgmult.latent.predictors import Latent, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.compiled.hmm_paths import Moved, leap
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import filtered, leading
 from pgmult.sequences.updates.summed_out import (
     Columns,
-    Fit,
     Part,
     Regressions,
     Rows,
@@ -187,9 +187,9 @@ class SummedOut:
             mine, known = known[: own.size], known[own.size :]
             if i == 0 or not len(shifts[i - 1]):
                 before.append(concentrations[i][None])
-                a, reached = own.tried(before[i])
-                prior = (a * (reached - a) / reached)[0]
-                parts.append(Rows(own, concentrations[i], mine.reshape(prior.shape) + prior))
+                a, reached = (each[0] for each in own.tried(before[i]))
+                prior = a * (reached - a) / reached
+                parts.append(Rows(own, a, reached, mine.reshape(prior.shape) + prior))
                 values.append(own.psi(rows[i]))
                 continue
             part, place = self.seen.parts[i - 1], places[i - 1]
@@ -208,6 +208,7 @@ class SummedOut:
         self.values: Values = (values[0], values[1], values[2])
         self.before = before[0], before[1], before[2]
         self._orders = tuple(own.order for own in sticks)
+        self._shapes = [own.order[:, 1:].shape for own in sticks]
         T = data.num_steps
         self._room = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
@@ -216,20 +217,34 @@ class SummedOut:
         """Predictors of the sticks of each part."""
         return [part.psi(own) for part, own in zip(self.parts, values, strict=True)]
 
-    def fit(self, psi: Sequence[FloatArray]) -> Fit:
-        """The log likelihood of predictors and, as told before all data, counts and slopes."""
-        data, (log_predictive, smoothed, pairs) = self._data, self._room
-        over_rows(
-            compiled.smooth_paths, data.num_sequences, self.chains(psi), *self._room, grain=1
-        )
+    def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """How often the categories of each row occurred, in expectation given observations."""
+        data, (_, smoothed, pairs) = self._data, self._room
+        over_rows(compiled.smooth_paths, data.num_sequences, self.chains(psi), *self._room, grain=1)
         first, moves, emits = self.before
-        counts = first.copy(), moves.copy(), emits.copy()
+        counts = np.zeros_like(first), np.zeros_like(moves), np.zeros_like(emits)
         slopes = np.empty(psi[0].shape), np.empty(psi[1].shape), np.empty(psi[2].shape)
         compiled.add_up_counts(
             (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which, smoothed,
             pairs, tuple(psi), self._orders, counts, slopes,
         )  # fmt: skip
-        return Fit(float(log_predictive.sum()), counts, slopes)
+        return counts
+
+    def leap(self, parts: Sequence[Moved], size: float, count: int) -> tuple[float, float]:
+        """So many leapfrogs of a size; the log likelihoods at both ends, -inf if refused."""
+        data, first, moves, emits = self._data, *parts
+        psi = tuple(
+            np.empty((len(part.constants), *shape))
+            for part, shape in zip(parts, self._shapes, strict=True)
+        )
+        slopes = tuple(np.empty_like(own) for own in psi)
+        flat = [tuple(own.reshape(len(own), -1) for own in each) for each in (psi, slopes)]
+        start, end = leap(
+            self._blank, (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which,
+            self._orders, self.before, (first, moves, emits), (psi, flat[0]), (slopes, flat[1]),
+            self._room, size, count,
+        )  # fmt: skip
+        return start, end
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Of predictors."""
@@ -256,7 +271,7 @@ def move_probabilities(
     at = SummedOut(model, state, data)
     parts, values = at.parts, at.values
     if all(np.isfinite(own).all() for own in values):  # a row may have a probability of 0
-        values = walk_summed_out(rng, parts, at.fit, values, data.num_steps)
+        values = walk_summed_out(rng, parts, at.leap, values, data.num_steps)
         rows = [part.sticks.probs(v[None])[0] for part, v in zip(parts, values, strict=True)
                 if isinstance(part, Rows)]  # fmt: skip
         state = replace(state, initial=rows[0][0])
@@ -291,6 +306,20 @@ def move_probabilities(
     return replace(state, weights=w, hyperparameters=x), chains
 
 
+def scattered(rng: np.random.Generator, model: Any, state: Any, data: Sequences) -> Any:
+    """The state with weights as far apart as the metric has them.
+
+    Standard deviations of effects that are all 0 would go to 0, too.
+    """
+    at, w, done = SummedOut(model, state, data), state.weights.copy(), 0
+    for i, part in enumerate(at.parts):
+        if isinstance(part, Regressions):
+            own = np.arange(done, done + len(part.laws))
+            w[np.ix_(own, at.seen.parts[i - 1].w)] += part.velocity(rng)
+            done += len(own)
+    return replace(state, weights=w)
+
+
 def least_known(model: Any, data: Sequences) -> FloatArray:
     """A share of the information of complete data, were all states and symbols alike."""
     M, K = model.num_states, data.num_symbols
@@ -309,8 +338,7 @@ def known(model: Any, state: Any, data: Sequences) -> FloatArray:
     """The information of complete data at a state, in expectation given the observations."""
     at, found = SummedOut(model, state, data), []
     psi = at.psi(at.values)
-    fitted = zip(at.parts, psi, at.fit(psi).counts, at.before, strict=True)
-    for part, one, counts, before in fitted:
-        _, reached = part.sticks.tried(counts - before)
+    for part, one, counts in zip(at.parts, psi, at.counts(psi), strict=True):
+        _, reached = part.sticks.tried(counts)
         found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
     return np.asarray(np.maximum(np.concatenate(found), least_known(model, data)))

@@ -28,30 +28,14 @@ from pgmult.compiled.rows import over_rows
 from pgmult.compiled.sticks import probs_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.additive import Additive, Conditioned
+from pgmult.latent.factors import ArrowFactor, stacked
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.compiled.hmm_paths import Moved
 
-_LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
+_LONGEST, _LONGEST_OF_MANY = 25, 10  # leapfrogs
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
 _SIZES = 0.4, 0.9  # of a leapfrog, in standard deviations under the metric
-
-
-class Fit(NamedTuple):
-    """What the forward-backward algorithm says of probabilities.
-
-    Attributes
-    ----------
-    log_likelihood : float
-    counts : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
-        How often the categories of each row of probabilities occurred, in expectation: first
-        states, transitions, emissions; and before, where the rows are Dirichlet.
-    slopes : tuple of arrays, ``(num_cells or 1, num_rows, num_categories - 1)``
-        Of their log likelihood in the predictors of their sticks.
-    """
-
-    log_likelihood: float
-    counts: tuple[FloatArray, FloatArray, FloatArray]
-    slopes: tuple[FloatArray, FloatArray, FloatArray]
 
 
 class Sticks(NamedTuple):
@@ -114,10 +98,6 @@ class Columns(NamedTuple):
         """A w, ``(num_cells, num_sticks)``, of weights ``(num_sticks, num_weights)``."""
         return _product(self.rows, weights.T)
 
-    def pull(self, slopes: FloatArray) -> FloatArray:
-        """A' g, ``(num_sticks, num_weights)``, of slopes ``(num_cells, num_sticks)``."""
-        return np.ascontiguousarray(_product(self.columns, slopes).T)
-
 
 def _by_rows(matrix: Any) -> compiled.ByRows:
     own = SparseMatrix.of(matrix)
@@ -137,13 +117,15 @@ class Rows:
     Attributes
     ----------
     sticks : Sticks
-    concentration : array, ``(num_rows, num_categories)``
+    taken, reached : arrays, ``(num_rows, num_sticks)``
+        How often each stick was taken and reached in the observations made before.
     information : array, ``(num_rows, num_sticks)``
         The precision that the metric has.
     """
 
     sticks: Sticks
-    concentration: FloatArray
+    taken: FloatArray
+    reached: FloatArray
     information: FloatArray
 
     def psi(self, values: FloatArray) -> FloatArray:
@@ -152,11 +134,19 @@ class Rows:
 
     def log_prior(self, values: FloatArray) -> float:
         """Up to a constant, of the sticks."""
-        return float((self.concentration * np.log(self.sticks.probs(values[None])[0])).sum())
+        told = self.taken * values - self.reached * np.logaddexp(0.0, values)
+        return float(told.sum())
 
-    def pull(self, values: FloatArray, psi: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Slopes of the log posterior, times the inverse of the metric."""
-        return np.asarray(slopes[0] / self.information)
+    def moved(self, values: FloatArray, velocity: FloatArray) -> Moved:
+        """A copy of values and velocities, each stick's own, and what moves them."""
+        known = self.information.reshape(-1, 1)
+        nothing, one = ArrowFactor.dense(np.eye(1)), np.zeros(1, dtype=np.int64)
+        metric = stacked([nothing] * len(known), one)
+        design = compiled.ByRows(np.arange(2), one, np.ones(1))
+        return Moved(
+            values.reshape(known.shape).copy(), velocity.reshape(known.shape), design, design,
+            np.zeros((1, len(known))), known, metric._replace(inner=np.sqrt(known)[:, :, None]),
+        )  # fmt: skip
 
     def velocity(self, rng: np.random.Generator) -> FloatArray:
         """A draw under the metric."""
@@ -202,12 +192,12 @@ class Regressions:
         seen = self.columns.times(values)
         return 0.5 * float((self.information.T * seen**2).sum()) - self.kinetic(values)
 
-    def pull(self, values: FloatArray, psi: FloatArray, slopes: FloatArray) -> FloatArray:
+    def moved(self, values: FloatArray, velocity: FloatArray) -> Moved:
         """As of `Rows`."""
-        seen = psi.reshape(len(psi), -1) - self.constants
-        pulled = self.columns.pull(slopes.reshape(len(psi), -1) + self.information.T * seen)
-        solved = [law.factor.solve(own) for law, own in zip(self.laws, pulled, strict=True)]
-        return np.array(solved) - values
+        return Moved(
+            values.copy(), velocity, *self.columns, self.constants, self.information,
+            self.family.stacked(self.laws),
+        )  # fmt: skip
 
     def velocity(self, rng: np.random.Generator) -> FloatArray:
         """A draw under the metric."""
@@ -228,36 +218,28 @@ Values = tuple[FloatArray, FloatArray, FloatArray]
 def walk_summed_out(
     rng: np.random.Generator,
     parts: tuple[Part, Part, Part],
-    fit: Callable[[list[FloatArray]], Fit],
+    leap: Callable[[list[Moved], float, int], tuple[float, float]],
     values: Values,
     num_steps: int,
 ) -> Values:
-    """The values after one path, or as they were; `fit` takes the predictors of all parts."""
+    """The values after one path, or as they were; `leap` takes so many leapfrogs of a size."""
     longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
-
-    def at(values: Values) -> tuple[float, list[FloatArray]]:
-        psi = [part.psi(own) for part, own in zip(parts, values, strict=True)]
-        found = fit(psi)
-        given = zip(parts, values, psi, found.slopes, strict=True)
-        return found.log_likelihood, [part.pull(*rest) for part, *rest in given]
-
-    def energy(values: Values, v: list[FloatArray], log_likelihood: float) -> float:
-        each = zip(parts, values, v, strict=True)
-        own = (part.kinetic(u) - part.log_prior(value) for part, value, u in each)
-        return sum(own) - log_likelihood
-
     size = math.exp(rng.uniform(*np.log(_SIZES)))
     steps, level = 1 + int(rng.integers(longest)), rng.standard_exponential()
     v = [part.velocity(rng) for part in parts]
-    fits, pull = at(values)
-    start, new = energy(values, v, fits), values
-    for i in range(steps):
-        length = 0.5 * size if i == 0 else size
-        v = [own + length * g for own, g in zip(v, pull, strict=True)]
-        first, moves, emits = (own + size * u for own, u in zip(new, v, strict=True))
-        new = first, moves, emits
-        fits, pull = at(new)
-        if not math.isfinite(fits):
-            return values
-    v = [own + 0.5 * size * g for own, g in zip(v, pull, strict=True)]
-    return new if energy(new, v, fits) - start < level else values
+
+    def energy(values: Values, v: list[FloatArray]) -> float:
+        each = zip(parts, values, v, strict=True)
+        return sum(part.kinetic(u) - part.log_prior(value) for part, value, u in each)
+
+    start = energy(values, v)
+    moved = [part.moved(*rest) for part, *rest in zip(parts, values, v, strict=True)]
+    before, after = leap(moved, size, steps)
+    if not math.isfinite(after):
+        return values
+    shaped = [(own.values.reshape(u.shape), own.velocity.reshape(u.shape))
+              for own, u in zip(moved, v, strict=True)]  # fmt: skip
+    first, moves, emits = (own for own, _ in shaped)
+    new = first, moves, emits
+    end = energy(new, [u for _, u in shaped])
+    return new if end - after - start + before < level else values

@@ -7,6 +7,7 @@ from scipy import linalg, sparse, stats
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import _matching, approximate, collapsed, rough
+from pgmult.latent.compiled.stacked import solve
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, carry, interweave, leap, swing, turn
@@ -171,6 +172,14 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         np.testing.assert_allclose(law.mean, mean, rtol=1e-7, atol=1e-9)
         evidence = 0.5 * (np.linalg.slogdet(Q)[1] - np.linalg.slogdet(P)[1] + pull @ mean)
         assert law.log_evidence == pytest.approx(evidence, rel=1e-8)
+        factors, solved = (
+            family.stacked([law, family.at(x, family.absorb(2.0 * J, h))]),
+            mean.copy(),
+        )
+        solve(factors, 0, pull, solved)
+        np.testing.assert_allclose(solved, mean, rtol=1e-7, atol=1e-9)
+        solve(factors, 1, (P + A.T @ (J[:, None] * A)) @ mean, solved)
+        np.testing.assert_allclose(solved, mean, rtol=1e-7, atol=1e-9)
         if form != "sparse":
             var = np.einsum("np,pq,nq->n", A, np.linalg.inv(P), A)
             np.testing.assert_allclose(family.variances(law, rng), var, rtol=1e-7)

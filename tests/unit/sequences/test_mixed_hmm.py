@@ -107,7 +107,8 @@ def test_a_report_tells_what_inputs_do(run):
 def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
     concentration = np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 0.2]])
     sticks = Sticks(np.array([[2, 0, 1], [0, 1, 2]]))
-    rows = Rows(sticks, concentration, np.ones((2, 2)))
+    taken, reached = sticks.tried(concentration[None])
+    rows = Rows(sticks, taken[0], reached[0], np.ones((2, 2)))
     psi = np.random.default_rng(0).standard_normal((5, 2, 2))
     share = expit(psi)
     logit = np.log(share * (1.0 - share))
@@ -120,7 +121,7 @@ def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
 
 
 def test_slopes_with_the_states_summed_out(run):
-    """Beside finite differences along the slopes themselves and along another direction."""
+    """What a leapfrog does to velocities, beside finite differences along some direction."""
     data, rng = run.data, np.random.default_rng(1)
     for inputs in ("transitions", "emissions", "both"):
         model = replace(run.model, inputs=inputs, num_states=3)
@@ -130,21 +131,39 @@ def test_slopes_with_the_states_summed_out(run):
 
         def log_density(values, at=at, parts=parts):
             prior = sum(part.log_prior(own) for part, own in zip(parts, values, strict=True))
-            return at.fit(at.psi(values)).log_likelihood + prior
+            return at.log_likelihood(at.psi(values)) + prior
 
-        psi = at.psi(values)
-        found = at.fit(psi)
-        assert found.log_likelihood == pytest.approx(model.log_likelihood(state, data))
+        assert at.log_likelihood(at.psi(values)) == pytest.approx(model.log_likelihood(state, data))
+        # a leapfrog of next to no length adds twice half of the slope times its size
+        moved = [
+            part.moved(own, np.zeros(own.shape)) for part, own in zip(parts, values, strict=True)
+        ]
+        start, end = at.leap(moved, 1e-6, 1)
+        assert start == pytest.approx(at.log_likelihood(at.psi(values)))
+        assert end == pytest.approx(start, abs=1e-4)
         for i, part in enumerate(parts):
-            slope = part.pull(values[i], psi[i], found.slopes[i])
+            slope = moved[i].velocity.reshape(values[i].shape) / 1e-6
             way = rng.standard_normal(slope.shape)
-            moved = [
+            there = [
                 [own + sign * 1e-5 * way if i == j else own for j, own in enumerate(values)]
                 for sign in (1.0, -1.0)
             ]
-            told = (log_density(moved[0]) - log_density(moved[1])) / 2e-5
+            told = (log_density(there[0]) - log_density(there[1])) / 2e-5
             product = part.kinetic(slope + way) - part.kinetic(slope) - part.kinetic(way)
             assert product == pytest.approx(told, rel=1e-4, abs=1e-5)
+
+
+def test_chains_start_away_from_effects_of_zero():
+    """Which standard deviations near 0, with correlations near 1, would keep there."""
+    rng, people, steps = np.random.default_rng(0), 30, 20
+    table = {
+        "who": np.repeat(np.arange(people), steps), "x": rng.standard_normal(people * steps),
+        "does": rng.choice(list("abc"), people * steps),
+    }  # fmt: skip
+    data = pgmult.read(table).sequences("does", sequence="who", inputs="~ x + (1 + x | who)")
+    model = MixedHMM(2, inputs="both", start_tries=1, start_sweeps=3)
+    state = model.init(np.random.default_rng(1), data)
+    assert (model.sds(state, data) > 1e-3).any(axis=0).all()
 
 
 def test_formulas_of_transitions_and_of_emissions():
