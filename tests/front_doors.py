@@ -319,7 +319,6 @@ OBJECTS = {
         np.ones(3),
     ),
     "topics.DocumentCompletion": completion,
-    "topics.WordScores": lambda: topics.summaries.word_scores(topic_draws()),
     "topics.TopicReport": report,
     "topics.TopicTransformer": transformer,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
@@ -485,9 +484,7 @@ ARGUMENTS = {
         random_seed=1,
     ),
     "topics.TopicShares.take": lambda: dict(topics=[1, 0]),
-    "topics.quotes": lambda: dict(
-        posterior=topic_draws(), topic=1, texts=["a text"] * 8, max_draws=2
-    ),
+    "topics.quotes": lambda: dict(posterior=topic_draws(), topic=1, max_draws=2),
     "topics.check": lambda: dict(
         posterior=topic_draws(), groups={"half": list("aaaabbbb")}, max_draws=2
     ),
@@ -508,7 +505,6 @@ ARGUMENTS = {
     "topics.export": lambda: dict(
         posterior=structural_posterior(),
         folder=folder() / "files",
-        kinds=["csv", "json"],
         chain=0,
     ),
     "topics.Corpus.with_covariates": lambda: dict(formula="~ n"),
@@ -527,11 +523,9 @@ ARGUMENTS = {
     ),
     "topics.DocumentCompletion": lambda: dict(held_out=corpus()),
     "topics.unigram_log_predictive": lambda: dict(training=corpus(), held_out=corpus()),
-    "topics.match_topics": lambda: dict(posterior=topic_draws()),
     "topics.topic_stability": lambda: dict(posterior=topic_draws()),
     "topics.TopicStability.take": lambda: dict(topics=np.array([1, 0])),
     "topics.TopicCorrelations.take": lambda: dict(topics=np.array([1, 0])),
-    "topics.CompletionScore.on": lambda: dict(part=corpus()),
     "topics.compare": lambda: dict(first=topic_draws(), second=topic_draws()),
     "topics.mean_topics": lambda: dict(posterior=topic_draws()),
     "topics.document_topics": lambda: dict(posterior=topic_draws(), documents=[0, 1]),
@@ -539,7 +533,6 @@ ARGUMENTS = {
         posterior=topic_draws(), num_simulated=5, random_seed=1
     ),
     "topics.top_words": lambda: dict(posterior=topic_draws(), num_words=3),
-    "topics.word_scores": lambda: dict(posterior=topic_draws()),
     "topics.topic_labels": lambda: dict(words=topics.top_words(topic_draws())),
     "topics.npmi": lambda: dict(words=[["a", "b"], ["b", "c"]], reference=corpus()),
     "topics.exclusivity": lambda: dict(topics=PI, num_words=2),
@@ -570,7 +563,6 @@ ARGUMENTS = {
         draws=[(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], held_out=corpus()
     ),
     "topics.strongest_pairs": lambda: dict(correlations=correlations()),
-    "topics.WordScores.top": lambda: dict(num_words=2),
     "topics.TopicReport.topic": lambda: dict(topic=1),
     "topics.TopicTransformer.transform": lambda: dict(X=COUNTS),
     "topics.TopicTransformer.score": lambda: dict(X=COUNTS),

@@ -46,7 +46,6 @@ _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
 _MOST_BYTES = 80_000_000  # of these, unless told otherwise
 _FEWEST = 5  # draws of a chain
-_KINDS = ("csv", "json")
 
 
 # --------------------------------------------------------------------------- what fit is told
@@ -418,15 +417,14 @@ def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    from pgmult.topics.exports import document_columns, named_topics
-    from pgmult.topics.summaries.matching import best_chain
+    from pgmult.topics.exports import document_columns
+    from pgmult.topics.summaries.effects import topic_names
 
     run.must_answer("predict")
     corpus, said = _read_others(run, options)
     found = run.ask("predict", corpus, **told)
     print(said, found, sep="\n", file=sys.stdout if options.out else sys.stderr)
-    _, names = named_topics(run.posterior, best_chain(run.posterior))
-    return document_columns(found.topics, found.corpus, names)
+    return document_columns(found.topics, found.corpus, topic_names(run.posterior, None))
 
 
 def _export(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
@@ -567,10 +565,6 @@ ROOM = Room(
             "export", "write a run as files for other programs",
             (
                 option("--out", to="folder", type=Path, required=True, metavar="FOLDER"),
-                option(
-                    "--kinds", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND",
-                    help=f"{', '.join(_KINDS)} (default: all)",
-                ),
             ),
             ask=_export, writes=False,
         ),

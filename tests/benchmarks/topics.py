@@ -15,6 +15,7 @@ import re
 import subprocess
 import time
 from collections import defaultdict
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -235,10 +236,20 @@ def equal(options):
                 tell(corpus, options, found, name, parts)
 
 
+def of_documents(score, part):
+    """The score of those documents whose held-out tokens stand in `part`."""
+    chosen = part.totals > 0
+    return replace(
+        score, by_unit=np.where(chosen, score.by_unit, 0.0), totals=part.totals,
+        by_chain=np.where(chosen, score.by_chain, 0.0),
+    )  # fmt: skip
+
+
 def tell(corpus, options, found, name, parts):
     score, sweeps = found[name]
     for seen, part in parts.items():
-        own, reference = score.on(part), found.get("LDA", found[name])[0].on(part)
+        own = of_documents(score, part)
+        reference = of_documents(found.get("LDA", found[name])[0], part)
         gain = "" if score is found.get("LDA", (None,))[0] else f"  {own.gain_over(reference)}"
         print(
             f"{corpus} K={options.topics} {options.seconds:g} s x {options.chains} {seen:8s}"

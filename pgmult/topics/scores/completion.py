@@ -77,18 +77,6 @@ class CompletionScore(Score):
         sums = self.by_unit[None] if self.by_chain is None else self.by_chain
         return np.asarray(sums.sum(axis=1) / self.totals.sum())
 
-    def on(self, part: Corpus) -> "CompletionScore":
-        """The score of some of the documents: those whose held-out tokens stand in `part`."""
-        _check_tokens(part, "part")
-        if self.by_unit.shape != part.totals.shape:
-            raise ValueError(f"part must have {len(self.by_unit)} rows, got {part!r}")
-        chosen, by_chain = part.totals > 0, self.by_chain
-        return CompletionScore(
-            np.where(chosen, self.by_unit, 0.0), part.totals,
-            None if by_chain is None else np.where(chosen, by_chain, 0.0),
-            num_draws=self.num_draws,
-        )  # fmt: skip
-
     def __str__(self) -> str:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 

@@ -9,13 +9,10 @@ from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
 from pgmult.topics.summaries.effects import TopicShares as TopicShares
 from pgmult.topics.summaries.effects import variance_shares as variance_shares
 from pgmult.topics.summaries.matching import RunMatches as RunMatches
-from pgmult.topics.summaries.matching import match_topics as match_topics
 from pgmult.topics.summaries.matching import mean_topics as mean_topics
 from pgmult.topics.summaries.quotes import Quote as Quote
 from pgmult.topics.summaries.quotes import Quotes as Quotes
 from pgmult.topics.summaries.stability import TopicStability as TopicStability
 from pgmult.topics.summaries.words import TopWord as TopWord
-from pgmult.topics.summaries.words import WordScores as WordScores
 from pgmult.topics.summaries.words import frex as frex
 from pgmult.topics.summaries.words import topic_labels as topic_labels
-from pgmult.topics.summaries.words import word_scores as word_scores

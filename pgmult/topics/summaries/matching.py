@@ -61,20 +61,11 @@ def mean_topics(posterior: Draws, chain: int = 0, *, max_draws: int | None = Non
     return mean_of(each_draw(posterior, "topics", chain, max_draws))
 
 
-def match_topics(posterior: Draws, *, reference: int | None = None) -> LabelMatches:
-    """Match the topics of every chain to those of one.
-
-    Parameters
-    ----------
-    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-    reference : int, optional
-        The chain whose topics the others' are matched to; `best_chain` if left out.
-    """
+def match_topics(posterior: Draws) -> LabelMatches:
+    """Match the topics of every chain of a posterior, or of ``topics`` alone, to the best one's."""
     as_draws(posterior, "topics")
-    if reference is None:
-        reference = best_chain(posterior)
-    reference = as_chain(posterior, "topics", reference, "reference")
-    return match_rows(_chain_means(posterior), reference, worst="group_topics" in posterior)
+    means, worst = _chain_means(posterior), "group_topics" in posterior
+    return match_rows(means, best_chain(posterior), worst=worst)
 
 
 def _chain_means(posterior: Draws) -> FloatArray:

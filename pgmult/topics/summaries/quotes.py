@@ -3,11 +3,11 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_strings
+from pgmult.core.arguments import as_list
 from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -92,7 +92,6 @@ def quotes(
     topic: int | Sequence[int] | None = None,
     num_quotes: int = 3,
     *,
-    texts: Sequence[str] | None = None,
     max_characters: int = 400,
     chain: int | None = None,
     max_draws: int = 200,
@@ -107,11 +106,9 @@ def quotes(
         All topics if left out.
     num_quotes : int
         Of each topic.
-    texts : sequence of str, optional
-        One per document; if left out, those that the posterior's corpus holds. Where there are
-        none, documents are named and `Quotes.note` says so.
     max_characters : int
-        Longer texts are cut at a word.
+        Longer texts are cut at a word. Where the posterior's corpus holds no texts, documents are
+        named and `Quotes.note` says so.
     chain, max_draws, probability
         As in `document_topics`.
     """
@@ -132,7 +129,7 @@ def quotes(
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(given, "topic", "numbers of topics")
     ]
-    known = _texts(posterior, texts, len(mean))
+    known = _texts(posterior)
     quoted = [
         [
             Quote(
@@ -148,7 +145,7 @@ def quotes(
     ]
     note = ""
     if known is None:
-        note = "The run holds no texts, so documents are named only (give them in texts=)."
+        note = "The run holds no texts, so documents are named only."
     names = (
         topic_names(posterior, best_chain(posterior) if chain is None else chain)
         if isinstance(posterior, Posterior)
@@ -157,13 +154,8 @@ def quotes(
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
 
 
-def _texts(posterior: Draws, texts: Any, size: int) -> Sequence[str] | None:
-    """Texts given, or those of the posterior's corpus."""
-    if texts is not None:
-        given = as_strings(texts, "texts")
-        if len(given) != size:
-            raise ValueError(f"texts must be one for each of {size} documents, got {len(given)}")
-        return given
+def _texts(posterior: Draws) -> Sequence[str] | None:
+    """Those of the posterior's corpus."""
     if not isinstance(posterior, Posterior):
         return None
     try:

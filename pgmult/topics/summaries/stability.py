@@ -225,14 +225,12 @@ def _others(matches: LabelMatches) -> FloatArray:
     return np.delete(matches.distance, matches.reference, axis=0)
 
 
-def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicStability:
+def topic_stability(posterior: Draws) -> TopicStability:
     """Match the topics of all chains and count, for each topic, the chains that found it.
 
     Parameters
     ----------
     posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-    reference : int, optional
-        The chain whose topics are described; the one with the best log likelihood if left out.
 
     Returns
     -------
@@ -240,7 +238,7 @@ def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicS
         Two topics are the same if their mean word probabilities are at most 0.5 apart in total
         variation.
     """
-    matches = match_topics(posterior, reference=reference)
+    matches = match_topics(posterior)
     means = mean_topics(posterior, matches.reference, max_draws=100)
     words = names_along(posterior, "word", means.shape[-1])
     shares = None

@@ -1,7 +1,6 @@
 """New documents, and files for other programs, of one small run with covariates."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
@@ -94,7 +93,7 @@ class TestTransform:
 class TestExport:
     def test_tables(self, run, tmp_path):
         paths = export(run, tmp_path, chain=1)
-        assert [path.name for path in paths] == ["topics.csv", "documents.csv", "topics.json"]
+        assert [path.name for path in paths] == ["topics.csv", "documents.csv"]
         with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         means = run["topics"][1].mean(axis=0)
@@ -106,15 +105,7 @@ class TestExport:
         assert list(rows[0])[:4] == ["document", "party", "who", "words"]
         shares = [float(row[header[1]]) for row in rows]
         np.testing.assert_allclose(shares, run["theta"][1, :, :, 0].mean(axis=0), rtol=1e-4)
-        content = json.loads((tmp_path / "topics.json").read_text(encoding="utf-8"))
-        assert content["model"] == "StructuralTopics"
-        assert sum(topic["share_of_words"] for topic in content["topics"]) == pytest.approx(1.0)
-        assert {w["word"] for w in content["topics"][0]["words"]} == set(run.coords["word"])
 
     def test_what_cannot_be_written(self, run, tmp_path):
-        with pytest.raises(ValueError, match="kinds must be one of csv, json"):
-            export(run, tmp_path, ["xlsx"])
         with pytest.raises(TypeError, match="data must be a corpus with covariates, got Corpus"):
             export(run, tmp_path, data=as_corpus(np.eye(3)))
-        with pytest.raises(TypeError, match="kinds must be a sequence of kinds of files"):
-            export(run, tmp_path, "csv")

@@ -16,7 +16,8 @@ from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.draws import telling
 from pgmult.topics.scores.completion import CompletionScore
-from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi, word_scores
+from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi
+from pgmult.topics.summaries.words import word_scores
 
 HOW = "Words that were held out of their documents."
 
@@ -210,21 +211,6 @@ def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     settled = topic_report(posterior, title="t")
     assert "It has settled" in settled.verdict[-1]
     assert "tun" not in settled.verdict[-1], "what does not help is not advised"
-
-
-def score_of(by_document, held_out, chains=()):
-    by_chain = np.array([by_document + shift * held_out.totals for shift in chains or (0.0,)])
-    return CompletionScore(by_document, held_out.totals, by_chain)
-
-
-def test_a_score_of_some_documents_alone():
-    counts = np.full((10, 2), 3)
-    held_out, part = as_corpus(counts), as_corpus(counts * (np.arange(10) < 4)[:, None])
-    by_document = -np.arange(10.0)
-    found = score_of(by_document, held_out, (0.0, -1.0)).on(part)
-    assert found.log_predictive == pytest.approx(-(0 + 1 + 2 + 3) / 24)
-    np.testing.assert_allclose(found.chains, [-6 / 24, -6 / 24 - 1.0])
-    assert found.by_unit[4:].tolist() == [0.0] * 6
 
 
 def correlations_of(mean, width):

@@ -26,16 +26,15 @@ from pgmult.topics.summaries import (
     TopicCorrelations,
     exclusivity,
     frex,
-    match_topics,
     mean_topics,
     npmi,
     strongest_pairs,
     topic_labels,
-    word_scores,
 )
 from pgmult.topics.summaries.correlations import similar_together
+from pgmult.topics.summaries.matching import match_topics
 from pgmult.topics.summaries.quotes import quotes
-from pgmult.topics.summaries.words import SCORES, TopWord
+from pgmult.topics.summaries.words import SCORES, TopWord, word_scores
 
 
 def test_top_words_without_topics():
