@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
-from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
@@ -65,9 +65,7 @@ class HasStateSpace(Protocol):
 
     predictive_variables: tuple[str, ...]
 
-    def state_space(
-        self, draw: Mapping[str, Any], link: StickBreaking | LogisticNormal
-    ) -> StateSpaceDraw:
+    def state_space(self, draw: Mapping[str, Any], link: StickBreaking) -> StateSpaceDraw:
         """One posterior draw as particle methods take it."""
 
     def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:

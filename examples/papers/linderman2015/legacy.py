@@ -26,7 +26,7 @@ from examples.papers.linderman2015.gaussian_lds import (
     law_of_states,
 )
 from examples.papers.linderman2015.vectors import as_vector_sequences
-from pgmult.sequences.posteriors import PredictsSteps, draws_of, state_space_draws
+from pgmult.sequences.posteriors import HasStateSpace, draws_of, state_space_draws
 from pgmult.sequences.scores.one_step import joined
 
 FLOOR = 1e-8
@@ -62,17 +62,17 @@ def legacy_score(posterior, train, test, *, num_simulations=1, max_draws=1000, r
                   for draw in draws]  # fmt: skip
         joint = [log_probability(log_probs, test) for log_probs in shares]
         how = "shares of the largest of simulated vectors"
-    elif isinstance(model, PredictsSteps):
-        draws = draws_of(posterior, model.predictive_variables, max_draws)
-        joint = [model.log_predictive(draw, whole)[tested].sum() for draw in draws]
-        how = "exact"
-    else:
+    elif isinstance(model, HasStateSpace):
         joint = [
             logsumexp([log_probability(simulated_log_probs(rng, point, test), test)
                        for _ in range(num_simulations)]) - np.log(num_simulations)
             for point in state_space_draws(posterior, max_draws, continued=True)
         ]  # fmt: skip
         how = f"{num_simulations} forward simulations a draw"
+    else:
+        draws = draws_of(posterior, model.predictive_variables, max_draws)
+        joint = [model.log_predictive(draw, whole)[tested].sum() for draw in draws]
+        how = "exact"
     total = float(logsumexp(joint) - np.log(len(joint)))
     baseline = clipped_log_probability(train, test)
     name = f"{type(model).__name__}, legacy joint score, {how}"

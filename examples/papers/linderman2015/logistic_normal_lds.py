@@ -33,6 +33,7 @@ the share of steps at which the last sweep's path is new, to judge `num_particle
 (1, 10, 2, 2)
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -50,6 +51,7 @@ from pgmult.core.parameters import Checked, Positive, axes_of
 from pgmult.core.typing import FloatArray
 from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import (
     Sequences,
@@ -64,6 +66,7 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.loadings import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
+_FILTER_PARTICLES = 500
 _START_SWEEPS = 3  # of the weights given the states that a chain starts from
 
 
@@ -272,6 +275,28 @@ class LogisticNormalLDS(Checked):
     def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
         """The draw: there are no effects of levels."""
         return draw
+
+    def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Log p(x_t | x_<t, draw), ``(num_steps,)``, by a bootstrap filter with one seed."""
+        rng, size = np.random.default_rng(0), _FILTER_PARTICLES
+        roots = lower_cholesky(draw["initial_cov"]).T, lower_cholesky(draw["noise_cov"]).T
+        out, place = np.zeros(data.num_steps), np.arange(size)
+        for first, end in itertools.pairwise(data.offsets.tolist()):
+            x = np.tile(draw["initial_mean"], (size, 1))
+            for t in range(first, end):
+                x = x if t == first else x @ draw["transition"].T
+                x = x + rng.standard_normal(x.shape) @ roots[t > first]
+                seen = slice(data.indptr[t], data.indptr[t + 1])
+                if seen.start == seen.stop:
+                    continue
+                log_probs = self.link().log_probs(draw["offset"] + x @ draw["loadings"].T)
+                log_p = log_probs[:, data.symbols[seen]] @ data.counts[seen]
+                weights = np.exp(log_p - log_p.max())
+                out[t] = log_p.max() + np.log(weights.mean())
+                running = np.cumsum(weights) / weights.sum()
+                chosen = np.searchsorted(running, (place + rng.random()) / size)
+                x = x[np.minimum(chosen, size - 1)]
+        return out
 
     def probs(self, state: LogisticNormalLDSState, data: Sequences) -> FloatArray:
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""

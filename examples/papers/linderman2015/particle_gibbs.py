@@ -21,8 +21,10 @@ from examples.papers.linderman2015.compiled import particle_blocks
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.priors.gaussian import lower_cholesky
+from pgmult.sequences.compiled.particles import Parameters, Steps
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
+from pgmult.sequences.priors.state_space import StateSpaceDraw
 
 _BLIND_SHARE = 0.05  # of particles that follow the transition alone, whatever is seen
 
@@ -65,13 +67,13 @@ def sample_paths(
 
     Notes
     -----
-    O(num_particles D (K + D) + D**2 (K + D)) per step, with sticks K the place of the last symbol
-    seen. Every other block runs on all the threads of the enclosing chain, then the ones between.
+    O(num_particles D (K + D) + D**2 (K + D)) per step. Every other block runs on all the threads of
+    the enclosing chain, then the ones between.
     """
     shape = (data.num_steps, draw.state_dim)
     if states.shape != shape:
         raise ValueError(f"states must have shape {shape}, got {states.shape}")
-    steps, parameters = as_arrays([draw], data)
+    steps, parameters = _arrays(draw, data)
     new = np.array(states)
     share = np.zeros(data.num_sequences)
     shift = int(rng.integers(block_length))
@@ -88,6 +90,25 @@ def sample_paths(
             raise FloatingPointError(f"no particle has a finite weight at step {min(failed)}")
         np.add.at(share, sequences[chosen], moved)
     return new, share / data.lengths
+
+
+def _arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[Steps, Parameters]:
+    """A draw without inputs, and data, as compiled code takes them."""
+    D, n = draw.state_dim, len(draw.offset)
+    parameters = Parameters(
+        draw.transition[None],
+        lower_cholesky(draw.noise_cov)[None],
+        np.tile(draw.initial_mean, (1, data.num_sequences, 1)),
+        lower_cholesky(draw.initial_cov)[None],
+        draw.loadings[None],
+        draw.loadings.T.copy()[None],
+        draw.offset[None],
+        np.zeros((1, D, 0)),
+        np.zeros((1, n, 0)),
+    )
+    entries = data.symbols.astype(np.int64), data.counts.astype(np.int64)
+    steps = Steps(data.offsets, data.indptr, *entries, np.zeros((data.num_steps, 0)))
+    return steps, parameters
 
 
 def _blocks(

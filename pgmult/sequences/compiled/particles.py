@@ -1,4 +1,4 @@
-"""Particles for linear Gaussian states seen through sticks or a softmax.
+"""Particles for linear Gaussian states seen through sticks.
 
     x_first ~ N(mean, initial_root initial_root'),    x_t ~ N(A x_{t-1} + drive_t, root root')
     counts_t ~ Multinomial(total_t, pi(offset + loadings x_t))
@@ -54,7 +54,6 @@ class Parameters(NamedTuple):
     ``initial_mean`` has a row a sequence.
     """
 
-    softmax: bool
     transition: Floats
     root: Floats
     initial_mean: Floats
@@ -69,7 +68,7 @@ class Parameters(NamedTuple):
 class Steps(NamedTuple):
     """Sequences as `pgmult.sequences.Sequences` has them, but for the entries' `positions`.
 
-    A position is a stick, or a symbol for the softmax; they increase within a step.
+    A position is a stick; they increase within a step.
     """
 
     offsets: Ints
@@ -83,7 +82,7 @@ class Steps(NamedTuple):
 def parameters_of(many, s):
     """Those of draw s."""
     return Parameters(
-        many.softmax, many.transition[s], many.root[s], many.initial_mean[s],
+        many.transition[s], many.root[s], many.initial_mean[s],
         many.initial_root[s], many.loadings[s], many.columns[s], many.offset[s],
         many.input_weights[s], many.emission_weights[s],
     )  # fmt: skip
@@ -97,7 +96,7 @@ def entries_of(steps, t):
 
 
 @jit(within=True)
-def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
+def _look_ahead(positions, counts, columns, offset, mean, cov, J, h):
     """Expand the step's log likelihood to h'x - x'Jx / 2 around the mode under N(mean, cov).
 
     Newton's method with halved steps where the density does not rise. Where it ends does not
@@ -113,7 +112,7 @@ def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
     x, step, best = mean.copy(), np.empty(depth), mean.copy()
     highest = -math.inf
     for _ in range(NEWTON_STEPS):
-        value = expand(softmax, positions, counts, columns, offset, x, gradient, curvature)
+        value = expand(positions, counts, columns, offset, x, gradient, curvature)
         for a in range(depth):
             step[a] = gradient[a]
             for b in range(depth):
@@ -365,7 +364,7 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
     predicted, tilted, pulls, work, log_ahead, adapted, ancestors = scratch[:7]
     mean, cov, J, h, tilted_cov, tilted_root, level = scratch[7:]
     _moments(weights, predicted, root, mean, cov)
-    _look_ahead(model.softmax, seen, times, model.columns, level, mean, cov, J, h)
+    _look_ahead(seen, times, model.columns, level, mean, cov, J, h)
     log_det = tilt(J, h, root, tilted_cov, tilted_root)
     tilt_particles(J, h, tilted_cov, log_det, predicted, work, pulls, tilted, log_ahead)
     for i in range(size):
@@ -381,7 +380,7 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
         state = spread(i, predicted, ancestors[i], root, state, z)
     for i in range(num_blind, size):
         state = spread(i, tilted, ancestors[i], tilted_root, state, z)
-    log_likelihoods(model.softmax, seen, times, model.loadings, level, z, work, log_weights)
+    log_likelihoods(seen, times, model.loadings, level, z, work, log_weights)
     _divide(share, log_z, J, h, z, work, log_weights)
     return state, normalize(log_weights, weights) - math.log(size)
 

@@ -4,9 +4,9 @@
     x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),      drive_t = input_weights u_t
     counts_t ~ Multinomial(total_t, link(offset + emission_weights u_t + loadings x_t))
 
-where the link breaks sticks in some order of the symbols, or is the softmax. Inputs drive states
-from a sequence's second step on, and its first as well where it continues another. With loadings
-all zero the states say nothing:
+where the link breaks sticks in some order of the symbols. Inputs drive states from a sequence's
+second step on, and its first as well where it continues another. With loadings all zero the states
+say nothing:
 
 >>> import numpy as np
 >>> from pgmult.links import StickBreaking
@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_spd
-from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.particles import Parameters, Steps
@@ -35,7 +34,7 @@ from pgmult.sequences.data.sequences import Sequences
 
 
 class StateSpaceDraw(NamedTuple):
-    """The parameters of one draw; n = K - 1 for sticks, K for the softmax.
+    """The parameters of one draw; n = K - 1.
 
     Attributes
     ----------
@@ -46,7 +45,7 @@ class StateSpaceDraw(NamedTuple):
     initial_cov : array, ``(D, D)``
     loadings : array, ``(n, D)``
     offset : array, ``(n,)``
-    link : StickBreaking or LogisticNormal
+    link : StickBreaking
     input_weights : array, ``(D, num_inputs)``, or None
         Of the inputs in the states' drive.
     emission_weights : array, ``(n, num_inputs)``, or None
@@ -61,7 +60,7 @@ class StateSpaceDraw(NamedTuple):
     initial_cov: FloatArray
     loadings: FloatArray
     offset: FloatArray
-    link: StickBreaking | LogisticNormal
+    link: StickBreaking
     input_weights: FloatArray | None = None
     emission_weights: FloatArray | None = None
     continues: bool = False
@@ -74,12 +73,12 @@ class StateSpaceDraw(NamedTuple):
     @property
     def num_symbols(self) -> int:
         """K."""
-        return len(self.offset) + isinstance(self.link, StickBreaking)
+        return len(self.offset) + 1
 
     @property
     def order(self) -> IntArray:
-        """Symbols by position: the sticks' order, or symbols as they come, ``(K,)``."""
-        order = self.link.order if isinstance(self.link, StickBreaking) else None
+        """Symbols by position: the sticks' order, ``(K,)``."""
+        order = self.link.order
         return np.arange(self.num_symbols) if order is None else np.asarray(order, np.int64)
 
     def with_noise(self, noise_sd: FloatArray) -> "StateSpaceDraw":
@@ -155,9 +154,9 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
             f"the draws are of {first.num_symbols} symbols, the data of {data.num_symbols}"
         )
     for s, draw in enumerate(draws):
-        same = draw.continues == first.continues and type(draw.link) is type(first.link)
-        if draw.link is not first.link and not (same and np.array_equal(draw.order, first.order)):
-            raise ValueError(f"all draws must agree in link and order, draw {s} does not")
+        same = draw.link is first.link or np.array_equal(draw.order, first.order)
+        if not same or draw.continues != first.continues:
+            raise ValueError(f"all draws must agree in order, draw {s} does not")
     n, D, U = len(first.offset), first.state_dim, data.num_inputs
     starts = (data.num_sequences, D)
 
@@ -184,7 +183,6 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
         initial_mean = initial_mean + np.einsum("qu,sdu->sqd", arriving, input_weights)
     loadings = stack("loadings", n, D)
     parameters = Parameters(
-        softmax=isinstance(first.link, LogisticNormal),
         transition=stack("transition", D, D),
         root=roots("noise_cov"),
         initial_mean=initial_mean,
@@ -200,17 +198,6 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
 
 def _steps(data: Sequences, order: IntArray) -> Steps:
     """Entries by position in the order, increasing within a step."""
-    if np.array_equal(order, np.arange(data.num_symbols)):
-        return _steps_as_they_come(data)
-    return _sorted_steps(data, order)
-
-
-@once_a_data_set
-def _steps_as_they_come(data: Sequences) -> Steps:
-    return _sorted_steps(data, np.arange(data.num_symbols))
-
-
-def _sorted_steps(data: Sequences, order: IntArray) -> Steps:
     place = np.empty(data.num_symbols, np.int64)
     place[order] = np.arange(data.num_symbols)
     positions = place[data.symbols]

@@ -17,6 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from examples.papers.linderman2015.compiled.softmax_likelihoods import (
+    WORK_ROWS,
+    expand,
+    log_likelihoods,
+)
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import (
     invert_lower,
@@ -25,7 +30,6 @@ from pgmult.compiled.linalg import (
 )
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
-from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
 from pgmult.sequences.compiled.particles import (
     NEWTON_STEPS,
     SMALL_DECREMENT,
@@ -237,7 +241,7 @@ def _log_prior(block, transition, gaussian, path):
 @jit(within=True)
 def _expand_path(block, model, steps, path, J, h):
     """Log likelihood of the block's counts along a path, and its expansion there."""
-    softmax, columns, levels = model.softmax, model.columns, block.levels
+    columns, levels = model.columns, block.levels
     value, depth = 0.0, path.shape[1]
     for t in range(block.length):
         seen, times = entries_of(steps, block.begin + t)
@@ -245,7 +249,7 @@ def _expand_path(block, model, steps, path, J, h):
             J[t] = 0.0
             h[t] = 0.0
             continue
-        value += expand(softmax, seen, times, columns, levels[t], path[t], h[t], J[t])
+        value += expand(seen, times, columns, levels[t], path[t], h[t], J[t])
         for i in range(depth):
             h[t, i] += dot(J[t, i], path[t])
     return value
@@ -362,9 +366,7 @@ def _fly(state, block, model, steps, states, gaussian, share, swarm):
             z[i, size - 1] = present[i]
         seen, times = entries_of(steps, block.begin + t)
         likelihood = surprise[0]
-        log_likelihoods(
-            model.softmax, seen, times, model.loadings, block.levels[t], z, work, likelihood
-        )
+        log_likelihoods(seen, times, model.loadings, block.levels[t], z, work, likelihood)
         log_potentials(M[t], m[t], z, work, future)
         log_potentials(X[t], b[t], z, work, ahead)
         _weigh(share, log_z, ancestors, likelihood, future, ahead, log_weights)

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracle.grid_states import GridStates, make_data, make_draw
 from same_draws import check_threads_do_not_matter
 from scipy.stats import multinomial
 
 import pgmult
+from examples.papers.linderman2015.compiled import softmax_likelihoods as likelihoods
 from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
+from pgmult.links import LogisticNormal
 from pgmult.priors import NormalInverseWishart
 from pgmult.sequences import as_sequences
-from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
 MODEL = LogisticNormalLDS(state_dim=2, num_particles=4)
 COUNTS = np.random.default_rng(0).multinomial(3, [0.5, 0.3, 0.2], size=9)
@@ -30,19 +32,42 @@ def test_log_likelihood_is_the_multinomials():
     np.testing.assert_allclose(MODEL.log_likelihood(state, DATA), expected)
 
 
+def test_predictions_are_those_of_the_grid():
+    draw, data = make_draw("softmax"), make_data(3)
+    exact = GridStates(draw, data).log_predictive
+    parameters = {name: getattr(draw, name) for name in MODEL.predictive_variables}
+    copies = as_sequences([data.to_csr().toarray()[:6]] * 30)
+    found = LogisticNormalLDS(1).log_predictive(parameters, copies).reshape(30, 6)
+    np.testing.assert_allclose(found.mean(axis=0), exact[:6], atol=0.02)
+
+
+KINDS = [np.eye(40)[5], np.eye(40)[-1], np.random.default_rng(1).multinomial(500, np.ones(40) / 40)]
+
+
 @pytest.mark.slow
-def test_the_state_space_is_the_models():
-    """p(counts) of first steps is an average over prior states."""
-    one = DATA.split(1)[0]
-    state = MODEL.prior(np.random.default_rng(2), one)
-    parameters = {name: getattr(state, name) for name in MODEL.predictive_variables}
-    draw = MODEL.state_space(parameters, MODEL.link())
-    log_p = particle_log_predictive(np.random.default_rng(3), [draw], one, 20_000)[0]
-    rng = np.random.default_rng(4)
-    x = rng.multivariate_normal(state.initial_mean, state.initial_cov, size=20_000)
-    log_probs = MODEL.link().log_probs(x @ state.loadings.T + state.offset)
-    expected = np.log(np.exp(log_probs @ one.to_csr().toarray().T).mean(axis=0))
-    np.testing.assert_allclose(log_p, expected, atol=0.05)
+@pytest.mark.parametrize("counts", KINDS)
+def test_likelihoods_and_expansions_are_the_links_own(counts):
+    rng, link, counts = np.random.default_rng(3), LogisticNormal(), counts.astype(np.int64)
+    loadings, offset, seen = (
+        2.0 * rng.normal(size=(40, 3)),
+        rng.normal(size=40),
+        counts.nonzero()[0],
+    )
+    z, out = 60.0 * rng.normal(size=(3, 7)), np.empty(7)
+    work = np.empty((likelihoods.WORK_ROWS, 7))
+    likelihoods.log_likelihoods(seen, counts[seen], loadings, offset, z, work, out)
+    expected = link.log_probs((loadings @ z).T + offset) @ counts
+    np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-12)
+    x, gradient, curvature = np.array([0.3, -0.4, 0.8]), np.empty(3), np.empty((3, 3))
+    columns = loadings.T.copy()
+    value = likelihoods.expand(seen, counts[seen], columns, offset, x, gradient, curvature)
+    psi = offset + loadings @ x
+    potential = link.quadratic(psi, counts)
+    np.testing.assert_allclose(value, link.log_likelihood(psi, counts), rtol=1e-12)
+    slope = loadings.T @ (potential.h - potential.J @ psi)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-10, atol=1e-9)
+    expected = loadings.T @ potential.J @ loadings
+    np.testing.assert_allclose(curvature, expected, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.slow
