@@ -128,12 +128,7 @@ class StepProbs(_Probabilities):
     levels : array, ``(num_levels,)``
     sequences : Sequences
         Whose steps these are.
-    state_mean : array, ``(num_draws, num_steps, state_dim)``
-        Means of the states under each draw, or the states themselves: bases of the state differ
-        between draws.
     """
-
-    state_mean: FloatArray
 
     caption: ClassVar[str] = "Probabilities of symbols at each step"
 
@@ -285,10 +280,7 @@ def predict(
         probs = np.array([model.step_probs(draw, sequences) for draw in kept])
         if _has_new_levels(sequences):
             _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
-        return StepProbs(
-            probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
-            np.zeros((len(kept), sequences.num_steps, 0)),
-        )  # fmt: skip
+        return StepProbs(probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences)
     draws = state_space_draws(posterior, most, sequences)
     if data is None:
         if "states" not in posterior:
@@ -298,16 +290,14 @@ def predict(
             )
         states = np.array(states_of(posterior, most))
         mean, quantiles = _summaries(draws, states, sequences.inputs, wanted)
-        return StepProbs(mean, quantiles, wanted, sequences, states)
+        return StepProbs(mean, quantiles, wanted, sequences)
     found = _Told(sequences.num_steps, sequences, wanted)
-    means = np.empty((len(draws), sequences.num_steps, draws[0].state_dim))
     for steps, part, paths, size in _smoothed(rng, draws, sequences, num_particles):
-        means[:, steps] = paths.mean(axis=1)
         every = np.arange(part.num_steps)
         for rows, probs in _probs_in_blocks(draws, part, paths, every):
             found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     _warn_of_error(found.variance)
-    return StepProbs(found.mean, found.quantiles, wanted, sequences, means)
+    return StepProbs(found.mean, found.quantiles, wanted, sequences)
 
 
 def forecast(

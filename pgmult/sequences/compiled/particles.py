@@ -325,15 +325,6 @@ def _divide(share, log_z, J, h, z, work, log_weights):
             log_weights[i] -= math.log(share + (1.0 - share) * math.exp(relative))
 
 
-@jit
-def effective_size_of(weights):
-    """1 / sum of squared weights, which sum to 1."""
-    squares = 0.0
-    for i in range(weights.shape[0]):
-        squares += weights[i] * weights[i]
-    return 1.0 / squares
-
-
 class _Scratch(NamedTuple):
     """Of the filter's steps: what is written before it is read."""
 
@@ -440,8 +431,7 @@ def trace_back(state, root, kept, ends, paths):
 
 @jit
 def filter_rows(
-    worker, start, stop, keys, num_particles, num_blind, steps, draws, log_predictive,
-    effective_size, state_mean, state_draw, last, paths,
+    worker, start, stop, keys, num_particles, num_blind, steps, draws, log_predictive, last, paths
 ):  # fmt: skip
     """Filter row = draw * num_sequences + sequence; outputs have the axes draw and step.
 
@@ -500,15 +490,8 @@ def filter_rows(
                 )
                 if not math.isfinite(log_predictive[s, t]):
                     return 1 + t
-            effective_size[s, t] = effective_size_of(weights)
-            u, state = uniform(state)
-            running_sums(weights, log_weights)
-            chosen = pick(log_weights, u)
-            for a in range(depth):
-                state_draw[s, t, a] = z[a, chosen]
-                state_mean[s, t, a] = dot(weights, z[a])
             if length > 0:
-                copy(log_weights, kept.running[t - first])
+                running_sums(weights, kept.running[t - first])
                 for a in range(depth):
                     copy(z[a], kept.z[t - first, a])
                 for i in range(size):

@@ -51,12 +51,6 @@ class ParticleFilter:
     log_predictive : array, ``(num_draws, num_steps)``
         log p(x_t | x_1, ..., x_{t-1}) of each step's observations given those before in its
         sequence, without the multinomial coefficient; 0 at missing steps.
-    effective_size : array, ``(num_draws, num_steps)``
-        Of the weighted particles: 1 / sum of squared weights.
-    state_mean : array, ``(num_draws, num_steps, D)``
-        Of the state given observations up to and including its step.
-    state_draw : array, ``(num_draws, num_steps, D)``
-        One draw of it.
     last : array, ``(num_draws, num_sequences, num_last, D)``
         States of each sequence's last step given all its observations.
     paths : array, ``(num_draws, num_paths, num_steps, D)``
@@ -64,9 +58,6 @@ class ParticleFilter:
     """
 
     log_predictive: FloatArray
-    effective_size: FloatArray
-    state_mean: FloatArray
-    state_draw: FloatArray
     last: FloatArray
     paths: FloatArray
 
@@ -149,15 +140,13 @@ def particle_filter(
     """
     size = as_repeats(num_particles, "num_particles", minimum=2)
     steps, parameters = as_arrays(draws, data)
-    shape = (len(draws), data.num_steps)
-    log_predictive, effective_size = np.zeros(shape), np.zeros(shape)
-    state_mean, state_draw = np.zeros((2, *shape, draws[0].state_dim))
+    log_predictive = np.zeros((len(draws), data.num_steps))
     last = np.empty((len(draws), data.num_sequences, num_last, draws[0].state_dim))
     paths = np.empty((len(draws), num_paths, data.num_steps, draws[0].state_dim))
     statuses = over_rows(
         particles.filter_rows, len(draws) * data.num_sequences, own_keys(rng, data), size,
         max(1, round(_BLIND_SHARE * size)), steps, parameters,
-        log_predictive, effective_size, state_mean, state_draw, last, paths, grain=1,
+        log_predictive, last, paths, grain=1,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]
     if failed:
@@ -165,7 +154,7 @@ def particle_filter(
             f"no particle has a finite weight at step {min(failed)}"
             " (is the transition's largest eigenvalue far above 1?)"
         )
-    return ParticleFilter(log_predictive, effective_size, state_mean, state_draw, last, paths)
+    return ParticleFilter(log_predictive, last, paths)
 
 
 def particle_log_predictive(

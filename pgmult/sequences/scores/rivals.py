@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmult.core.arguments import (
-    as_flag,
     as_kind,
     as_list,
     as_seed,
@@ -133,9 +132,6 @@ def compare_with_rivals(
     run: Posterior,
     *,
     held_out: Any = None,
-    max_draws: int = 100,
-    num_particles: int = 100,
-    hidden: bool = True,
     random_seed: int = 0,
 ) -> Comparison:
     """Does a model predict the next step better than shares, Markov chains and hidden states do?
@@ -146,13 +142,12 @@ def compare_with_rivals(
         Of any model of symbols and counts.
     held_out : Sequences, optional
         Continuations of the sequences, to be predicted instead of the steps in the fit.
-    max_draws, num_particles : int
-        Of the model; fewer draws, and the beginnings of sequences alone, where particles would take
-        long.
-    hidden : bool
-        Whether a hidden Markov model is compared, too; it takes the longest.
     random_seed : int
         Of the rivals' chains and the particles.
+
+    Notes
+    -----
+    Where particles would take long, fewer draws are used, and the beginnings of sequences alone.
     """
     seed = as_seed(random_seed)
     data = sequences_of(run)
@@ -161,9 +156,9 @@ def compare_with_rivals(
         with under_name("held_out", of="data"):
             test = _thinned(sequences_of(run, as_kind(held_out, "held_out", Sequences)))
         after = data
-    own, test, note = _own(run, test, after, max_draws, num_particles, seed)
+    own, test, note = _own(run, test, after, _DRAWS, 100, seed)
     scores = {"the model": own, _SHARES: _shares(data, test, after is None)}
-    for name, model in rival_models(run.model, data, hidden=as_flag(hidden, "hidden")).items():
+    for name, model in rival_models(run.model, data).items():
         rival = _sampled_briefly(model, bare(data), seed)
         before = None if after is None else bare(after)
         scores[name] = _scored(
@@ -317,15 +312,14 @@ def search_state_dim(
     return int(name), found
 
 
-def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[str, Any]:
+def rival_models(model: Any, data: Sequences) -> dict[str, Any]:
     """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
     found: dict[str, Any] = {}
     for order in (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
             found[_ORDER[order]] = MarkovChain(order)
-    if hidden:
-        states = max(2, min(8, data.num_steps // 20))
-        found[_ORDER[3]] = MultinomialHMM(states, stickiness=None, start_tries=3, start_sweeps=20)
+    states = max(2, min(8, data.num_steps // 20))
+    found[_ORDER[3]] = MultinomialHMM(states, stickiness=None, start_tries=3, start_sweeps=20)
     return {name: rival for name, rival in found.items() if name != _name_of(model)}
 
 
@@ -370,7 +364,7 @@ def _own(
     seed: Any,
 ) -> tuple[Score, Sequences, str]:  # fmt: skip
     """The model's score, of what steps, and what to say if these are not all."""
-    most = max(run.num_chains, as_positive_int(max_draws, "max_draws"))
+    most = max(run.num_chains, max_draws)
     note = ""
     if not isinstance(run.model, PredictsSteps):
         fewest = _FEWEST * run.num_chains

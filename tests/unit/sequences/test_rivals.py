@@ -77,7 +77,7 @@ def test_the_right_model_is_not_beaten(first_order):
 def test_a_wrong_model_is_told_what_to_take(data):
     shuffled = np.random.default_rng(0).permutation(data.symbols)
     loose = as_sequences([shuffled[i : i + 120] for i in range(0, 600, 120)], num_symbols=3)
-    found = compare_with_rivals(run_of(MarkovChain(2), loose), hidden=False)
+    found = compare_with_rivals(run_of(MarkovChain(2), loose))
     assert found.best == "shares alone"
     assert found.gains[1].sign <= 0
     assert "say how frequent symbols are" in found.sentences[0].lower()

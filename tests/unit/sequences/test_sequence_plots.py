@@ -17,22 +17,17 @@ def softmax(psi):
 
 @pytest.fixture(scope="module")
 def moving():
-    """Two states; every draw holds them in a basis of its own, 0.1 away from each other."""
     rng = np.random.default_rng(0)
     t = np.arange(60.0)
     x = np.column_stack([np.sin(0.2 * t), np.cos(0.37 * t)])
     loadings = np.array([[2.0, 0.0], [-1.0, 0.3], [0.0, 0.8], [0.5, -1.0]])
     mean = softmax(x @ loadings.T)
     spread = np.exp(np.array([-0.4, 0.0, 0.4]))[:, None, None]
-    states = []
-    for _ in range(8):
-        basis = rng.normal(size=(2, 2)) + 2.0 * np.eye(2)
-        states.append((x + 0.1 * rng.normal(size=x.shape)) @ basis + rng.normal(size=2))
     data = as_sequences(
         [[NAMES[rng.choice(4, p=p)] for p in part] for part in (mean[:40], mean[40:])],
         alphabet=NAMES,
     )
-    return StepProbs(mean, mean * spread, LEVELS, data, np.array(states)), data
+    return StepProbs(mean, mean * spread, LEVELS, data), data
 
 
 def test_probabilities_with_bands_and_what_was_observed(moving):

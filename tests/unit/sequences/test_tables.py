@@ -97,7 +97,7 @@ def test_answers_as_tables():
     rng = np.random.default_rng(0)
     mean, levels = rng.dirichlet(np.ones(3), 4), np.array([0.05, 0.95])
     quantiles = np.array([0.5 * mean, 1.5 * mean])
-    found = StepProbs(mean, quantiles, levels, data, np.zeros((1, 4, 1))).to_dataframe()
+    found = StepProbs(mean, quantiles, levels, data).to_dataframe()
     assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
     assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
     assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()

@@ -35,7 +35,6 @@ from pgmult.sequences.compiled.particles import (
     SMALL_DECREMENT,
     Floats,
     Ints,
-    effective_size_of,
     entries_of,
     log_potentials,
     move,
@@ -285,6 +284,15 @@ def _find_mode(block, model, steps, gaussian):
             highest = value
             best[:] = path
     return True
+
+
+@jit
+def effective_size_of(weights):
+    """1 / sum of squared weights, which sum to 1."""
+    squares = 0.0
+    for i in range(weights.shape[0]):
+        squares += weights[i] * weights[i]
+    return 1.0 / squares
 
 
 @jit(within=True)
