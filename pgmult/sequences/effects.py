@@ -1,4 +1,13 @@
-"""Mean probabilities of symbols by sequence, step or time, averaged over everything else.
+r"""Mean probabilities of symbols by sequence, step or time, averaged over everything else.
+
+*Linear dynamics*: probabilities at all steps, had a column had a value at all of them, the noise of
+states as it was; averaged over the steps. Inputs that drive states add up along the path.
+
+*Hidden Markov chains*: with a column set to a value everywhere, every row of inputs x has its own
+transitions P(x). If inputs stayed at x, states would have the shares p = p P(x) in the long run,
+and symbols those that states in these shares emit at x. Results are averages over the rows of
+inputs in the data, each as often as it occurs there (MacDonald and Zucchini 2016, section 10.3, for
+one covariate).
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABAB", "AAAAABAAAA"], names=["one", "two"])
@@ -17,15 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice
+from pgmult.core.arguments import as_choice, as_list, as_mapping
 from pgmult.core.averages import Averages
 from pgmult.core.estimands import Estimand
-from pgmult.core.typing import FloatArray
+from pgmult.core.labels import Levels
+from pgmult.core.reports import Interval, Section
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.design import table_of
+from pgmult.formulas.columns import listed, quantiles, told_values
+from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.input_effects import input_effects
+from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -33,6 +45,10 @@ from pgmult.sequences.posteriors import (
     state_space_draws,
     states_of,
 )
+
+_CURVE = np.linspace(0.02, 0.98, 9)  # quantiles of a number at which its effects are drawn
+_MOST_LABELS = 12
+_MOST_SYMBOLS = 6
 
 
 def effects(
@@ -83,7 +99,7 @@ def effects(
     """
     data = sequences_of(posterior)
     if data.design is not None and column in table_of(data.design):
-        return input_effects(posterior, data, column, values, at, by, probability, max_draws)
+        return _input_effects(posterior, data, column, values, at, by, probability, max_draws)
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     step = np.arange(data.num_steps) - data.offsets[sequence]
     rows: dict[str, Any] = {
@@ -110,3 +126,180 @@ def _each(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[Flo
     kept = states_of(posterior, max_draws)
     for point, states in zip(state_space_draws(posterior, max_draws), kept, strict=True):
         yield np.asarray(point.link.probs(point.psi(states, data.inputs)))
+
+
+def _input_effects(
+    posterior: Posterior,
+    data: Sequences,
+    column: str,
+    values: Sequence[Any] | None,
+    at: Mapping[str, Any] | None,
+    by: str | None,
+    probability: float,
+    max_draws: int,
+) -> Estimand:
+    """Shares of the symbols if a column had certain values: see `effects`."""
+    assert data.design is not None  # of all data of the model
+    given, fixed = table_of(data.design), as_mapping(at, "at")
+    in_order = data.design.levels_of(column)
+    chosen = (
+        told_values(given[column], in_order) if values is None
+        else as_list(values, "values", "values")
+    )  # fmt: skip
+    for name in fixed:
+        as_choice(name, "at", [name for name in given if name != column])
+    levels: Any = [""]
+    part = np.zeros(data.num_steps, dtype=np.int64)
+    if by is not None:
+        as_choice(by, "by", [name for name in given if name != column])
+        known, part = Levels.of({by: given[by]}, {by: data.design.levels_of(by)})
+        levels = known.labels[:, 0] if data.design.levels_of(by) else np.unique(given[by])
+    settings = []
+    for value in chosen:
+        changed = {
+            name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
+        }
+        settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
+    most, model = as_positive_int(max_draws, "max_draws"), posterior.model
+    if isinstance(model, MixedHMM):
+        draws = np.array([
+            [_averages(model, model.state_of(draw), own, data, part) for own in settings]
+            for draw in draws_of(posterior, model.predictive_variables, most)
+        ])  # fmt: skip
+        what = "Long-run shares of the symbols"
+    else:
+        draws = np.array([*_moved_along(posterior, data, settings, part, most)])
+        what = "Mean probabilities of the symbols"
+    labels = {column: chosen, **({} if by is None else {by: levels})}
+    if by is None:
+        draws = draws[:, :, 0]
+    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    told = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
+    return Estimand(
+        draws, (*labels, "symbol"), {**labels, "symbol": symbols},
+        caption=f"{what} if {column} stayed so{told}.", probability=probability,
+    )  # fmt: skip
+
+
+def _moved_along(
+    posterior: Posterior, data: Sequences, settings: list[Design], part: IntArray, max_draws: int
+) -> Iterator[FloatArray]:
+    """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
+    inputs = [data.with_design(design).inputs for design in settings]
+    first, sizes = set(data.offsets[:-1].tolist()), np.bincount(part)
+    points = state_space_draws(posterior, max_draws)
+    for point, states in zip(points, states_of(posterior, max_draws), strict=True):
+        before = point.drive(data.inputs, data.num_steps)
+        more = np.array([point.drive(own, data.num_steps) - before for own in inputs])
+        for t in range(data.num_steps) if more.any() else ():
+            more[:, t] = 0.0 if t in first else more[:, t] + more[:, t - 1] @ point.transition.T
+        states = point.padded(states)
+        sums = np.zeros((len(settings), len(sizes), data.num_symbols))
+        for total, moved, own in zip(sums, more, inputs, strict=True):
+            np.add.at(total, part, point.link.probs(point.psi(states + moved, own)))
+        yield sums / sizes[:, None]
+
+
+def _averages(
+    model: MixedHMM, state: MixedHMMState, design: Design, data: Sequences, part: IntArray
+) -> FloatArray:
+    """Long-run shares of the symbols, averaged over the rows of each part."""
+    cells, cell = distinct_rows(design)
+    transition, emission, which = model.laws(state, cells, data.order)
+    if len(transition) > 1:
+        transition = transition[which]
+    found = long_run(transition)
+    if emission.ndim == 2:
+        found = found @ emission
+    else:
+        found = np.einsum("cm,cmk->ck", found, emission[which])
+    if len(found) == 1:
+        found = np.repeat(found, len(cells.matrix), axis=0)
+    times = np.zeros((int(part.max()) + 1, len(found)))
+    np.add.at(times, (part, cell), 1.0)
+    return np.asarray(times @ found / times.sum(axis=1, keepdims=True))
+
+
+def long_run(transition: FloatArray) -> FloatArray:
+    """The shares p = p P of states, ``(..., num_states)``."""
+    size = transition.shape[-1]
+    system = np.eye(size) - np.swapaxes(transition, -1, -2) + 1.0  # p P = p and sum p = 1, added
+    return np.asarray(np.linalg.solve(system, np.ones((*transition.shape[:-1], 1)))[..., 0])
+
+
+# --------------------------------------------------------------------------- of a report
+
+
+def input_sections(
+    posterior: Posterior, probability: float, max_draws: int
+) -> tuple[list[str], list[Section]]:
+    """What each column does, first in a sentence; of hidden chains how much individuals differ."""
+    data: Sequences = posterior.data
+    assert data.design is not None
+    given = table_of(data.design)
+    groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
+    draws, told, sections = max(20, max_draws // 4), [], []
+    is_mixed = isinstance(posterior.model, MixedHMM)
+    for column in given:
+        known = np.asarray(given[column])
+        is_number = known.dtype.kind in "fM" and len(np.unique(known)) > 2
+        values = np.unique(quantiles(known, _CURVE) if is_number else known)
+        if column in groups or len(values) > _MOST_LABELS:
+            continue
+        found = _input_effects(
+            posterior, data, column, listed(values), None, None, probability, draws
+        )
+        top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
+        labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()
+        figures = [found.curves(column, only=labels)] if is_number else []
+        sections.append(
+            Section(
+                f"What {column} does", "Averaged over all else as it is.", table=found.table(),
+                figures=figures, is_drawn=is_number, shown=8,
+            )
+        )  # fmt: skip
+        lead = "In the long run" if is_mixed else "On average"
+        told.append(f"{lead} {_most_changed(found, column, values.tolist())}")
+    if is_mixed:
+        sections += _who_differs(posterior, probability)
+    return told, sections
+
+
+def _most_changed(found: Estimand, column: str, values: list[Any]) -> str:
+    """The symbol whose share changes most, between which values."""
+    mean = found.mean
+    k = int(np.ptp(mean, axis=0).argmax())
+    high, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
+    change = found.difference(column, values[high], values[low])
+    percent = f"{round(100 * found.probability)} % interval"
+    symbol = np.asarray(found.labels["symbol"])[k]
+    return (
+        f"{symbol} has {mean[high, k]:.2f} of the steps at {column}"
+        f" {_short(values[high])} and {mean[low, k]:.2f} at {_short(values[low])}: a difference of"
+        f" {change.mean[k]:.2f} ({percent} {change.lower[k]:.2f} to {change.upper[k]:.2f})."
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _who_differs(posterior: Posterior, probability: float) -> list[Section]:
+    """Standard deviations of effects of groups, of each stick of the chain that fits best."""
+    if posterior["sds"].size == 0:
+        return []
+    sds = posterior.stack("sds")
+    tail = 0.5 * (1.0 - probability)
+    low, middle, high = np.quantile(sds.mean(axis=1), [tail, 0.5, 1.0 - tail], axis=0)
+    rows = [
+        (str(name), Interval(float(m), float(lo), float(hi)))
+        for name, m, lo, hi in zip(posterior.coords["sd"], middle, low, high, strict=True)
+    ]
+    return [
+        Section(
+            "How much individuals differ",
+            "Standard deviation of the effects of a term on log odds, on average over the"
+            " probabilities that inputs act on.",
+            head=("term", f"median [{round(100 * probability)} % interval]"), rows=rows,
+        )
+    ]  # fmt: skip
