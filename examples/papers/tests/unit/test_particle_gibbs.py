@@ -114,7 +114,7 @@ def test_without_observations_paths_are_draws_of_the_dynamics():
     "changes",
     [
         {"offset": np.zeros(4)},
-        {"initial_mean": np.zeros(1)},
+        {"initial_mean": np.full(1, 2.0)},
         {"noise_cov": np.array([[1.0]])},
         {"transition": np.array([[0.7]])},
     ],
