@@ -106,7 +106,7 @@ class ActiveSticks(NamedTuple):
         Returns
         -------
         array
-            The active omega as the other methods take them; `dense` lays them out.
+            The active omega as the other methods take them.
         """
         omega = np.empty(int(self.starts[-1]) * WIDTH)
         over_rows(
@@ -114,16 +114,6 @@ class ActiveSticks(NamedTuple):
             omega, grain=8,
         )  # fmt: skip
         return omega
-
-    def dense(self, omega: FloatArray) -> FloatArray:
-        """Omega as an array ``(num_steps, num_sticks)``, zero where no observation reaches."""
-        out = np.zeros((len(self.depths), self.num_sticks))
-        for g in range(self._num_groups):
-            steps = self.order[g * WIDTH : (g + 1) * WIDTH]
-            lanes = omega[self.starts[g] * WIDTH : self.starts[g + 1] * WIDTH].reshape(-1, WIDTH)
-            depth = self.depths[steps[0]]
-            out[steps, :depth] = lanes[:depth, : len(steps)].T
-        return out
 
     def log_likelihood(self, design: FloatArray, weights: FloatArray) -> FloatArray:
         """Log probability of each step's observations given psi, ``(num_steps,)``.

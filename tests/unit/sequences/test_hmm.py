@@ -286,22 +286,6 @@ def test_effective_states_of_one_state_in_use():
     assert MODEL.effective_states(state, DATA) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_states": 1}, "num_states must be at least 2"),
-        ({"num_states": 3, "transition_concentration": 0.0}, "transition_concentration must be"),
-        ({"num_states": 3, "emission_concentration": -1.0}, "emission_concentration must be"),
-        ({"num_states": 3, "stickiness": -0.1}, "stickiness must be non-negative"),
-        ({"num_states": 3, "start_tries": 0}, "start_tries must be at least 1"),
-        ({"num_states": 3, "stickiness_rate": np.inf}, "stickiness_rate must be finite"),
-    ],
-)
-def test_bad_hyperparameters(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        MultinomialHMM(**arguments)
-
-
 def test_bad_data():
     with pytest.raises(ValueError, match="takes no inputs"):
         MODEL.as_data(as_sequences([[0, 1]], inputs=np.zeros((2, 1))))

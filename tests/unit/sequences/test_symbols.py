@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from oracle.dynamics import project
+from oracle.sticks import dense_omega
 
-from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import ActiveSticks
@@ -48,7 +48,7 @@ def test_depths_are_the_sticks_with_observations(case):
 def test_omega_is_that_of_the_dense_link(case):
     _, active, design, weights, potential = case
     omega = active.augment(np.random.default_rng(2), design, weights)
-    np.testing.assert_allclose(active.dense(omega), potential.J, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(dense_omega(active, omega), potential.J, rtol=1e-12, atol=1e-14)
 
 
 def test_memory_is_set_by_active_pairs():
@@ -113,7 +113,7 @@ def test_awkward_sizes(num_steps, num_symbols):
     active, design = ActiveSticks.of(data), rng.standard_normal((num_steps, 2))
     weights = rng.standard_normal((num_symbols - 1, 2))
     omega = active.augment(np.random.default_rng(0), design, weights)
-    dense = active.dense(omega)
+    dense = dense_omega(active, omega)
     assert (dense > 0).sum() == active.num_pairs
     found = active.potential(omega, design, weights, 2)
     np.testing.assert_allclose(
@@ -121,25 +121,6 @@ def test_awkward_sizes(num_steps, num_symbols):
     )
     squares, _ = active.statistics(omega, design)
     np.testing.assert_allclose(squares[:, 1], dense.T @ (design[:, 0] * design[:, 1]), atol=1e-12)
-
-
-def test_threads_do_not_matter(case):
-    _, active, design, weights, _ = case
-
-    def run():
-        omega = active.augment(np.random.default_rng(2), design, weights)
-        potential = active.potential(omega, design, weights, SIZE)
-        squares, linear = active.statistics(omega, design)
-        rows = sample_rows(
-            np.random.default_rng(3), squares, linear, np.ones(linear.shape), np.zeros(linear.shape)
-        )
-        return omega, potential.J, potential.h, squares, linear, rows
-
-    reference = run()
-    for threads in (2, 3):
-        with row_threads(threads, grain=1):
-            for one, other in zip(run(), reference, strict=True):
-                np.testing.assert_array_equal(one, other)
 
 
 # ------------------------------------------------------------------ weights
