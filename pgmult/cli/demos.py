@@ -128,7 +128,7 @@ def _topics(options: Options, say: Say) -> Made:
             " from it, from party and from year.",
             {"topics without columns": "take pgmult.topics.CorrelatedTopics, which is simpler"},
         )  # fmt: skip
-        found: Report = run.report(comparison={"a tenth": comparison}, **told)
+        found: Report = run.report(comparison=comparison, **told)
         return found
 
     return Made(

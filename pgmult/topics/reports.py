@@ -17,8 +17,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path, brief
-from pgmult.core.comparison import Comparison
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_path
+from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
@@ -112,7 +112,7 @@ def report(
     *,
     title: str = "Topics",
     facts: Mapping[str, str] | None = None,
-    comparison: Comparison | Mapping[str, Comparison] | bool = False,
+    comparison: Comparison | bool = False,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
@@ -132,10 +132,9 @@ def report(
     title : str
     facts : mapping from str to str, optional
         Of the corpus and the run; those that the posterior knows if left out.
-    comparison : Comparison, mapping from str to Comparison, or bool
+    comparison : Comparison or bool
         How well the model tells words beside LDA and word frequencies: the result of `compare`, or
-        True to compute it by short runs; or several, whose keys say how much was seen of a text
-        ("half").
+        True to compute it by short runs.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex"}
@@ -158,28 +157,27 @@ def report(
     if facts is None:
         size = posterior["topics"].shape[2]
         facts = {"topics": str(size), "run": run_in_words(posterior)}
-    elif not isinstance(facts, Mapping) or not all(
-        isinstance(text, str) for pair in facts.items() for text in pair
-    ):
-        raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
     if "log_likelihood" not in posterior.sample_stats:
         raise ValueError("posterior must hold the log likelihood in its sample_stats")
     as_choice(by, "by", SCORES)
     count = as_positive_int(num_documents, "num_documents", minimum=0)
     covariates = as_flag(covariates, "covariates")
-    compared = _compared(posterior, comparison, random_seed)
+    facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
+    if comparison is True:
+        comparison = compare_with_rivals(posterior, random_seed=random_seed)
     found = _Found.of(posterior, reference, by, num_words, count, random_seed)
     verdict, sections = [found.largest, found.agreement], [found.section()]
     if "keyword_shares" in posterior:
         table = keywords(posterior).table()
         sections.append(Section("Topics with keywords", table=table))
-    for seen, one in compared.items():
-        more = f" {seen[:1].upper()}{seen[1:]} of a text seen" if seen else ""
-        section = one.section()
-        title_of = section.title + more
-        verdict += [Leading(f"{s}{f' ({seen} of a text seen)' if seen else ''}", title_of)
-                    for s in one.sentences]  # fmt: skip
-        sections.append(replace(section, title=title_of))
+    if comparison is False:
+        verdict.append(
+            "How well the model tells words was not asked: .report(comparison=True) tells, beside"
+            " LDA and word frequencies."
+        )
+    else:
+        verdict += comparison.sentences
+        sections.append(comparison.section())
     if covariates:
         told, own = _of_covariates(posterior, found, random_seed)
         verdict[2:2] = told
@@ -197,19 +195,6 @@ def report(
     made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
     made.save(page)
     return made
-
-
-def _compared(posterior: Posterior, comparison: Any, random_seed: int) -> dict[str, Comparison]:
-    """Comparisons by how much was seen of a text."""
-    if isinstance(comparison, Comparison):
-        return {"": comparison}
-    if isinstance(comparison, Mapping):
-        return {
-            str(seen): as_kind(one, "comparison", Comparison) for seen, one in comparison.items()
-        }
-    if not as_flag(comparison, "comparison"):
-        return {}
-    return {"": compare_with_rivals(posterior, random_seed=random_seed)}
 
 
 # --------------------------------------------------------------------------- topics

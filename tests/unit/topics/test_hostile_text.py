@@ -67,13 +67,13 @@ def test_a_page_runs_no_script(posterior):
     compared = Comparison.of({"n": score, f"m{ATTACK}": score}, "a word", "")
     report = topic_report(
         posterior, title=f"Run{ATTACK}", facts={f"corpus{ATTACK}": f"x.csv{ATTACK}"},
-        comparison={f"half{ATTACK}": compared}, reference=posterior.data,
+        comparison=compared, reference=posterior.data,
     )  # fmt: skip
     found = live(report.html())
     assert found.found == []
     assert found.scripts == 0
     shown = "".join(found.text)
-    for source in ("Run", "w0<b>", "speech 1 & co", "D", "party", "year", "m", "half", "x.csv"):
+    for source in ("Run", "w0<b>", "speech 1 & co", "D", "party", "year", "m", "x.csv"):
         assert f"{source}{ATTACK}" in shown or f"{source} {ATTACK}" in shown, source
     assert any(f"What was <said> in {d}{ATTACK}" in shown for d in range(24))
     assert live(report._repr_html_()).found == []
@@ -121,6 +121,6 @@ def test_files_for_spreadsheets_hold_no_formulas(posterior, tmp_path):
     words = np.array([evil, *posterior.coords["word"][1:]])
     data = replace(posterior.data, vocabulary=words)
     made = run_of(posterior.model, data, posterior.sample_stats, **posterior)
-    export(made, tmp_path, ["csv"])
+    export(made, tmp_path)
     with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
         assert next(row for row in csv.DictReader(file))["word"] == f"'{evil}"

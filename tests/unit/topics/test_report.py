@@ -56,12 +56,10 @@ def summary():
     noise = np.random.default_rng(0).normal(size=40)
     ours = CompletionScore(-6.0 * totals, totals)
     rival = CompletionScore(-6.01 * totals + 2.0 * noise, totals)
-    comparison = {
-        "half": Comparison.of({"ours": ours, "rival": rival}, "a word", HOW),
-        "a tenth": Comparison.of(
-            {"ours": ours, "unigram": CompletionScore(-7.0 * totals, totals)}, "a word", HOW
-        ),
-    }
+    scores = {
+        "ours": ours, "rival": rival, "unigram": CompletionScore(-7.0 * totals, totals)
+    }  # fmt: skip
+    comparison = Comparison.of(scores, "a word", HOW)
     posterior = draws_of()
     return topic_report(
         posterior,
@@ -100,8 +98,6 @@ def test_the_verdict_comes_first(summary):
         " with a probability of 90 % or more."
     )
     assert "it tells a word as well as rival" in summary.verdict[2]
-    assert summary.verdict[2].endswith("(half of a text seen)")
-    assert "beats the obvious: it tells a word better than unigram" in summary.verdict[3]
     page = " ".join(parsed(summary.html()).text)
     assert page.index("found by both chains") < page.index("share: of all words")
 
@@ -114,7 +110,7 @@ def test_text_says_everything(summary):
     assert first.split()[9] == shown["words"][0].split()[0]
     head = "no.    share, %  chains  apart  again, %   NPMI  exclusivity  words by probability"
     assert head in text
-    assert "Does it beat the obvious? A tenth of a text seen" in text
+    assert "Does it beat the obvious?" in text
     assert re.search(r"unigram +-7.0000 +\+1.000 ± 0.000 +better", text)
     assert "2 x 20 draws after 7 sweeps of tuning, 2 s, seed 3" in text
 
