@@ -713,7 +713,6 @@ ARGUMENTS = {
         model=regression.AdditiveRegression(), data=four_rows(), replicates=60
     ),
     # datasets
-    "datasets.corpus_from_texts": lambda: dict(texts=["some text", "other words"]),
     "datasets.pack_files": lambda: dict(
         path=written("to_pack.txt", "some text\nother text"),
         out=Path(tempfile.mkdtemp(dir=folder())),

@@ -1,6 +1,11 @@
-"""Nonconjugate targets that several tests approximate."""
+"""Nonconjugate targets that several tests approximate, and an approximation in no time."""
+
+import math
 
 import numpy as np
+
+from pgmult.latent.approximation import Approximation, _first_sites
+from pgmult.latent.hyperparameters import Leaning
 
 
 class PoissonLogNormal:
@@ -47,3 +52,11 @@ def derivative(function, point, step=1e-5):
         shift[:, axis] = step
         columns.append((function(point + shift) - function(point - shift)) / (2.0 * step))
     return np.stack(columns, axis=-1)
+
+
+def rough(family, rows):
+    """Sites at smoothed predictors, and a wide guess around the start."""
+    x = family.start()
+    J, h = _first_sites(rows, family.shape)
+    guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
+    return Approximation(J, h, family.absorb(J, h), guess, math.nan)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult.datasets.files import download
+from examples.papers.downloads import download
 from pgmult.datasets.readers import read_ldac
 from pgmult.topics.data.corpus import Corpus, as_corpus
 

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from pgmult.core.validate import as_positive_int
-from pgmult.datasets.text import ENGLISH_STOP_WORDS, corpus_from_texts, tokenize
+from pgmult.datasets.text import ENGLISH_STOP_WORDS, count_words, tokenize
 from pgmult.topics.data.corpus import Corpus
 
 _PACKAGES = ("numpy", "scipy")
@@ -88,15 +88,15 @@ def demo_corpus(max_words: int = 2000) -> Corpus:
         text = "\n".join(p for p in paragraphs if spread[p] <= _MOST_COPIES)
         if len(set(_words(text)) - _STOP_WORDS) >= 10:
             names.setdefault(text, name)
-    return corpus_from_texts(
+    return count_words(
         list(names),
-        names=list(names.values()),
+        list(names.values()),
         tokenizer=_words,
         stop_words=_STOP_WORDS,
         min_documents=5,
         max_document_share=0.25,
         max_words=max_words,
-    )
+    )[0]
 
 
 def _words(text: str) -> list[str]:

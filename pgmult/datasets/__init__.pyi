@@ -11,4 +11,3 @@ from pgmult.datasets.states import us_states as us_states
 from pgmult.datasets.tables import Table as Table
 from pgmult.datasets.tables import read as read
 from pgmult.datasets.text import ENGLISH_STOP_WORDS as ENGLISH_STOP_WORDS
-from pgmult.datasets.text import corpus_from_texts as corpus_from_texts

@@ -91,7 +91,7 @@ def pack_files(
     progressbar : bool
         Show progress on the error stream.
     **text_options
-        How words are chosen: see `corpus_from_texts`. Only for texts.
+        How words are chosen: see `pgmult.datasets.text.WordChoices`. Only for texts.
 
     Returns
     -------

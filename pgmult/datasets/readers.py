@@ -105,7 +105,7 @@ def read_corpus(
         What separates the cells of a table: see `pgmult.read`.
     encoding : str
     **text_options
-        How words are chosen: see `corpus_from_texts`. Only for texts.
+        How words are chosen: see `pgmult.datasets.text.WordChoices`. Only for texts.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def read_text(
         What is a document in a file: a line, or lines up to a blank one.
     encoding : str
     **text_options
-        How words are chosen: see `corpus_from_texts`.
+        How words are chosen: see `pgmult.datasets.text.WordChoices`.
 
     Returns
     -------

@@ -65,7 +65,7 @@ class Table(ExactTable):
         names : str, optional
             The column that names the documents.
         **text_options
-            How words are chosen: see `corpus_from_texts`.
+            How words are chosen: see `pgmult.datasets.text.WordChoices`.
 
         Raises
         ------

@@ -5,7 +5,7 @@ boundaries), in Unicode's normal form C and lower case, whatever the script. Wha
 posts (web addresses, names of users) and what is too short to be a word is counted with the words,
 so that the table of what was read begins with the text and not with what was left of it.
 
->>> corpus = corpus_from_texts(["The cat sat on the mat.", "A dog and a cat."])
+>>> corpus, losses = count_words(["The cat sat on the mat.", "A dog and a cat."])
 >>> corpus.vocabulary.tolist()
 ['cat', 'dog', 'mat', 'sat']
 """
@@ -23,7 +23,6 @@ from typing import Annotated, Any, TypedDict, Unpack
 import numpy as np
 import regex
 import scipy.sparse
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_path, as_strings, brief
 from pgmult.core.parameters import Checked, real, whole
@@ -116,7 +115,7 @@ def tokenize(text: str) -> list[str]:
 
 
 class TextOptions(TypedDict, total=False):
-    """The keyword arguments of `corpus_from_texts` that readers of text pass on."""
+    """How words are chosen, as keyword arguments: see `WordChoices`."""
 
     tokenizer: Callable[[str], Iterable[str]]
     keep_addresses: bool
@@ -128,80 +127,12 @@ class TextOptions(TypedDict, total=False):
     max_words: int | None
 
 
-def corpus_from_texts(
-    texts: Iterable[str],
-    *,
-    names: Sequence[str] | None = None,
-    vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
-    tokenizer: Callable[[str], Iterable[str]] = tokenize,
-    keep_addresses: bool = False,
-    stop_words: StopWords = "english",
-    ngrams: int = 1,
-    min_count: int = 1,
-    min_documents: int = 1,
-    max_document_share: float = 1.0,
-    max_words: int | None = None,
-) -> Corpus:
-    """Count the words of texts.
-
-    Every text becomes a document, also when none of its words is kept.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        One text per document.
-    names : sequence of str, optional
-        One name per document.
-    vocabulary : sequence of str, optional
-        Count these words, in this order, and no others; then the choices below do not apply,
-        except that `ngrams` and `stop_words` say which runs of words are looked up.
-    tokenizer : function from str to words
-        It gets the text as it is without addresses. The one that is usual refuses texts in scripts
-        without spaces between words (Chinese, Japanese, Thai, ...).
-    keep_addresses : bool
-        Keep web addresses, addresses of mail and names of users (``@name``), which are taken out of
-        the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
-    stop_words : "english", path, or iterable of str
-        Words left out: `ENGLISH_STOP_WORDS`, those of a file with one word per line (for any other
-        language), or these; pass ``()`` to keep all.
-    ngrams : int
-        Also count runs of up to this many neighbouring words, none of them a stop word, as words of
-        their own: ``united_states``.
-    min_count : int
-        Leave out words that occur less often than this in the whole corpus.
-    min_documents : int
-        Leave out words that occur in fewer documents than this.
-    max_document_share : float in (0, 1]
-        Leave out words that occur in a larger share of the documents.
-    max_words : int, optional
-        Of the words left, keep the most frequent; of equally frequent ones, the first in
-        alphabetical order.
-
-    Returns
-    -------
-    Corpus
-        Its vocabulary is in alphabetical order, unless it was given.
-
-    Raises
-    ------
-    ValueError
-        If no word is left, an option is out of its range, or the texts are in a script without
-        spaces between words and the tokenizer is the usual one.
-    """
-    return count_words(
-        _as_texts(texts), names, vocabulary, tokenizer=tokenizer,
-        keep_addresses=keep_addresses, stop_words=stop_words, ngrams=ngrams, min_count=min_count,
-        min_documents=min_documents, max_document_share=max_document_share, max_words=max_words,
-    )[0]  # fmt: skip
-
-
 def count_words(
     texts: Sequence[str],
     names: Sequence[str] | None = None,
-    vocabulary: Any = None,
     **text_options: Unpack[TextOptions],
 ) -> tuple[Corpus, Losses]:
-    """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
+    """The counts of texts, one a document, and what was lost on the way to them."""
     choices = WordChoices(**text_options)
     dropped = Dropped()
     documents = [choices.words_of(text, dropped) for text in texts]
@@ -209,23 +140,12 @@ def count_words(
     counts: Counter[str] = Counter()
     for words in documents:
         counts.update(words)
-    if vocabulary is not None:
-        vocabulary = [normal_form(word) for word in as_strings(vocabulary, "vocabulary")]
-        others = counts.keys() - set(vocabulary)
-        loss = WordLoss(
-            "not in the vocabulary given", len(others), sum(counts[word] for word in others)
-        )
-        left_out: tuple[WordLoss, ...] = (loss,) if others else ()
-    else:
-        spread: Counter[str] = Counter()
-        for words in documents:
-            spread.update(words.keys())
-        ranked = ((word, counts[word], spread[word]) for word in sorted(counts))
-        vocabulary, left_out = choices.choose(ranked, len(documents))
+    spread: Counter[str] = Counter()
+    for words in documents:
+        spread.update(words.keys())
+    ranked = ((word, counts[word], spread[word]) for word in sorted(counts))
+    vocabulary, left_out = choices.choose(ranked, len(documents))
     column = {word: j for j, word in enumerate(vocabulary)}
-    if len(column) < len(vocabulary):
-        twice = Counter(vocabulary).most_common(1)[0][0]
-        raise ValueError(f"vocabulary must not repeat words, got {twice!r} more than once")
     kept = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
     indptr = np.cumsum([0, *map(len, kept)])
     indices = np.array([j for words in kept for j in words], dtype=np.int64)
@@ -317,7 +237,38 @@ class Dropped:
 
 @dataclass(frozen=True)
 class WordChoices(Checked):
-    """What counts as a word, and which words stay: the arguments of `corpus_from_texts`."""
+    """What counts as a word, and which words stay.
+
+    Attributes
+    ----------
+    tokenizer : function from str to words
+        It gets the text as it is without addresses. The one that is usual refuses texts in scripts
+        without spaces between words (Chinese, Japanese, Thai, ...).
+    keep_addresses : bool
+        Keep web addresses, addresses of mail and names of users (``@name``), which are taken out of
+        the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
+    stop_words : "english", path, or iterable of str
+        Words left out: `ENGLISH_STOP_WORDS`, those of a file with one word per line (for any other
+        language), or these; pass ``()`` to keep all.
+    ngrams : int
+        Also count runs of up to this many neighbouring words, none of them a stop word, as words of
+        their own: ``united_states``.
+    min_count : int
+        Leave out words that occur less often than this in the whole corpus.
+    min_documents : int
+        Leave out words that occur in fewer documents than this.
+    max_document_share : float in (0, 1]
+        Leave out words that occur in a larger share of the documents.
+    max_words : int, optional
+        Of the words left, keep the most frequent; of equally frequent ones, the first in
+        alphabetical order. The vocabulary is in alphabetical order.
+
+    Raises
+    ------
+    ValueError
+        If no word is left, an option is out of its range, or the texts are in a script without
+        spaces between words and the tokenizer is the usual one.
+    """
 
     tokenizer: Callable[[str], Iterable[str]] = tokenize
     keep_addresses: bool = False
@@ -392,12 +343,6 @@ class WordChoices(Checked):
                 " max_document_share leave nothing?)"
             )
         return kept, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
-
-
-def _as_texts(texts: Any) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of strings, got one string (pass [text])")
-    return as_strings(texts, "texts")
 
 
 def as_stop_words(stop_words: Any) -> frozenset[str]:

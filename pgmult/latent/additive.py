@@ -250,12 +250,6 @@ class Additive:
             out[self._others] = self._other_columns @ g
         return out
 
-    def part(self, which: int, w: FloatArray) -> FloatArray:
-        """What one term adds to the predictors."""
-        own = np.zeros(self.num_weights)
-        own[self.weights[which]] = w[self.weights[which]]
-        return self.times(own)
-
     def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
         """A' J A, packed for the factor, and A' (h - J offset)."""
         pull = self.pull(h - J * self.offset)

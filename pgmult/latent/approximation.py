@@ -89,14 +89,6 @@ def collapsed(family: Family, seen: Any, x: FloatArray) -> float:
         return -math.inf
 
 
-def rough(family: Family, rows: RowsLikelihood) -> Approximation:
-    """Sites at smoothed predictors, and a wide guess around the start: found in no time."""
-    x = family.start()
-    J, h = _first_sites(rows, family.shape)
-    guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
-    return Approximation(J, h, family.absorb(J, h), guess, math.nan)
-
-
 def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
     """Find it; random numbers, where variances need draws, are the same each time."""
     rng = np.random.default_rng(0)

@@ -68,9 +68,8 @@ def descriptions():
     for field in fields:
         if len(field) == 2:
             texts[field["Maintainer"]].add(field["Description"])
-    return pgmult.datasets.corpus_from_texts(
-        [" ".join(sorted(lines)) for lines in texts.values()], min_documents=5
-    )
+    joined = [" ".join(sorted(lines)) for lines in texts.values()]
+    return pgmult.read({"text": joined}).corpus("text", min_documents=5)
 
 
 CORPORA = {

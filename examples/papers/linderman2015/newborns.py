@@ -20,10 +20,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from examples.papers.downloads import download
 from pgmult.core.arguments import as_choice, as_list, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.datasets.files import download
 from pgmult.datasets.states import us_states
 
 _URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"

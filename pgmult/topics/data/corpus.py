@@ -300,7 +300,7 @@ def as_corpus(
     Raises
     ------
     TypeError
-        If `counts` are not numbers: texts are for `pgmult.datasets.corpus_from_texts`.
+        If `counts` are not numbers: texts are for ``pgmult.read({"text": texts}).corpus("text")``.
     ValueError
         If a count is negative, fractional, nan, infinite or above 2**31 - 1; if the shape is not
         two-dimensional, there are 2**31 words or more, or an index of a sparse matrix is outside
@@ -373,7 +373,7 @@ def refuse_texts(counts: Any, name: str) -> None:
     if isinstance(first, str):
         raise TypeError(
             f"{name} must be numbers, documents by words, got texts such as {first[:20]!r}"
-            " (count their words with pgmult.datasets.corpus_from_texts or scikit-learn's"
+            " (count their words with pgmult.read({'text': texts}).corpus('text') or scikit-learn's"
             " CountVectorizer; pgmult.datasets.read_corpus reads files)"
         )
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gaussian_targets import rough
 
 from pgmult.latent import moves
-from pgmult.latent.approximation import rough
 from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
 from pgmult.regression.models import approximated

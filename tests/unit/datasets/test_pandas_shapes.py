@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import pgmult
-from pgmult.datasets import corpus_from_texts
 from pgmult.sequences import as_sequences
 from pgmult.topics import as_corpus, with_covariates
 
@@ -21,8 +20,8 @@ LISTS = STEPS.groupby("s").agg(list)
 
 @pytest.mark.parametrize("dtype", [None, "string", "category"])
 def test_a_series_of_texts_is_a_list_of_them(dtype):
-    whole = corpus_from_texts(TEXTS)
-    found = corpus_from_texts(pd.Series(TEXTS, dtype=dtype, index=range(5, 17)))
+    series = pd.Series(TEXTS, dtype=dtype, index=range(5, 17))
+    whole, found = (pgmult.read({"text": texts}).corpus("text") for texts in (TEXTS, series))
     np.testing.assert_array_equal(found.to_csr().toarray(), whole.to_csr().toarray())
     one, other = (
         pgmult.read(FRAME).corpus("text", stop_words=words)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from pgmult.datasets import ENGLISH_STOP_WORDS, corpus_from_texts, read, read_corpus
+from pgmult.datasets import ENGLISH_STOP_WORDS, read, read_corpus
 
 CSV = """speech,year,party,score,code
 "peace, trade",1901,R,1.5,01
@@ -172,34 +172,27 @@ class TestWords:
 
     def test_runs_of_words_stop_at_stop_words(self):
         texts = ["the united states of america", "united states army"]
-        corpus = corpus_from_texts(texts, ngrams=3)
+        corpus = read({"text": texts}).corpus("text", ngrams=3)
         assert corpus.vocabulary.tolist() == [
             "america", "army", "states", "states_army", "united", "united_states",
             "united_states_army",
         ]  # fmt: skip
         assert corpus.to_csr().toarray()[:, 5].tolist() == [1, 1]
         with pytest.raises(ValueError, match="ngrams must be at most 10, got 11"):
-            corpus_from_texts(texts, ngrams=11)
+            read({"text": texts}).corpus("text", ngrams=11)
 
     def test_stop_words_of_a_file(self, tmp_path):
         path = write(tmp_path / "stop.txt", "\ufeffDer\ndie\n\nund \n")
         texts = ["der Hund und die Katze"]
         for words in (path, str(path), ["der", "die", "und"]):
-            kept = corpus_from_texts(texts, stop_words=words).vocabulary.tolist()
+            kept = read({"text": texts}).corpus("text", stop_words=words).vocabulary.tolist()
             assert kept == ["hund", "katze"]
         assert "der" not in ENGLISH_STOP_WORDS
         with pytest.raises(ValueError, match=r"'english', a file .* or words, got 'german'"):
-            corpus_from_texts(texts, stop_words="german")
+            read({"text": texts}).corpus("text", stop_words="german")
         path.write_bytes(b"f\xfcr\n")
         with pytest.raises(ValueError, match=r"stop.txt: not a file of words in utf-8"):
-            corpus_from_texts(texts, stop_words=path)
-
-    def test_a_vocabulary_says_what_it_loses(self, table):
-        from pgmult.datasets.text import count_words
-
-        corpus, losses = count_words(texts(table), vocabulary=["war", "love"])
-        assert corpus.num_tokens == 3
-        assert [(x.words, x.tokens) for x in losses.left_out] == [(4, 5)]
+            read({"text": texts}).corpus("text", stop_words=path)
 
 
 def _zipf(count):

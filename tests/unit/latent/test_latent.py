@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from gaussian_targets import rough
 from scipy import linalg, sparse, stats
 
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import _matching, approximate, collapsed, rough
+from pgmult.latent.approximation import _matching, approximate, collapsed
 from pgmult.latent.compiled.stacked import solve
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean

@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from gaussian_targets import rough
 from scipy import linalg, sparse, special, stats
 from scipy.special import softmax
 
@@ -16,7 +17,6 @@ from pgmult.formulas import terms as formula_terms
 from pgmult.formulas.maps import neighbours_of
 from pgmult.latent import predictors
 from pgmult.latent import terms as laws
-from pgmult.latent.approximation import rough
 from pgmult.latent.predictors import Joint, latent_of
 from pgmult.latent.terms import from_sd
 from pgmult.links import StickBreaking
