@@ -11,7 +11,7 @@ to draw therefore has a low average exclusivity, and no further shrinkage is nee
 
 >>> topics = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
 >>> frex(topics).round(2).tolist()
-[[1.0, 0.67, 0.33], [0.33, 0.57, 1.0]]
+[[1.0, 0.67, 0.33], [0.4, 0.57, 1.0]]
 """
 
 from collections.abc import Callable, Sequence
