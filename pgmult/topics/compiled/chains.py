@@ -135,17 +135,6 @@ def _look_back(persistence, step_var, room, count):
     _look_back_time(0.0, 1.0, mean[last], var[last], gain[last], count)
 
 
-@jit
-def log_normalizers(worker, start, stop, chains, seen, out):
-    """out[r] = log of the integral of the prior times the potential, over all chains of row r."""
-    room = _make_room(seen.J.shape[1])
-    for r in range(start, stop):
-        out[r] = 0.0
-        for first in range(0, seen.J.shape[2], LANES):
-            _, level = _filter(chains, seen, r, first, room)
-            out[r] += level
-
-
 @jit(within=True)
 def _place_time(middle, sd, gain, noise, later, out, count):
     """Deviations of one time, from those of the time after."""

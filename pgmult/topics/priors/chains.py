@@ -20,11 +20,10 @@ determine it.
 >>> from pgmult.core.potentials import DiagonalPotential
 >>> prior = ScalarChains(np.zeros(1), np.array([1.0]), np.array([0.5]), num_times=2)
 >>> seen = DiagonalPotential(J=np.array([[[3.0], [0.0]]]), h=np.array([[[3.0], [0.0]]]))
->>> prior.condition(seen).log_normalizer().round(4)
-array([0.4319])
+>>> prior.condition(seen).sample(np.random.default_rng(0)).shape
+(1, 2, 1)
 """
 
-import math
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -34,7 +33,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_share
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import (
     as_finite,
     as_nonnegative,
@@ -47,7 +46,6 @@ from pgmult.topics.compiled.chains import (
     Counts,
     Seen,
     log_densities,
-    log_normalizers,
     noise_of_chains,
     normal_rows,
     place_chains,
@@ -108,13 +106,6 @@ class ScalarChains(Checked):
             persistence=self.persistence,
             potential=self.potential,
         )
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_rows,)``."""
-        out = np.zeros(len(self.initial_var))
-        if self.potential is not None:
-            over_rows(log_normalizers, len(out), *self._filtered(), out, grain=1)
-        return out
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw, ``(num_rows, num_times, num_chains)``."""
@@ -201,24 +192,3 @@ class ScalarChains(Checked):
             grain=1,
         )  # fmt: skip
         return out
-
-    def log_density(self, x: ArrayLike) -> FloatArray:
-        """Normalised log density of each row, ``(num_rows,)``, at x of shape `shape`."""
-        x = as_finite(x, "x")
-        if x.shape != self.shape:
-            raise ValueError(f"x must have shape {self.shape}, got {x.shape}")
-        deviation = x - self.centre
-        innovation = deviation[:, 1:] - self.persistence * deviation[:, :-1]
-        log_density = _log_normal(deviation[:, :1], self.initial_var)
-        log_density += _log_normal(innovation, self.innovation_var)
-        if self.potential is not None:
-            value = x * (self.potential.h - 0.5 * self.potential.J * x)
-            log_density += value.sum(axis=(1, 2)) - self.log_normalizer()
-        return log_density
-
-
-def _log_normal(x: FloatArray, var: FloatArray) -> FloatArray:
-    """Log density of N(0, var_r), summed over row r."""
-    count = math.prod(x.shape[1:])
-    squares = np.sum(x * x, axis=(1, 2))
-    return np.asarray(-0.5 * (squares / var + count * np.log(2.0 * math.pi * var)))

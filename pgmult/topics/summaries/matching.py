@@ -144,12 +144,11 @@ def each_aligned(
     name: str,
     chains: list[AlignedChain],
     max_draws: int,
-    beside: Sequence[str] = (),
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
     share = share_of_draws(max_draws, len(chains))
     for one in chains:
-        for draw in each_draw(posterior, name, one.chain, share, beside):
+        for draw in each_draw(posterior, name, one.chain, share):
             yield one, draw
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracle.scalar_chains import log_density, log_normalizer
 
 from pgmult import MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
@@ -150,9 +151,9 @@ def test_conditional_ratio_refuses_variances_that_forget(monkeypatch, state, dat
     right = ScalarChains.log_place
 
     def log_place(self, noise, taken, reaching, rows):
-        if forgotten == "counts":
+        if forgotten == "counts" or not reaching.any():
             return right(self, noise, 0.0 * taken, 0.0 * reaching, rows)
-        return right(self, noise, taken, reaching, rows) - self.log_normalizer()
+        return right(self, noise, taken, reaching, rows) - log_normalizer(self)
 
     monkeypatch.setattr(ScalarChains, "log_place", log_place)
     rejects(conditional_ratio, *words_block(state, data), [state, *others(data)])
@@ -164,7 +165,7 @@ def base_block(state, change=lambda mean, var: (mean, var)):
     def log_joint(base):
         centre = StickBreaking().inverse(np.full(12, 1.0 / 12))
         chains = ScalarChains(base, state.initial_var, state.drift_var, 6, 0.8)
-        return chains.log_density(state.eta).sum() - np.sum((base - centre) ** 2) / 8.0
+        return log_density(chains, state.eta).sum() - np.sum((base - centre) ** 2) / 8.0
 
     return log_joint, lambda base: -0.5 * np.sum((base - mean) ** 2) / var
 
