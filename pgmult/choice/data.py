@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pgmult.core.arguments import as_kind, as_list, as_mapping, brief, under_name
+from pgmult.core.arguments import as_choice, as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
 from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of, truth_of
@@ -174,18 +174,11 @@ class ChoiceRows:
 
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
-        is_name = isinstance(column, str)
-        if is_name and self.alternatives is not None and (column,) == self.alternatives.columns:
+        named = () if self.alternatives is None else self.alternatives.columns
+        if self.alternatives is not None and (column,) == named:
             return self.alternatives, self.alternative
         known = self.design.columns
-        names = known.names.tolist()
-        if not is_name or column not in names:
-            own = () if self.alternatives is None else self.alternatives.columns
-            raise ValueError(
-                f"{argument} must name the column of alternatives (choices(..., alternative=)) or"
-                f" one of the formula, {', '.join([*own, *names])}, got {brief(column)}"
-            )
-        place = names.index(column)
+        place = known.place(as_choice(column, argument, [*named, *known.names.tolist()]))
         return Levels.of({column: known.cells(place)}, {column: known.levels_of(place)})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
@@ -372,9 +365,8 @@ def rows_like(
 
 def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     """What was taken in another table; equal shares of one choice where it does not say."""
-    sizes = np.diff(data.occasions)
-    out, name = np.repeat(1.0 / sizes, sizes), str(parse(str(data.design.formula)).outcome)
-    name = name.strip("`")
+    name = str(parse(str(data.design.formula)).outcome).strip("`")
+    out = 1.0 / np.diff(data.occasions)[data.occasion_of_row]
     if name in columns and not missing_in(columns[name].values).any():
         taken = amounts_of(columns[name].values, name)[data.source]
         if (np.add.reduceat(taken, data.occasions[:-1]) > 0.0).all():

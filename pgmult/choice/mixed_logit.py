@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 from scipy.stats import invwishart
 
 from pgmult.choice.compiled.people import (
+    LANES,
     Population,
     carry_rows,
     place_rows,
@@ -64,7 +65,7 @@ from pgmult.choice.compiled.people import (
 )
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
-from pgmult.choice.pilot import GRAIN, PARTS, Frame, laid_out, metric_of, piloted, sites_of
+from pgmult.choice.pilot import PARTS, Frame, laid_out, metric_of, piloted, sites_of
 from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
@@ -157,16 +158,14 @@ class MixedLogit(Checked, SweepsInBlocks):
         frame, d = Frame.of(data), len(data.random)
         mean = self.mean_scale * rng.standard_normal(d)
         b = self.mean_scale * rng.standard_normal(len(data.fixed))
-        if data.diagonal:
+        if data.diagonal or not d:
             cov = np.diag((self.sd_scale * rng.standard_t(_DOF, size=d)) ** 2)
-        elif d:
+        else:
             scales = self.sd_scale**-2 / rng.standard_gamma(0.5, size=d)
             cov = np.reshape(
                 invwishart.rvs(_DOF + d - 1.0, np.diag(2.0 * _DOF / scales), random_state=rng),
                 (d, d),
             )
-        else:
-            cov = np.zeros((0, 0))
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
         law = Population(mean, b, frame.root(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ law.root.T
@@ -215,7 +214,7 @@ class MixedLogit(Checked, SweepsInBlocks):
             noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
             over_rows(
                 swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,
-                noise, self.kicks, tastes, white, grain=GRAIN,
+                noise, self.kicks, tastes, white, grain=LANES,
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
         q = frame.pack(law)
@@ -244,7 +243,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         slopes, law = np.empty((d + len(state.coefficients), num)), frame.law(q)
         over_rows(
             carry_rows, num, laid_out(data), sites_of(data, state.base), law, white, values,
-            slopes, of_root, grain=GRAIN,
+            slopes, of_root, grain=LANES,
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)
@@ -256,7 +255,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         """The tastes to which a path carries a block's people."""
         frame, tastes = Frame.of(data), np.empty(white.shape)
         sites, law = sites_of(data, state.base), frame.law(q)
-        over_rows(place_rows, white.shape[1], sites, law, white, tastes, grain=GRAIN)
+        over_rows(place_rows, white.shape[1], sites, law, white, tastes, grain=LANES)
         return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), ())
 
     def shared_step(
@@ -311,7 +310,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         tastes = np.ascontiguousarray(frame.tastes_inside(state).T)
         out = np.empty(len(tastes)), np.empty(tastes.shape), np.empty((0, 0, 0))
         choices = laid_out(data).given(frame.inside(state).b)
-        over_rows(slopes_rows, len(tastes), choices, tastes, *out, grain=GRAIN)
+        over_rows(slopes_rows, len(tastes), choices, tastes, *out, grain=LANES)
         return Sums((), (np.asarray(out[0].sum()),))
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:

@@ -18,20 +18,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from pgmult.choice.compiled.people import (
-    LANES,
-    Choices,
-    Population,
-    Sites,
-    slopes_rows,
-)
+from pgmult.choice.compiled.people import LANES, Choices, Population, Sites, slopes_rows
 from pgmult.choice.data import ChoiceRows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 
-GRAIN = LANES  # people
 PARTS = 4  # of a path of the population, or more
 _MOST_PARTS = 64
 _ACCEPTED = 0.8
@@ -54,7 +47,7 @@ class Frame(NamedTuple):
     shift: FloatArray
     of_fixed: FloatArray
     diagonal: bool
-    where: tuple[IntArray, IntArray]  # entries of the root that move
+    where: tuple[IntArray, ...]  # entries of the root that move
 
     @staticmethod
     @once_a_data_set
@@ -64,7 +57,7 @@ class Frame(NamedTuple):
         return Frame(
             np.where(known, 1.0, scale), np.where(known, np.log(scale), 0.0),
             data.scale[data.fixed], data.diagonal,
-            (np.arange(d), np.arange(d)) if data.diagonal else np.tril_indices(d),
+            np.nonzero(np.eye(d) if data.diagonal else np.tri(d)),
         )  # fmt: skip
 
     def inside(self, state: Any) -> Population:
@@ -171,7 +164,7 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
         J, h = (1.0 - share) * J, (1.0 - share) * h
         for point in points:
             at[:, :d] = centre + point @ inverse
-            over_rows(slopes_rows, num, choices, at, values, slopes, K, grain=GRAIN)
+            over_rows(slopes_rows, num, choices, at, values, slopes, K, grain=LANES)
             at[:, :d] = centre
             J += share / len(points) * K
             h += share / len(points) * (slopes + np.einsum("nij,nj->ni", K, at))

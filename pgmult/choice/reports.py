@@ -12,7 +12,6 @@ from pgmult.choice.data import ChoiceRows
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
-from pgmult.core.figures.forest import Forest
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table, number, probability_text
@@ -79,7 +78,6 @@ def report(
 
 def _tastes(data: ChoiceRows, found: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
-    mean, lower, upper = (ends[:, 0] for ends in (found.mean, found.lower, found.upper))
     told: list[list[Interval | str]] = [
         [
             Interval(found.mean[j, k], found.lower[j, k], found.upper[j, k], ".3g")
@@ -89,10 +87,10 @@ def _tastes(data: ChoiceRows, found: Estimand) -> Section:
         for j in range(len(data.names))
     ]  # fmt: skip
     head = ("mean", "sd over people")
-    figure = Forest(
-        labels=data.names.tolist(),
-        mean=(mean * data.scale)[None], lower=(lower * data.scale)[None],
-        upper=(upper * data.scale)[None], line=0.0, name="attribute",
+    at_one_sd = found.draws[:, :, 0] * data.scale
+    points = Estimand(at_one_sd, ("attribute",), {"attribute": data.names}).points()
+    figure = replace(
+        points, line=0.0, x_label="",
         cells=[Column("", [str(row[k]) for row in told], head[k]) for k in range(2)],
         told=[f"mean {row[0]}, sd over people {row[1]}" for row in told],
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"

@@ -4,6 +4,7 @@
 occasion, which says whether it was taken.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,12 +139,8 @@ def wide_columns(
 
     def ends_of(pattern: str) -> dict[str, str]:
         """What stands at ``{}``, and the column."""
-        before, _, after = pattern.partition("{}")
-        return {
-            column[len(before) : len(column) - len(after)]: column for column in columns
-            if column.startswith(before) and column.endswith(after)
-            and len(column) > len(before) + len(after)
-        }  # fmt: skip
+        told = re.compile("(.+)".join(map(re.escape, pattern.split("{}", 1))))
+        return {match[1]: name for name in columns if (match := told.fullmatch(name))}
 
     if choice is None:
         labels = list(ends_of(next(iter(patterns.values()))))
