@@ -59,7 +59,6 @@ from pgmult.choice.compiled.people import (
     LANES,
     Population,
     carry_rows,
-    place_rows,
     slopes_rows,
     swing_rows,
 )
@@ -190,7 +189,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         q = base + metric @ rng.standard_normal(len(base))
         white = rng.standard_normal((len(data.random), data.num_people))
         state = self.state(frame.law(q), white, frame, base, metric, parts)
-        return self.placed(None, state, white, data, q)[0]
+        return self.carried(None, state, white, data, q)[0]
 
     def state(
         self, law: Population, tastes: FloatArray, frame: Frame, base: FloatArray,
@@ -229,7 +228,7 @@ class MixedLogit(Checked, SweepsInBlocks):
     def carried(
         self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
-        """Log density of a block's people, and its slope in (mean, b, root), tastes carried along.
+        """Tastes carried along; log density of a block's people, and its slope in (mean, b, root).
 
         Parameters
         ----------
@@ -239,24 +238,15 @@ class MixedLogit(Checked, SweepsInBlocks):
             Distances of tastes from their means, in standard deviations.
         """
         frame, (d, num) = Frame.of(data), white.shape
-        values, of_root = np.empty(num), np.empty((d, d, num))
+        tastes, values, of_root = np.empty(white.shape), np.empty(num), np.empty((d, d, num))
         slopes, law = np.empty((d + len(state.coefficients), num)), frame.law(q)
         over_rows(
-            carry_rows, num, laid_out(data), sites_of(data, state.base), law, white, values,
-            slopes, of_root, grain=LANES,
+            carry_rows, num, laid_out(data), sites_of(data, state.base), law, white, tastes,
+            values, slopes, of_root, grain=LANES,
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)
-        return state, white, Sums((), sums)
-
-    def placed(
-        self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
-    ) -> tuple[MixedLogitState, FloatArray, Sums]:
-        """The tastes to which a path carries a block's people."""
-        frame, tastes = Frame.of(data), np.empty(white.shape)
-        sites, law = sites_of(data, state.base), frame.law(q)
-        over_rows(place_rows, white.shape[1], sites, law, white, tastes, grain=LANES)
-        return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), ())
+        return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), sums)
 
     def shared_step(
         self, rng: np.random.Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows,
@@ -264,26 +254,25 @@ class MixedLogit(Checked, SweepsInBlocks):
     ) -> MixedLogitState:  # fmt: skip
         """A Hamiltonian path of the population, with tastes carried along."""
         frame, base, metric = Frame.of(data), state.base, state.metric
-        z = np.linalg.solve(metric, frame.pack(frame.inside(state)) - base)
+        start = frame.pack(frame.inside(state))
+        z = np.linalg.solve(metric, start - base)
         step = _TURN / state.parts * rng.uniform(0.8, 1.2)
         cos, sin = math.cos(step), math.sin(step)
         momentum = rng.standard_normal(len(z))
         value, slope = self.log_density(frame, base + metric @ z, sums)
         gain = 0.5 * float(momentum @ momentum) - value
-        for _ in range(state.parts):
+        for part in range(1, state.parts + 1):
             momentum = momentum + 0.5 * step * (slope @ metric + z)
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
             q = base + metric @ z
-            sums = ask(Ask("carried", (q,), moves=False, draws=False))
+            sums = ask(Ask("carried", (q,), moves=part == state.parts, draws=False))
             value, slope = self.log_density(frame, q, sums)
-            if not np.isfinite(value):
-                return state
             momentum = momentum + 0.5 * step * (slope @ metric + z)
         gain += value - 0.5 * float(momentum @ momentum)
-        if not gain > -rng.standard_exponential():
-            return state
-        ask(Ask("placed", (q,), moves=True, draws=False))
-        return replace(state, **frame.shared_outside(frame.law(q)))
+        if gain > -rng.standard_exponential():
+            return replace(state, **frame.shared_outside(frame.law(q)))
+        ask(Ask("carried", (start,), moves=True, draws=False))
+        return state
 
     def log_density(self, frame: Frame, q: FloatArray, sums: Sums) -> tuple[float, FloatArray]:
         """Log density of the population's coordinates, and its slope, given the sums over people.

@@ -299,18 +299,6 @@ def _place(law, inverse, m, white, x, beta):
             _add(beta[k], law.root[k, j], x[j])
 
 
-@jit
-def place_rows(worker, start, stop, sites, law, white, tastes):
-    """Tastes that are so many standard deviations, ``white``, from the mean given their sites."""
-    d = law.mean.size
-    room, x = _room(d), np.empty((d, LANES))
-    for first in range(start, stop, LANES):
-        last = min(stop, first + LANES)
-        _, inverse, m, _ = _given_site(sites, first, last, law, room)
-        own = x[:, : last - first]
-        _place(law, inverse, m, white[:, first:last], own, tastes[:, first:last])
-
-
 @jit(within=True)
 def _likelihoods(choices, first, beta, b, work, value, slopes):
     """Log likelihoods of people from the first on, and slopes in tastes and in b."""
@@ -418,7 +406,7 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
 
 
 @jit
-def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, of_root):
+def carry_rows(worker, start, stop, choices, sites, law, white, tastes, values, slopes, of_root):
     """Log densities of people with their white noise held fixed, and slopes in the population.
 
     With A = L L' = 1 + root' J root, the precision of standardised tastes x given the site, and
@@ -429,6 +417,8 @@ def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, 
     ----------
     white : array, ``(num_attributes, num_people)``
         z.
+    tastes : array, of the same shape
+        To which people are carried.
     values : array, ``(num_people,)``
     slopes : array, ``(num_attributes + num_fixed, num_people)``
         In mean and b.
@@ -443,11 +433,12 @@ def carry_rows(worker, start, stop, choices, sites, law, white, values, slopes, 
         given = _given_site(sites, first, last, law, room)
         JR, inverse, m, pull = given
         lanes, turned = vectors[:4, :, : last - first], vectors[4, :, : last - first]
-        x, _, q, y = lanes
+        x, beta, q, y = lanes
         P, S = matrices[:, :, :, : last - first]
         z, value, slope = white[:, first:last], values[first:last], slopes[:, first:last]
         _density(choices, first, law, given, work, z, lanes, value, slope)
         for k in range(d):
+            copy(beta[k], tastes[k, first:last])
             own = inverse[k, k]
             for p in range(value.size):
                 value[p] += math.log(own[p])

@@ -9,7 +9,6 @@ import pgmult
 from pgmult.choice import MixedLogit, choices_of
 from pgmult.choice import mixed_logit as module
 from pgmult.choice.pilot import PARTS, Frame, sites_of
-from pgmult.sampling.blocks import Sums
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.testing import check_geweke, mutant, rejects
 
@@ -51,13 +50,12 @@ def around_sites(self, rng, state, rows):
     white = rng.standard_normal(state.tastes.shape[::-1])
     frame = Frame.of(rows)
     q = frame.pack(frame.inside(state))
-    state, white, _ = self.placed(None, state, white, rows, q)
-    return state, white, self.carried(None, state, white, rows, q)[2]
+    return self.carried(None, state, white, rows, q)
 
 
 def without_volume(self, rng, state, white, rows, q):
     """The density of tastes, not of their white noise."""
-    sums = MixedLogit.carried(self, rng, state, white, rows, q)[2]
+    state, white, sums = MixedLogit.carried(self, rng, state, white, rows, q)
     root, J = Frame.of(rows).law(q).root, np.moveaxis(sites_of(rows, state.base).J, -1, 0)
     volume = 0.5 * np.linalg.slogdet(np.eye(len(root)) + root.T @ J @ root)[1].sum()
     return state, white, sums._replace(rounded=(sums.rounded[0] + volume, *sums.rounded[1:]))
@@ -65,7 +63,7 @@ def without_volume(self, rng, state, white, rows, q):
 
 def left_behind(self, rng, state, white, rows, q):
     """Tastes that a path of the population does not carry along."""
-    return state, white, Sums((), ())
+    return state, white, MixedLogit.carried(self, rng, state, white, rows, q)[2]
 
 
 def short_where_liked(self, rng, state):
@@ -93,7 +91,7 @@ LOG_PRIOR = module._log_prior_root
 @pytest.mark.parametrize(
     "change",
     [
-        {"local_step": around_sites}, {"carried": without_volume}, {"placed": left_behind},
+        {"local_step": around_sites}, {"carried": without_volume}, {"carried": left_behind},
         {"lengths": short_where_liked}, {"shared_step": few_parts_where_liked},
     ],
     ids=["always accepted", "without volume", "left behind", "short by tastes", "parts by tastes"],

@@ -199,7 +199,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         q = frame.pack(law)
 
         def tastes(white, q=q):
-            placed = model.placed(None, state, white, rows, q)[0]
+            placed = model.carried(None, state, white, rows, q)[0]
             return frame.tastes_inside(placed)[:, own], placed
 
         ends = [[tastes(white + h * e[:, None])[0] for h in (1e-5, -1e-5)] for e in np.eye(2)]
