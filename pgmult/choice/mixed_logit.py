@@ -207,7 +207,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, (num, d) = Frame.of(data), state.tastes.shape
         law, tastes = frame.inside(state), frame.tastes_inside(state)
-        white = np.zeros((d, num))
+        white = np.linalg.solve(law.root, tastes - law.mean[:, None])
         if d:
             lengths = self.lengths(rng, state)
             noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)

@@ -141,50 +141,49 @@ def _value_and_slope(choices, i, beta, coef, work, slope):
     return value
 
 
-@jit(reassociate=True)
-def _curvature(choices, i, coef, work, J):
-    """The negative second derivative of person i's log likelihood, without that of exp."""
-    signs, (p, sums) = choices.signs, work
-    _, first, last = _expected(choices, i, coef, p, sums[0])
+@jit
+def _curvature(choices, i, coef, buffers, total, J):
+    """The negative second derivative of person i's log likelihood, without that of exp.
+
+    In an occasion it is that of the covariance of attributes over alternatives.
+    """
+    signs, (x, p) = choices.signs, (choices.x, buffers[0])
+    _, first, _ = _expected(choices, i, coef, *buffers)
     J[:] = 0.0
     for block in range(choices.people[i], choices.people[i + 1]):
-        counts = choices.counts[choices.occasions[block] : choices.occasions[block + 1]]
-        a, b, n = choices.rows[block], choices.rows[block + 1], counts.size
-        for k in range(coef.size):
-            one = sums[k]
-            one[:n] = 0.0
-            for r in range(a, b, n):
-                own, share = choices.x[k, r : r + n], p[r - first : r - first + n]
-                for o in range(n):
-                    one[o] += share[o] * own[o]
-            for j in range(k + 1):
-                other, product = sums[j], 0.0
-                for o in range(n):
-                    product += one[o] * other[o] / max(counts[o], 1e-300)
-                J[k, j] -= product
+        start, n = choices.occasions[block], choices.occasions[block + 1] - choices.occasions[block]
+        for o in range(n):
+            total[:] = 0.0
+            for r in range(choices.rows[block] + o, choices.rows[block + 1], n):
+                for k in range(coef.size):
+                    share = p[r - first] * x[k, r]
+                    total[k] += share
+                    for j in range(k + 1):
+                        J[k, j] += share * x[j, r]
+            for k in range(coef.size):
+                for j in range(k + 1):
+                    J[k, j] -= total[k] * total[j] / max(choices.counts[start + o], 1e-300)
     for k in range(coef.size):
-        one = choices.x[k, first:last]
         for j in range(k + 1):
-            other, product = choices.x[j, first:last], 0.0
-            for r in range(one.size):
-                product += p[r] * one[r] * other[r]
-            J[k, j] += product
-            if signs[k] != 0.0:
-                J[k, j] *= coef[k]
-            if signs[j] != 0.0:
-                J[k, j] *= coef[j]
+            J[k, j] *= (coef[k] if signs[k] != 0.0 else 1.0) * (coef[j] if signs[j] != 0.0 else 1.0)
             J[j, k] = J[k, j]
+
+
+@jit
+def _work(choices, size):
+    """Buffers for rows and occasions, of which one person touches few; and three vectors."""
+    buffers = np.empty(choices.taken.size), np.empty(choices.counts.size)
+    return buffers, np.empty(size), np.empty(size), np.empty(size)
 
 
 @jit
 def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
     """Log likelihoods of people, their slopes in tastes, and curvatures where J has room."""
-    coef, p = np.empty(tastes.shape[1]), np.empty(choices.taken.size)
-    sums = np.empty((max(coef.size, 1), choices.counts.size))
+    buffers, total, coef, _ = _work(choices, tastes.shape[1])
     for i in range(start, stop):
-        values[i] = _value_and_slope(choices, i, tastes[i], coef, (p, sums[0]), slopes[i])
+        values[i] = _value_and_slope(choices, i, tastes[i], coef, buffers, slopes[i])
         if J.size:
-            _curvature(choices, i, coef, (p, sums), J[i])
+            _curvature(choices, i, coef, buffers, total, J[i])
 
 
 @jit(inline=True)
@@ -314,13 +313,6 @@ def _likelihoods(choices, first, beta, b, work, value, slopes):
 
 
 @jit
-def _work(choices, size):
-    """Buffers for rows and occasions, of which one person touches few; and three vectors."""
-    buffers = np.empty(choices.taken.size), np.empty(choices.counts.size)
-    return buffers, np.empty(size), np.empty(size), np.empty(size)
-
-
-@jit
 def _density(choices, first, law, given, work, z, lanes, value, slope):
     """Log densities of people's x, z standard deviations from its mean, and slopes.
 
@@ -348,8 +340,9 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
 
     See `pgmult.latent.moves`. `choices` have the other coefficients in their base; `noise` are
     normal numbers ``(num_attributes, num_people)``, lengths of steps and exponential numbers
-    ``(num_people,)``. `tastes`, of the same shape as the former, are replaced where the path is
-    accepted. How many standard deviations they are from their mean is left in `white`.
+    ``(num_people,)``. `white`, of the shape of the former, are standardised tastes, and become the
+    standard deviations that tastes are from their mean. Where the path is accepted, `tastes` are
+    replaced.
     """
     normal, length, exponential = noise
     d = law.mean.size
@@ -360,20 +353,14 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
         given = _given_site(sites, first, last, law, room)
         _, inverse, m, _ = given
         lanes = vectors[:4, :, : last - first]
-        x, beta, q, _ = lanes
+        _, beta, q, _ = lanes
         z, v, slope, away = vectors[4:, :, : last - first]
         gain, value = gains[: last - first], values[: last - first]
         s = length[first:last]
-        for k in range(d):  # standardised, then less their mean
-            copy(tastes[k, first:last], beta[k])
+        for k in range(d):
             copy(normal[k, first:last], v[k])
-            for p in range(s.size):
-                x[k, p] = beta[k, p] - law.mean[k]
-            for j in range(k):
-                _add(x[k], -law.root[k, j], x[j])
-            for p in range(s.size):
-                x[k, p] /= law.root[k, k]
-                away[k, p] = x[k, p] - m[k, p]
+            copy(white[k, first:last], away[k])
+            _add(away[k], -1.0, m[k])
         for k in range(d - 1, -1, -1):
             for p in range(s.size):
                 z[k, p] = away[k, p] / inverse[k, k, p]
