@@ -304,7 +304,7 @@ def choices_of(
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
         weighted_by=weights, kept=kept,
     )  # fmt: skip
-    _check_taken(data, columns, cells, outcome)
+    _check_taken(data, columns, outcome)
     _refuse_twice(data, columns)
     data = replace(data, scale=_scale(data, alternative))
     _warn_if_told(data)
@@ -489,9 +489,7 @@ def _listed(occasion: Any) -> list[Any]:
     return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
 
 
-def _check_taken(
-    data: ChoiceRows, columns: Mapping[str, Cells], cells: NDArray[Any], name: str
-) -> None:
+def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> None:
     """Refuse occasions without a choice or with too many, ranks, and codes of yes and no."""
     taken, sums, sizes = data.taken, data.totals, np.diff(data.occasions)
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
@@ -515,7 +513,7 @@ def _check_taken(
             " ranks (pgmult.choice.explode, or --ranks, makes choices of them)"
         )
     if len(sums) > 1 and len(np.unique(taken)) == 2 and not np.isclose(sums, 1.0).all():
-        _refuse_codes(cells, name)
+        _refuse_codes(columns[name].values, name)
 
 
 def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
