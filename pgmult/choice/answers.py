@@ -12,7 +12,6 @@ import numpy as np
 
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
-from pgmult.choice.pilot import Frame
 from pgmult.core.arguments import (
     as_choice,
     as_flag,
@@ -171,7 +170,7 @@ def _drawn_probs(
     for s in range(len(mean)):
         if known is not None:
             own[~new] = known[s][of_row[~new]]
-        root, total = Frame.root(cov[s]), np.zeros(data.num_rows)
+        root, total = np.linalg.cholesky(cov[s]), np.zeros(data.num_rows)
         for z in noise:
             own[new] = mean[s] + root @ z
             total += data.probs(own, fixed[s])

@@ -166,9 +166,12 @@ class MixedLogit(Checked, SweepsInBlocks):
                 (d, d),
             )
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
-        law = Population(mean, b, frame.root(cov))
+        law = Population(mean, b, np.linalg.cholesky(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ law.root.T
-        return self.state(law, tastes.T, frame, base, metric_of(data, self, base), PARTS)
+        return MixedLogitState(
+            **frame.shared_outside(law), tastes=frame.tastes_outside(tastes.T), base=base,
+            metric=metric_of(data, self, base), parts=PARTS,
+        )  # fmt: skip
 
     def simulate(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -188,18 +191,11 @@ class MixedLogit(Checked, SweepsInBlocks):
         frame = Frame.of(data)
         q = base + metric @ rng.standard_normal(len(base))
         white = rng.standard_normal((len(data.random), data.num_people))
-        state = self.state(frame.law(q), white, frame, base, metric, parts)
-        return self.carried(None, state, white, data, q)[0]
-
-    def state(
-        self, law: Population, tastes: FloatArray, frame: Frame, base: FloatArray,
-        metric: FloatArray, parts: int,
-    ) -> MixedLogitState:  # fmt: skip
-        """A state in the attributes' own units, from one of scaled attributes."""
-        return MixedLogitState(
-            tastes=frame.tastes_outside(tastes), base=base, metric=metric, parts=parts,
-            **frame.shared_outside(law),
+        state = MixedLogitState(
+            **frame.shared_outside(frame.law(q)), tastes=frame.tastes_outside(white), base=base,
+            metric=metric, parts=parts,
         )  # fmt: skip
+        return self.carried(None, state, white, data, q)[0]
 
     def local_step(
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
@@ -319,8 +315,6 @@ def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[
     is the diagonal of (U U')^-1: smooth where a standard deviation is 0, of either sign.
     """
     d, own = len(root), np.diagonal(root)
-    if not d:
-        return 0.0, root
     power = _DOF + (1 if diagonal else d)
     inverse = np.linalg.inv(root / own[:, None])
     precision = inverse.T @ inverse

@@ -64,7 +64,7 @@ class Frame(NamedTuple):
         """The population of a state, of scaled attributes."""
         cov = self.factor[:, None] * state.cov * self.factor
         mean = self.factor * state.mean + self.shift
-        return Population(mean, self.of_fixed * state.coefficients, self.root(cov))
+        return Population(mean, self.of_fixed * state.coefficients, np.linalg.cholesky(cov))
 
     def tastes_inside(self, state: Any) -> FloatArray:
         """People's tastes in a state, of scaled attributes, ``(num_attributes, num_people)``."""
@@ -81,11 +81,6 @@ class Frame(NamedTuple):
     def tastes_outside(self, tastes: FloatArray) -> FloatArray:
         """What a state has for such tastes."""
         return (tastes.T - self.shift) / self.factor
-
-    @staticmethod
-    def root(cov: FloatArray) -> FloatArray:
-        """The lower triangular root of a covariance."""
-        return np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if len(cov) else cov
 
     def pack(self, law: Population) -> FloatArray:
         """Coordinates of a population."""
@@ -203,11 +198,12 @@ def enough(parts: int, accepted: float) -> int:
 
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     """Coordinates of the population where the density by Laplace is largest, about."""
-    frame, white = Frame.of(data), np.zeros((len(data.random), data.num_people))
+    frame, rng = Frame.of(data), np.random.default_rng(0)
+    white = np.zeros((len(data.random), data.num_people))
     d, f = len(data.random), len(data.fixed)
     base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):
-        state = model.state(frame.law(base), white, frame, base, base, PARTS)
+        state = model.near(rng, data, base, np.zeros((len(base),) * 2), PARTS)
 
         def loss(q: FloatArray, state: Any = state) -> tuple[float, FloatArray]:
             sums = model.carried(None, state, white, data, q)[2]

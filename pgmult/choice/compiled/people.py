@@ -187,12 +187,6 @@ def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
 
 
 @jit(inline=True)
-def _fill(out, value):
-    for p in range(out.size):
-        out[p] = value
-
-
-@jit(inline=True)
 def _add(out, c, x):
     for p in range(out.size):
         out[p] += c * x[p]
@@ -228,18 +222,18 @@ def _given_site(sites, first, last, law, room):
         for j in range(law.b.size):
             _add(pull[k], -law.b[j], sites.cross[k, j, first:last])
         for j in range(d):
-            _fill(JR[k, j], 0.0)
+            JR[k, j] = 0.0
             for n in range(j, d):
                 _add(JR[k, j], root[n, j], sites.J[k, n, first:last])
     for k in range(d):
         for j in range(k + 1):
-            _fill(inverse[k, j], 1.0 if j == k else 0.0)
+            inverse[k, j] = 1.0 if j == k else 0.0
             for n in range(k, d):
                 _add(inverse[k, j], root[n, k], JR[n, j])
     _invert_root(inverse)
     for k in range(d):
-        _fill(work[k], 0.0)
-        _fill(m[k], 0.0)
+        work[k] = 0.0
+        m[k] = 0.0
         for n in range(k, d):
             _add(work[k], root[n, k], pull[n])
     _solve(inverse, work, m)
@@ -293,7 +287,7 @@ def _place(law, inverse, m, white, x, beta):
         for j in range(k, m.shape[0]):
             _add_product(x[k], 1.0, inverse[j, k], white[j])
     for k in range(m.shape[0]):
-        _fill(beta[k], law.mean[k])
+        beta[k] = law.mean[k]
         for j in range(k + 1):
             _add(beta[k], law.root[k, j], x[j])
 
@@ -325,8 +319,8 @@ def _density(choices, first, law, given, work, z, lanes, value, slope):
     _place(law, inverse, m, z, x, beta)
     _likelihoods(choices, first, beta, b, buffers, value, slope)
     for k in range(x.shape[0]):
-        _fill(q[k], 0.0)
-        _fill(y[k], 0.0)
+        q[k] = 0.0
+        y[k] = 0.0
         _add(q[k], -1.0, x[k])
         for n in range(k, x.shape[0]):
             _add(q[k], law.root[n, k], slope[n])
@@ -437,13 +431,13 @@ def carry_rows(worker, start, stop, choices, sites, law, white, tastes, values, 
         for k in range(d):
             for j in range(k + 1):
                 own = of_root[k, j, first:last]
-                _fill(own, 0.0)
+                own[:] = 0.0
                 _add_product(own, 1.0, slope[k], x[j])
                 _add_product(own, 1.0, pull[k], y[j])
                 for n in range(d):
                     _add_product(own, 1.0, JR[k, n], S[max(n, j), min(n, j)])
         for k in range(d):  # how the site's slope changes with mean and b
-            _fill(turned[k], 0.0)
+            turned[k] = 0.0
             for j in range(k + 1):
                 _add(turned[k], law.root[k, j], y[j])
             for j in range(f):
@@ -472,7 +466,7 @@ def _slope_of_factor(inverse, z, q, P, S):
                     own[p] -= z[k, p] * q[n, p] * other[p]
     for k in range(d):
         for j in range(k + 1):
-            _fill(S[k, j], 0.0)
+            S[k, j] = 0.0
             for n in range(k, d):
                 _add_product(S[k, j], 1.0, inverse[n, k], P[n, j])
                 _add_product(S[k, j], 1.0, inverse[n, j], P[n, k])
