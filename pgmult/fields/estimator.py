@@ -97,7 +97,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     covariance: Any = field(default=None, kw_only=False)
     scale_inputs: bool = True
-    structure: Structure = "dense"
+    structure: Structure = "auto"
     mean: Any = "constant"
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     shared: bool = True

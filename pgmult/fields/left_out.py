@@ -33,7 +33,7 @@ from pgmult.sampling.posterior import Posterior
 
 _NUGGET = 1e-9  # of the largest variance; smooth covariances are singular to rounding without
 _LEAST_VAR = 1e-8
-_WORK, _CELLS = 1e11, 1e6  # multiplications of all inverses; probabilities of all draws on tables
+_WORK, _CELLS = 1e11, 3e5  # multiplications of all inverses; probabilities of all draws on tables
 _HELD = 2**25  # draws of probabilities held at a time
 _LEAST, _NEVER = 1e-300, -700.0
 _NEEDED = ("psi", "beta", "hyperparameters")

@@ -326,11 +326,11 @@ class _Grid:
         if not changes:
             return Section("What changed")
         start, end = self._span()
-        rows = [
+        rows = [  # five columns fit a narrow page where one of them has an interval
             (
                 self.names[k],
-                self._interval(a),
-                self._interval(b),
+                f"{a.mean():.2f}",
+                f"{b.mean():.2f}",
                 self._interval(d, "+.2f"),
                 f"{(d > 0.0).mean():.2f}",
             )

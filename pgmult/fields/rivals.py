@@ -70,7 +70,8 @@ def compare_with_rivals(
         raise ValueError("there must be counts to be told, all rows are empty")
     rows = np.flatnonzero(told.any(axis=1))
     most = as_positive_int(max_draws, "max_draws")
-    scores = {"the model": _own(run, data, told[rows], rows, most, held_out is None)}
+    model, num_draws = _own(run, data, told[rows], rows, most, held_out is None)
+    scores = {"the model": model}
     rivals = _Rivals(data, told, rows)
     axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
     for name, counts in sources.items():
@@ -78,7 +79,7 @@ def compare_with_rivals(
             scores[name] = rivals.score(counts)
     how = (
         "Each row of counts is told from all other rows, its own counts left out, a count at a"
-        " time."
+        f" time; the model by {num_draws:,} of its draws."
         if held_out is None
         else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown."
     )
@@ -125,20 +126,21 @@ class _Rivals:
 
 def _own(
     run: Posterior, data: CountField, told: IntArray, rows: IntArray, most: int, left_out: bool
-) -> Score:
-    """The model's score, by probabilities given all other rows."""
+) -> tuple[Score, int]:
+    """The model's score, by probabilities given all other rows, and how many draws tell it."""
     totals = told.sum(axis=1)
     if left_out:
         each = without_row(run, data, rows, most)
         found = leave_one_out(each.log_p, each.log_probs)
-        pooled, alone = found.log_p, found.by_chain
+        pooled, alone, log_probs = found.log_p, found.by_chain, each.log_probs
         large = float(totals @ (found.k > LARGE_K) / totals.sum())
     else:
         log_probs = as_drawn(run, data, rows, most)
         alone = logsumexp(log_probs, axis=1) - np.log(log_probs.shape[1])
         pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
     by_chain = np.einsum("crk,rk->cr", alone, told)
-    return Score(np.sum(pooled * told, axis=1), totals, by_chain, large)
+    num_draws = log_probs.shape[0] * log_probs.shape[1]
+    return Score(np.sum(pooled * told, axis=1), totals, by_chain, large), num_draws
 
 
 def _sources(

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import product
 from typing import Annotated, Any, ClassVar, Self
 
@@ -173,12 +173,12 @@ class Family(Covariance):
                 )
         return selected
 
-    @property
+    @cached_property
     def num_params(self) -> int:
         """Number of free parameters."""
         return sum(np.size(getattr(self, name)) for name in self._free)
 
-    @property
+    @cached_property
     def _free(self) -> list[str]:
         return [name for name in self._parameters if name not in self.fixed]
 
@@ -293,6 +293,11 @@ class _Combination(Covariance):
         for part in self.parts:
             found += part.leaves() if isinstance(part, _Combination) else [part]
         return found
+
+    @cached_property
+    def num_params(self) -> int:
+        """Number of free parameters."""
+        return sum(part.num_params for part in self.parts)
 
     @property
     def log_params(self) -> FloatArray:

@@ -56,7 +56,7 @@ class StickFields(FieldModel):
     """
 
     covariance: Annotated[Covariance, as_covariance]
-    structure: Structure = "dense"
+    structure: Structure = "auto"
     mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
     mean_var: Positive = 4.0
     shared: bool = True
@@ -74,7 +74,8 @@ class StickFields(FieldModel):
     @property
     def kernel_set(self) -> str:
         """What a sweep compiles depends on the structure: see `pgmult.compiled.ahead`."""
-        return f"{type(self).__name__} {self.structure}"
+        structure = "dense" if self.structure == "auto" else self.structure  # of few inputs, it is
+        return f"{type(self).__name__} {structure}"
 
     def _check(self, data: CountField) -> None:
         self._level(data)

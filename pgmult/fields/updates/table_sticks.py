@@ -6,7 +6,8 @@ In every cell of a table (`pgmult.fields.priors.separable`) and for every stick,
 
 and the counts x are binomial given psi. A sweep:
 
-1. theta of f | psi         the rest integrated out: `sample_hyperparameters`, around a fixed law
+1. theta | psi              the rest integrated out: `sample_hyperparameters` of those of f, around
+                            a fixed law; slices of the variances
 2. beta, f | theta, psi     exact draws
 3. effect | u, x            psi integrated out, a step of a random walk
 4. f | theta, beta, x       psi integrated out, a swing: see below
@@ -21,10 +22,11 @@ K_columns / sqrt(b b') it is diagonal. Its forces are those of psi's law expande
 whether it is accepted is by L itself.
 
 The law of step 1 and the levels that curvatures are taken at are those of a pilot run, `Near`: they
-depend on the data alone.
+depend on the data alone. Eigenvectors change with length scales only; these move in fewer sweeps
+where eigenvalue problems would take most of the time.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -43,12 +45,14 @@ from pgmult.latent.hyperparameters import Leaning, laplace, sample_hyperparamete
 from pgmult.sampling.moves import slice_sample
 
 _KICKS = 4  # of a swing
-_LEAST = 0.1  # of a curvature, as a share of the prior precision
+_LEAST = 1e-3  # of a curvature, as a share of the prior precision
+_RAREST = 0.1  # share of sweeps in which length scales move
 _REMEMBERED = 8  # laws, of a few chains
-_WIDTH = 0.3  # of the first interval of slices
+_WIDTH = 0.1  # of the first interval of slices
 _WALK = 2.0  # standard deviations of the effects' law
 _ROUNDS = 1, 1, 2, 4, 4  # sweeps of a pilot, hyperparameters at their mode before each
 _LAST_ROUND = 40
+_SETTLING = 8  # sweeps of a start
 _GRAIN = 16  # rows of a table
 
 
@@ -68,7 +72,8 @@ class Draw(NamedTuple):
     psi: FloatArray
 
 
-class Near(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Near:
     """What moves go around; any will do.
 
     Attributes
@@ -86,8 +91,9 @@ class Near(NamedTuple):
 class _Given(NamedTuple):
     """What psi says at hyperparameters, in the eigenvectors' bases.
 
-    The coefficients' precision, and their mean less their centre; psi less its mean where they are
-    at their centre; and the log density of psi and the hyperparameters, all else integrated out.
+    Psi less its mean where coefficients are at their centre, and their features; the coefficients'
+    precision, and their mean less their centre; and the log density of psi and the hyperparameters,
+    all else integrated out.
     """
 
     law: TableLaw
@@ -96,6 +102,50 @@ class _Given(NamedTuple):
     precision: FloatArray
     shift: FloatArray
     log_density: float
+
+
+class _Potential(NamedTuple):
+    """A Gaussian factor in u that stands in for the counts: curvatures are (a_t b_s)^2.
+
+    Attributes
+    ----------
+    level, slopes, roots : arrays, ``(num_sticks, num_rows, num_columns)``
+        Where it is expanded, its slopes there, and a_t b_s.
+    rows, columns : arrays, ``(num_sticks, num_rows)`` and ``(num_sticks, num_columns)``
+        a and b.
+    """
+
+    level: FloatArray
+    slopes: FloatArray
+    roots: FloatArray
+    rows: FloatArray
+    columns: FloatArray
+
+    def log(self, level: FloatArray) -> FloatArray:
+        """What stands in for L, of each stick."""
+        away = level - self.level
+        return np.asarray(np.sum(away * (self.slopes - 0.5 * self.roots**2 * away), axis=(1, 2)))
+
+    def slope(self, level: FloatArray) -> FloatArray:
+        """Its slopes."""
+        return np.asarray(self.slopes - self.roots**2 * (level - self.level))
+
+
+class _Bent(NamedTuple):
+    """Eigenvalues and eigenvectors of a K_rows a' and b K_columns b', of each stick."""
+
+    row_values: FloatArray
+    row_vectors: FloatArray
+    column_values: FloatArray
+    column_vectors: FloatArray
+
+    def rotate(self, values: FloatArray) -> FloatArray:
+        """Values of each stick along its eigenvectors."""
+        return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
+
+    def back(self, rotated: FloatArray) -> FloatArray:
+        """The inverse of `rotate`."""
+        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
 
 
 class TableSticks:
@@ -133,7 +183,18 @@ class TableSticks:
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
         self._bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
-        self.of_effects = np.array([self._is_of_effects(i) for i in range(len(start))], dtype=bool)
+        self._bent = lru_cache(maxsize=_REMEMBERED)(self._find_bent)
+        self.potential = lru_cache(maxsize=_REMEMBERED)(self._find_potential)
+        kinds = [self._kind(i) for i in range(len(start))]
+        self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
+        self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
+
+    @property
+    def scale_rate(self) -> float:
+        """The share of sweeps that move length scales: eigenvalue problems cost as much as all."""
+        rows, columns = self.table.shape
+        products = len(self.taken) * rows * columns * (rows + columns)
+        return min(1.0, max(_RAREST, products / (rows**3 + columns**3)))
 
     def law(self, x: FloatArray) -> TableLaw:
         """Of psi around its mean."""
@@ -158,8 +219,12 @@ class TableSticks:
     def given(self, x: FloatArray, psi: FloatArray) -> _Given:
         """What psi says at hyperparameters."""
         law = self.law(x)
-        rotated = law.rotate(psi - self.mean(self.trend.centre))
-        features = law.rotate(self._features)
+        away = psi - self.mean(self.trend.centre)
+        return self.weighed(x, law.rotate(away), law.rotate(self._features))
+
+    def weighed(self, x: FloatArray, rotated: FloatArray, features: FloatArray) -> _Given:
+        """`given` psi less its mean, and features, both along the eigenvectors."""
+        law = self.law(x)
         weighed = features / law.vars
         precision = np.einsum("fij,gij->fg", weighed, features)
         precision = precision + np.eye(len(features)) / self.trend.var
@@ -251,24 +316,50 @@ class TableSticks:
         cells = _by_rows(self.taken), _by_rows(self.reaching), _by_rows(level)
         over_rows(kernel, len(cells[0]), *key, *cells, var, *out, grain=_GRAIN)
 
+    def bent(self, x: FloatArray, near: Near) -> _Bent:
+        """Eigenvectors of the covariances as seen through a potential's curvatures."""
+        return self._bent(self._scales(x), near)
+
     def _moved(self, x: FloatArray) -> Covariance:
         return self._covariance.with_log_params(x) if len(x) else self._covariance
 
+    def _scales(self, x: FloatArray) -> bytes:
+        """Hyperparameters by all that eigenvectors depend on."""
+        return np.where(self.of_scales, x, self.start).tobytes()
+
     def _find(self, x: bytes) -> tuple[TableLaw, float]:
         covariance = self._moved(np.frombuffer(x))
-        known = np.where(self.of_effects, self.start, np.frombuffer(x)).tobytes()
         factors = Factors.of(covariance, self.table.sites.shape[1])
-        law = replace(self._bases(known), factors=factors)
+        law = replace(self._bases(self._scales(np.frombuffer(x))), factors=factors)
         return law, covariance.log_prior() if x else 0.0
 
     def _find_bases(self, x: bytes) -> TableLaw:
         return TableLaw.of(self.table, self._moved(np.frombuffer(x)))
 
-    def _is_of_effects(self, i: int) -> bool:
-        """Whether the effects' variance is all that a hyperparameter changes."""
+    def _find_bent(self, x: bytes, near: Near) -> _Bent:
+        law, seen = self._bases(x), self.potential(near)
+        rows = seen.rows[:, :, None] * law.row_cov * seen.rows[:, None]
+        columns = seen.columns[:, :, None] * law.column_cov * seen.columns[:, None]
+        return _Bent(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
+
+    def _find_potential(self, near: Near) -> _Potential:
+        x = near.guess.mean
+        law = self.law(x)
+        slopes, curvatures = self.slopes(near.level, law.factors.effect)
+        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / law.factors.variance))
+        rows = logs.mean(axis=2, keepdims=True)
+        columns = logs.mean(axis=1, keepdims=True) - rows.mean(axis=1, keepdims=True)
+        roots = np.exp(rows + columns)
+        return _Potential(near.level, slopes, roots, np.exp(rows[:, :, 0]), np.exp(columns[:, 0]))
+
+    def _kind(self, i: int) -> str:
+        """Whether a hyperparameter is the variance of the product, that of effects, or neither."""
         moved = self.start.copy()
         moved[i] += 1.0
-        return self.effect(moved) > 1.5 * self.effect(self.start)
+        width = self.table.sites.shape[1]
+        old, new = (Factors.of(self._moved(x), width) for x in (self.start, moved))
+        changed = [new.effect > 1.5 * old.effect, new.variance > 1.5 * old.variance]
+        return "effect" if changed[0] else "variance" if changed[1] else "scale"
 
 
 def _by_rows(cells: FloatArray) -> FloatArray:
@@ -276,10 +367,18 @@ def _by_rows(cells: FloatArray) -> FloatArray:
 
 
 def init(rng: np.random.Generator, sticks: TableSticks, near: Near) -> Draw:
-    """A draw near the posterior."""
+    """A draw near the posterior.
+
+    Levels of a pilot are means, of which hyperparameters would be those of a smoother field: at
+    hyperparameters drawn first, a few sweeps make draws of them.
+    """
     x = near.guess.at(rng.standard_normal(len(sticks.start)))
-    psi = sticks.draw_cells(rng, near.level, sticks.effect(x))
-    return Draw(x, sticks.draw_level(rng, x, psi)[0], psi)
+    var, level = sticks.effect(x), near.level
+    for _ in range(_SETTLING):
+        beta, level = sticks.draw_level(rng, x, sticks.draw_cells(rng, level, var))
+        fit = sticks.log_likelihood(level, var)
+        level = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
+    return Draw(x, beta, sticks.draw_cells(rng, level, var))
 
 
 def sweep(rng: np.random.Generator, sticks: TableSticks, draw: Draw, near: Near) -> Draw:
@@ -297,11 +396,11 @@ def pilot(sticks: TableSticks) -> Near:
     rng, draw = np.random.default_rng(0), Draw(x, sticks.trend.centre, psi)
     for sweeps in _ROUNDS:
         if len(x):
-            near = near._replace(guess=_mode(sticks, draw))
+            near = replace(near, guess=_mode(sticks, draw))
             draw = draw._replace(x=near.guess.mean)
         for _ in range(sweeps):
             draw, level = _swept(rng, sticks, draw, near)
-        near = near._replace(level=level)
+        near = replace(near, level=level)
         x = _likely_effects(sticks, draw.x, level)
         draw = draw._replace(x=x, psi=sticks.draw_cells(rng, level, sticks.effect(x)))
     points, levels = [], np.zeros_like(level)
@@ -309,13 +408,13 @@ def pilot(sticks: TableSticks) -> Near:
         draw, level = _swept(rng, sticks, draw, near)
         points.append(draw.x)
         levels += level
-    near = near._replace(level=levels / _LAST_ROUND)
+    near = replace(near, level=levels / _LAST_ROUND)
     if not len(x):
         return near
     root = _mode(sticks, draw).root
     cov = root @ root.T + np.cov(np.array(points).T, ddof=1).reshape(root.shape)
     root = np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
-    return near._replace(guess=Leaning(np.mean(points, axis=0), root, np.zeros(len(x))))
+    return replace(near, guess=Leaning(np.mean(points, axis=0), root, np.zeros(len(x))))
 
 
 def _mode(sticks: TableSticks, draw: Draw) -> Leaning:
@@ -341,8 +440,13 @@ def _swept(
     rng: np.random.Generator, sticks: TableSticks, draw: Draw, near: Near
 ) -> tuple[Draw, FloatArray]:
     """A sweep, and the u that psi was drawn around."""
-    psi = draw.psi
-    x = scatter(rng, sticks, move_smooth(rng, sticks, draw, near), psi)
+    x, psi = draw.x, draw.psi
+    moved = sticks.of_effects
+    if sticks.of_scales.any() and rng.random() < sticks.scale_rate:
+        x = move_smooth(rng, sticks, draw, near)
+    else:
+        moved = ~sticks.of_scales
+    x = scatter(rng, sticks, x, psi, moved)
     beta, level = sticks.draw_level(rng, x, psi)
     x, fit = move_effects(rng, sticks, x, level, near)
     level = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
@@ -354,8 +458,6 @@ def move_smooth(
 ) -> FloatArray:
     """Hyperparameters of which those of f have moved given psi."""
     x, free = draw.x, ~sticks.of_effects
-    if not free.any():
-        return x
 
     def with_part(part: FloatArray) -> FloatArray:
         out = x.copy()
@@ -372,16 +474,20 @@ def move_smooth(
 
 
 def scatter(
-    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray
+    rng: np.random.Generator,
+    sticks: TableSticks,
+    x: FloatArray,
+    psi: FloatArray,
+    variances: BoolArray,
 ) -> FloatArray:
-    """Hyperparameters of which those of effects have moved given psi, one after the other."""
-    x = x.copy()
-    for i in map(int, np.flatnonzero(sticks.of_effects)):
+    """Hyperparameters of which some variances have moved given psi, one after the other."""
+    x, given = x.copy(), sticks.given(x, psi)
+    for i in map(int, np.flatnonzero(variances)):
 
         def log_density(value: FloatArray, active: BoolArray, i: int = i) -> FloatArray:
             new = x.copy()
             new[i] = value[0]
-            return np.array([sticks.given(new, psi).log_density])
+            return np.array([sticks.weighed(new, given.psi, given.features).log_density])
 
         x[i] = slice_sample(rng, log_density, x[i : i + 1], _WIDTH)[0]
     return x
@@ -425,75 +531,30 @@ def swing(
 
     `fit` is L at the old level.
     """
-    law, var = sticks.law(x), sticks.effect(x)
-    around = _Around.of(sticks, law, mean, near.level)
+    var, seen, bent = sticks.effect(x), sticks.potential(near), sticks.bent(x, near)
+    variance = sticks.law(x).factors.variance
+    prior = variance * bent.row_values[:, :, None] * bent.column_values[:, None]
+    # a Gaussian near the law of (u - mean) a b given the counts, along the eigenvectors
+    spread = 1.0 - 1.0 / (1.0 + np.maximum(prior, 0.0))
+    centre = spread * bent.rotate(seen.slope(mean) / seen.roots)
 
     def pull(level: FloatArray) -> FloatArray:
-        return around.rotate(around.root * (sticks.slopes(level, var)[0] - around.slope(level)))
+        return bent.rotate((sticks.slopes(level, var)[0] - seen.slope(level)) / seen.roots)
 
-    z = around.rotate((level - mean) / around.root) - around.centre
-    v = np.sqrt(around.vars) * rng.standard_normal(z.shape)
+    z = bent.rotate((level - mean) * seen.roots) - centre
+    v = np.sqrt(spread) * rng.standard_normal(z.shape)
     step = 0.5 * np.pi / _KICKS * rng.uniform(0.8, 1.2)
     cos, sin = np.cos(step), np.sin(step)
-    new, gain = level, around.potential(level) - fit
+    new, gain = level, seen.log(level) - fit
     for i in range(_KICKS + 1):
         length = step * (0.5 if i in (0, _KICKS) else 1.0)
         g = pull(new)
-        kicked = around.vars * g
+        kicked = spread * g
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=(1, 2))
         v = v + length * kicked
         if i < _KICKS:
             z, v = z * cos + v * sin, v * cos - z * sin
-            new = mean + around.root * around.back(around.centre + z)
-    gain = gain + sticks.log_likelihood(new, var) - around.potential(new)
+            new = mean + bent.back(centre + z) / seen.roots
+    gain = gain + sticks.log_likelihood(new, var) - seen.log(new)
     accepted = gain > -rng.exponential(size=len(gain))
     return np.where(accepted[:, None, None], new, level)
-
-
-class _Around(NamedTuple):
-    """A Gaussian near the law of f given counts: of curvatures that are a product.
-
-    Arrays are ``(num_sticks, num_rows, num_columns)``. f / root has the variances `vars` and the
-    mean `centre` along the eigenvectors; `tilt` is h of the potential that makes it of the prior.
-    """
-
-    mean: FloatArray
-    root: FloatArray
-    tilt: FloatArray
-    row_vectors: FloatArray
-    column_vectors: FloatArray
-    vars: FloatArray
-    centre: FloatArray
-
-    @classmethod
-    def of(
-        cls, sticks: TableSticks, law: TableLaw, mean: FloatArray, near: FloatArray
-    ) -> "_Around":
-        slopes, curvatures = sticks.slopes(near, law.factors.effect)
-        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / law.factors.variance))
-        of_rows = logs.mean(axis=2, keepdims=True)
-        of_columns = logs.mean(axis=1, keepdims=True) - of_rows.mean(axis=1, keepdims=True)
-        a, b = np.exp(of_rows[:, :, 0]), np.exp(of_columns[:, 0])
-        row_values, row_vectors = np.linalg.eigh(a[:, :, None] * law.row_cov * a[:, None])
-        values, vectors = np.linalg.eigh(b[:, :, None] * law.column_cov * b[:, None])
-        prior = law.factors.variance * row_values[:, :, None] * values[:, None]
-        prior = np.maximum(prior, 0.0)
-        root = np.exp(-of_rows - of_columns)
-        tilt = slopes + (near - mean) / root**2
-        empty = cls(mean, root, tilt, row_vectors, vectors, prior / (1.0 + prior), tilt)
-        return empty._replace(centre=empty.vars * empty.rotate(root * tilt))
-
-    def rotate(self, values: FloatArray) -> FloatArray:
-        return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
-
-    def back(self, rotated: FloatArray) -> FloatArray:
-        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
-
-    def potential(self, level: FloatArray) -> FloatArray:
-        """What stands in for L, of each stick."""
-        away = level - self.mean
-        return np.asarray(np.sum(away * (self.tilt - 0.5 * away / self.root**2), axis=(1, 2)))
-
-    def slope(self, level: FloatArray) -> FloatArray:
-        """Its slopes."""
-        return np.asarray(self.tilt - (level - self.mean) / self.root**2)

@@ -76,6 +76,11 @@ def test_joint_distribution(model):
     check_geweke(model, DATA, statistics=STATISTICS, replicates=400)
 
 
+def test_joint_distribution_where_length_scales_move_rarely(monkeypatch):
+    monkeypatch.setattr(TableSticks, "scale_rate", 0.3)
+    check_geweke(NARROW, DATA, statistics=STATISTICS, replicates=400)
+
+
 # A table with a missing cell, and rare categories: many counts are zeros.
 SMALL = as_field(
     [[float(t), float(s)] for t in range(5) for s in range(3)][1:],
@@ -121,7 +126,7 @@ def swung_whatever(rng, sticks, x, mean, level, fit, near):
     """A path by the Gaussian alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TableSticks, "log_likelihood", lambda self, level, var: 0.0 * fit)
-        patch.setattr(table_sticks._Around, "potential", lambda self, level: 0.0 * fit)
+        patch.setattr(table_sticks._Potential, "log", lambda self, level: 0.0 * fit)
         return SWING(rng, sticks, x, mean, level, 0.0 * fit, near)
 
 
@@ -138,12 +143,12 @@ def hardly_knowing(move):
     """
 
     def moved(rng, sticks, *arguments):
-        def given(x, psi):
-            found = GIVEN(sticks, x, psi)
+        def weighed(x, rotated, features):
+            found = WEIGHED(sticks, x, rotated, features)
             return found._replace(log_density=found.log_density - 0.99 * sticks.log_prior(x))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sticks, "given", given)
+            patch.setattr(sticks, "weighed", weighed)
             return move(rng, sticks, *arguments)
 
     return moved
@@ -163,17 +168,17 @@ def levels_too_high(self, rng, x, psi):
     return beta, level + 1.0
 
 
-def given_without_beta(self, x, psi):
+def weighed_without_beta(self, x, rotated, features):
     """The mean's coefficients are taken for known."""
-    given = GIVEN(self, x, psi)
-    return given._replace(log_density=given.law.log_density(given.psi).sum() + self.log_prior(x))
+    given = WEIGHED(self, x, rotated, features)
+    return given._replace(log_density=given.law.log_density(rotated).sum() + self.log_prior(x))
 
 
 SWING, MOVE_EFFECTS = table_sticks.swing, table_sticks.move_effects
-DRAW_CELLS, DRAW_LEVEL, GIVEN = (
+DRAW_CELLS, DRAW_LEVEL, WEIGHED = (
     TableSticks.draw_cells,
     TableSticks.draw_level,
-    TableSticks.given,
+    TableSticks.weighed,
 )
 BROKEN = {
     "scatter that hardly knows its prior": patched(
@@ -189,8 +194,16 @@ BROKEN = {
     "effects around another level": patched(table_sticks, "move_effects", effects_of_psi),
     "cells that scatter more": patched(TableSticks, "draw_cells", cells_too_wide),
     "levels too high": patched(TableSticks, "draw_level", levels_too_high),
-    "coefficients taken for known": patched(TableSticks, "given", given_without_beta),
+    "coefficients taken for known": patched(TableSticks, "weighed", weighed_without_beta),
 }
+
+
+def test_geweke_refuses_variances_that_hardly_know_their_priors(monkeypatch):
+    """Those of f, where length scales do not move: what moves then is another step."""
+    monkeypatch.setattr(TableSticks, "scale_rate", 0.0)
+    broken = patched(table_sticks, "scatter", hardly_knowing(table_sticks.scatter), NARROW)
+    statistics = {"v": lambda state, data: np.log(state.hyperparameters[:, :1])}
+    rejects(check_geweke, broken, DATA, statistics=statistics, replicates=400)
 
 
 @pytest.mark.parametrize("kind", BROKEN)
