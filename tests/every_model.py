@@ -140,7 +140,6 @@ MODELS = {
         fields.MultinomialGP(0.5 * GreatCircle(2000.0)),
         fields.as_field(PLACES * 5.0, CELLS),
     ),
-    "LogisticNormalGP": lambda: (fields.LogisticNormalGP(0.5 * Matern(1.5, 5.0)), series()),
     "MultinomialLDS": lambda: (sequences.MultinomialLDS(state_dim=2), symbols()),
     "MultinomialLDS inputs": lambda: (
         sequences.MultinomialLDS(2, inputs="dynamics"),

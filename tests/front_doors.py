@@ -598,7 +598,6 @@ ARGUMENTS = {
     # fields
     "fields.as_field": lambda: dict(inputs=TIMES, counts=FIELD_COUNTS, new_inputs=[7.0]),
     "fields.MultinomialGP": lambda: dict(covariance=matern()),
-    "fields.LogisticNormalGP": lambda: dict(covariance=matern()),
     "fields.predict": lambda: dict(run=field_draws(), data=field(), inputs="new"),
     "fields.check": lambda: dict(run=field_sites(), data=field()),
     "fields.effects": lambda: dict(run=field_sites(), column="input", values=[TIMES[0]]),

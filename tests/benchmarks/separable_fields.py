@@ -33,6 +33,7 @@ from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import GreatCircle, Matern
 
 _SCORED = 1000  # counts of a cell at most
+_SETTLING = 3  # sweeps from a start that is far from the data
 
 
 def product(years, km):
@@ -126,6 +127,8 @@ def _sweep_for(places, times, categories, seconds):
     level, x = np.log(shares / (1.0 - shares)), sticks.start
     near = Near(Leaning(x, 0.05 * np.eye(len(x)), np.zeros(len(x))), level)
     draw = init(rng, sticks, near)
+    for _ in range(_SETTLING):
+        draw = sweep(rng, sticks, draw, near)
     begun, number = time.process_time(), 0
     while not number or time.process_time() - begun < seconds:
         draw, number = sweep(rng, sticks, draw, near), number + 1

@@ -20,6 +20,7 @@ from scipy.special import digamma
 import pgmult
 from examples.papers.linderman2015.field_baselines import RawGP, Static
 from examples.papers.linderman2015.newborns import thin, us_names
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.scores import (
     calibration,
@@ -96,7 +97,7 @@ def raw_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> 
 
 def lnm_gp(problem: Problem, regression: RawGP, options: argparse.Namespace) -> Prediction:
     """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
-    model = pgmult.fields.LogisticNormalGP(regression.covariance)
+    model = LogisticNormalGP(regression.covariance)
     return sample(model, problem, options)
 
 

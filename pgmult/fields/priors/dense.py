@@ -34,9 +34,9 @@ from pgmult.fields.compiled.dense_fields import (
     explain_columns,
     factor_columns,
     lower_root,
+    multiply_lower,
     solve_columns,
 )
-from pgmult.fields.compiled.softmax_fields import multiply_lower
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
 

@@ -7,9 +7,10 @@ import pytest
 from scipy.special import xlogy
 
 import pgmult
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.cli import commands as cli
 from pgmult.cli.runs import StoredRun
-from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
+from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.fields.family import FIELDS
 from pgmult.fields.tables import field_of, read_field

@@ -5,8 +5,9 @@ import pytest
 import scipy.stats
 
 import pgmult
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.core.scores import leave_one_out
-from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
+from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.fields.left_out import _Counts, _Laws, without_row
 from pgmult.fields.rivals import compare_with_rivals

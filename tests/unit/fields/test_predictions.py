@@ -5,8 +5,9 @@ import pytest
 import scipy.stats
 from scipy.special import expit
 
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult import Posterior
-from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
+from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial, predict
 from pgmult.links import StickBreaking

@@ -7,13 +7,14 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 
+from examples.papers.linderman2015 import softmax_fields, softmax_gp
+from examples.papers.linderman2015.softmax_fields import rotate_functions, smooth_columns
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult import ConvergenceWarning, sample
 from pgmult.compiled.rows import over_rows
-from pgmult.fields import LogisticNormalGP, as_field
-from pgmult.fields.compiled import softmax_fields
-from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
+from pgmult.fields import as_field
+from pgmult.fields.compiled.dense_fields import multiply_lower
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential
-from pgmult.fields.models import logistic_normal_gp
 from pgmult.testing import conditional_ratio
 from pgmult.topics import as_corpus
 
@@ -88,7 +89,7 @@ class TestConditionals:
 
     @pytest.mark.parametrize("k", range(3))
     def test_of_one_function(self, k):
-        seen = logistic_normal_gp._SeenCounts.of(DATA)
+        seen = softmax_gp._SeenCounts.of(DATA)
         psi = self.state.psi[: seen.num_sites]
         others = logsumexp(np.delete(psi, k, axis=1), axis=1)
 

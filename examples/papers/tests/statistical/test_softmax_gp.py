@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgmult.fields import LogisticNormalGP, as_field
+from examples.papers.linderman2015 import softmax_gp
+from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
+from pgmult.fields import as_field
 from pgmult.fields.covariances import LogNormal, SquaredExponential
-from pgmult.fields.models import logistic_normal_gp
 from pgmult.fields.scores import coverage
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 
@@ -61,11 +62,9 @@ def with_rotation(change):
     """`MODEL` whose functions are moved by `change(rotate, *arguments)`."""
 
     def sample_functions(self, *arguments):
-        rotate = logistic_normal_gp.rotate_functions
+        rotate = softmax_gp.rotate_functions
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                logistic_normal_gp, "rotate_functions", lambda *inner: change(rotate, *inner)
-            )
+            patch.setattr(softmax_gp, "rotate_functions", lambda *inner: change(rotate, *inner))
             return MODEL._sample_functions(*arguments)
 
     return mutant(MODEL, _sample_functions=sample_functions)

@@ -30,7 +30,7 @@ it. Look at `pi`, not at `psi`.
 >>> times = np.arange(8.0)
 >>> counts = np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=8)
 >>> posterior = pgmult.sample(
-...     pgmult.fields.LogisticNormalGP(SquaredExponential(3.0)),
+...     LogisticNormalGP(SquaredExponential(3.0)),
 ...     pgmult.fields.as_field(times, counts, new_inputs=[8.0, 9.0]),
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
@@ -46,11 +46,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from examples.papers.linderman2015.softmax_fields import rotate_functions, smooth_columns
 from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import axes_of
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import new_key
-from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
+from pgmult.fields.compiled.dense_fields import multiply_lower
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
