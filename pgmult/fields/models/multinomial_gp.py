@@ -124,8 +124,8 @@ class MultinomialGP(StickFields):
     hyperparameter_rate : float
         The probability that a sweep updates sampled hyperparameters. An update factors the
         covariances again, while the rest of a sweep reuses the factors: with many inputs a rate
-        below 1 gives more effective draws of the probabilities per second. On the table of a
-        separable field every sweep does.
+        below 1 gives more effective draws of the probabilities per second. It plays no part on the
+        table of a separable field, where the size of the table decides.
 
     Notes
     -----

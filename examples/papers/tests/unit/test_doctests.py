@@ -9,7 +9,7 @@ MODULES = [
     f"hensman2012.{name}"
     for name in ("alignments", "collapsed", "estimator", "expression", "mixture_gibbs", "problems")
 ]
-PAPER = "field_baselines gaussian_lds logistic_normal_lds newborns translation vectors"
+PAPER = "field_baselines gaussian_lds logistic_normal_lds newborns softmax_gp translation vectors"
 MODULES += [f"linderman2015.{name}" for name in PAPER.split()]
 MODULES += ["regressions.bounds", "wang2013.language_model"]
 
