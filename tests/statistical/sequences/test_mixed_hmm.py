@@ -125,12 +125,19 @@ def late(data, num_states, transitions, emissions, which):
     return blank_chains(data, num_states, transitions, emissions, np.roll(which, -1))
 
 
-psi, blank_chains = Regressions.psi, mixed_moves.blank_chains
+def indifferent(self, parts, size, count):
+    """Paths that end where they please, whatever the data say."""
+    start, _ = leap(self, parts, size, count)
+    return start, start
+
+
+psi, blank_chains, leap = Regressions.psi, mixed_moves.blank_chains, mixed_moves.SummedOut.leap
 BROKEN = {
     "no prior of weights": stepping(Regressions, "log_prior", lambda self, values: 0.0),
     "constants forgotten": stepping(Regressions, "psi", shifted),
     "no energy of speed": stepping(Regressions, "kinetic", lambda self, velocity: 0.0),
     "standard deviations from their prior": stepping(mixed_moves, "interwoven", unpooled),
+    "walked whatever the data say": stepping(mixed_moves.SummedOut, "leap", indifferent),
     "stretched whatever the data say": stepping(
         mixed_moves.SummedOut, "log_likelihood", lambda self, psi: 0.0
     ),
