@@ -26,6 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
@@ -165,22 +166,21 @@ class LinearDynamics:
             for t in range(first, end):
                 mean, root = mean + drive[t], _root(cov, t)
                 gain = _root(np.eye(len(mean)) + _product(root.T, potential.J[t], root), t)
-                spread: FloatArray = np.linalg.solve(gain, root.T).T.astype(np.float64)
                 pull = potential.h[t] - _product(potential.J[t], mean)
-                mean = mean + _product(spread, _product(spread.T, pull))
-                kept.append((mean, root, spread))
+                mean = mean + _spread(root, gain, _solve(gain, _product(root.T, pull)))
+                kept.append((mean, root, gain))
                 with np.errstate(over="ignore", invalid="ignore"):  # told at the next step
-                    ahead = _product(A, spread)
+                    ahead = _solve(gain, _product(A, root).T).T
                     mean, cov = _product(A, mean), _product(ahead, ahead.T) + Q
             for t in reversed(range(first, end)):
-                mean, _, spread = kept[t - first]
-                out[t] = mean + _product(spread, rng.standard_normal(len(mean)))
+                mean, root, gain = kept[t - first]
+                out[t] = mean + _spread(root, gain, rng.standard_normal(len(mean)))
                 if t + 1 < end:
                     noise = _product(noise_root, rng.standard_normal(len(mean)))
                     gap = out[t + 1] - drive[t + 1] - _product(A, out[t]) - noise
-                    root = kept[t + 1 - first][1]
-                    gap = np.linalg.solve(root.T, np.linalg.solve(root, gap))
-                    out[t] += _product(spread, _product(_product(A, spread).T, gap))
+                    after = kept[t + 1 - first][1]
+                    pull = _product(A.T, _solve(after, _solve(after, gap), transposed=True))
+                    out[t] += _spread(root, gain, _solve(gain, _product(root.T, pull)))
         return out
 
     def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
@@ -231,6 +231,17 @@ def _product(*matrices: FloatArray) -> FloatArray:
     for matrix in matrices[-2::-1]:
         out = np.einsum("ij,j...->i...", matrix, out)
     return out
+
+
+def _spread(root: FloatArray, gain: FloatArray, white: FloatArray) -> FloatArray:
+    """S times white noise, S = L R^-T."""
+    return _product(root, _solve(gain, white, transposed=True))
+
+
+def _solve(root: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
+    """L^-1, or L'^-1, times something, by substitution: exact in each entry where L is not."""
+    found = solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _root(cov: FloatArray, step: int) -> FloatArray:

@@ -91,6 +91,19 @@ def test_means_are_those_of_the_dense_gaussian(rng, case):
         close(means[slice(*ends)], mean, MEAN_TOLERANCE.get(case, 1e-10))
 
 
+def test_the_filter_keeps_the_noise_of_exploding_states(rng):
+    """States of 1e8 follow each other to the size of their noise: no digit of it is lost."""
+    law = LinearDynamics(
+        np.array([[4.0, 1.0], [0.0, 3.5]]), np.array([[1.0, 0.9], [0.9, 1.0]]), np.zeros(2),
+        np.eye(2), np.array([0, 14]),
+    )  # fmt: skip
+    draws = np.array([law._sample_by_filter(np.array([s, 1], np.uint64)) for s in range(400)])
+    assert np.abs(draws).max() > 1e7
+    noise = draws[:, 1:] - draws[:, :-1] @ law.transition.T
+    moments = np.einsum("sti,stj->ij", noise, noise) / noise[..., 0].size
+    np.testing.assert_allclose(moments, law.noise_cov, atol=0.1)
+
+
 def test_sequences_are_independent(rng):
     dynamics = random_dynamics(rng, lengths=(4, 1, 6))
     h = dynamics.potential.h.copy()
