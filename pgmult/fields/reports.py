@@ -106,7 +106,7 @@ def report(
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
-        comparison = compare_with_rivals(run, data=data, held_out=told, max_draws=used)
+        comparison = compare_with_rivals(run, data=data, held_out=told)
     verdict = [] if comparison is False else [*comparison.sentences]
     moved = [Leading(sentence, "What changed") for sentence in grid.moved()]
     verdict += [*moved, grid.lead(), *grid.unseen()]

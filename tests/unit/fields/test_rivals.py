@@ -109,11 +109,11 @@ def test_chains_that_differ_make_the_error_larger():
     rng = np.random.default_rng(7)
     high = rng.dirichlet([50, 30, 20], size=(200, data.num_rows))
     low = rng.dirichlet([20, 30, 50], size=(200, data.num_rows))
-    apart = compare_with_rivals(run_of(data, np.stack([high, low])))
+    apart = compare_with_rivals(run_of(data, np.stack([high, low])), max_draws=400)
     both = np.stack(
         [np.concatenate([high[:100], low[:100]]), np.concatenate([high[100:], low[100:]])]
     )
-    together = compare_with_rivals(run_of(data, both))
+    together = compare_with_rivals(run_of(data, both), max_draws=400)
     assert apart.levels[0] == pytest.approx(together.levels[0], abs=1e-6)
     assert apart.gains[1].error > 3.0 * together.gains[1].error
     assert leave_one_out(np.zeros((2, 30, 1))).log_p[0] == 0.0
