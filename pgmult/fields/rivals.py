@@ -83,7 +83,6 @@ def compare_with_rivals(
         if held_out is None
         else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown."
     )
-    how += f" By at most {most} draws of the model."
     advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
     return Comparison.of(scores, "a count", how, _ADVICE | advice)
 
