@@ -142,7 +142,7 @@ def _value_and_slope(choices, i, beta, coef, work, slope):
 
 
 @jit
-def _curvature(choices, i, coef, buffers, total, J):
+def _curvature(choices, i, coef, buffers, total, row, J):
     """The negative second derivative of person i's log likelihood, without that of exp.
 
     In an occasion it is that of the covariance of attributes over alternatives.
@@ -156,10 +156,11 @@ def _curvature(choices, i, coef, buffers, total, J):
             total[:] = 0.0
             for r in range(choices.rows[block] + o, choices.rows[block + 1], n):
                 for k in range(coef.size):
-                    share = p[r - first] * x[k, r]
+                    row[k] = x[k, r]
+                    share = p[r - first] * row[k]
                     total[k] += share
                     for j in range(k + 1):
-                        J[k, j] += share * x[j, r]
+                        J[k, j] += share * row[j]
             for k in range(coef.size):
                 for j in range(k + 1):
                     J[k, j] -= total[k] * total[j] / max(choices.counts[start + o], 1e-300)
@@ -179,11 +180,11 @@ def _work(choices, size):
 @jit
 def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
     """Log likelihoods of people, their slopes in tastes, and curvatures where J has room."""
-    buffers, total, coef, _ = _work(choices, tastes.shape[1])
+    buffers, total, coef, row = _work(choices, tastes.shape[1])
     for i in range(start, stop):
         values[i] = _value_and_slope(choices, i, tastes[i], coef, buffers, slopes[i])
         if J.size:
-            _curvature(choices, i, coef, buffers, total, J[i])
+            _curvature(choices, i, coef, buffers, total, row, J[i])
 
 
 @jit(inline=True)
