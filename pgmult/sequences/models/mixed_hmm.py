@@ -115,7 +115,7 @@ class MixedHMM(MultinomialHMM):
 
     Notes
     -----
-    A sweep takes some thirteen passes forwards and backwards over all sequences (five, where they
+    A sweep takes some twenty passes forwards and backwards over all sequences (five, where they
     have 10,000 steps), and five forwards for each standard deviation. Each of the M (M - 1) sticks
     of transitions, and M (K - 1) of emissions, takes a factorisation of a matrix of the weights'
     size (by Schur complement for the largest grouping).

@@ -34,7 +34,7 @@ from pgmult.latent.sparse import SparseMatrix
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import Moved
 
-_LONGEST, _LONGEST_OF_MANY = 25, 10  # leapfrogs
+_LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
 _SIZES = 0.4, 0.9  # of a leapfrog, in standard deviations under the metric
 
