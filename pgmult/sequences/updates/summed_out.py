@@ -14,8 +14,8 @@ expectation given all observations (Fisher's identity). So all probabilities mov
 
 *The metric* of a leapfrog path (Neal 2011, "MCMC using Hamiltonian dynamics", section 4.1) is Q
 plus the information of complete data, an amount per stick that a chain takes from where it starts
-and keeps. Any amount leaves the posterior as it is. A path is one compiled call; where it comes to a
-probability that is next to 0, from which its reverse would turn back, too, it is refused.
+and keeps. Any amount leaves the posterior as it is. A path that visits a probability next to 0 is
+refused, as its reverse would be.
 """
 
 import math
