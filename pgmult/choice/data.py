@@ -175,11 +175,12 @@ class ChoiceRows:
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
         named = () if self.alternatives is None else self.alternatives.columns
-        if self.alternatives is not None and (column,) == named:
-            return self.alternatives, self.alternative
         known = self.design.columns
-        place = known.place(as_choice(column, argument, [*named, *known.names.tolist()]))
-        return Levels.of({column: known.cells(place)}, {column: known.levels_of(place)})
+        name = as_choice(column, argument, [*named, *known.names.tolist()])
+        if self.alternatives is not None and (name,) == named:
+            return self.alternatives, self.alternative
+        place = known.place(name)
+        return Levels.of({name: known.cells(place)}, {name: known.levels_of(place)})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
         """Other rows, of a design like that of these."""
