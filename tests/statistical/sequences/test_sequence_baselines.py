@@ -155,7 +155,7 @@ def step_with(draw_rows):
 
     def step(self, rng, state, data):
         counts = HMM._count(HMM.sample_states(rng, state, data), data)
-        concentrations = HMM._sample_concentrations(rng, state, counts)
+        concentrations = hmm_module.sample_concentrations(rng, HMM, state, counts)
         alpha, kappa, eta = concentrations
         return replace(
             draw_rows(rng, counts, *concentrations),
