@@ -131,9 +131,9 @@ def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypat
     check_geweke(model, data, replicates=200, sweeps=3)
 
 
-def stretched_twice(rng, term, x, i, rest, part, rows):
+def stretched_twice(*arguments):
     """Weights grow by the square of what their standard deviation does."""
-    new, ratio = STRETCHED(rng, term, x, i, rest, part, rows)
+    new, ratio = STRETCHED(*arguments)
     return new, ratio**2
 
 

@@ -230,17 +230,17 @@ def fitted(rng, data, num_draws=300, tune=200):
 def test_intervals_of_a_known_effect_cover_it():
     """Expected shares and their contrasts at 90 %, over simulated corpora, whatever the labels."""
     rng = np.random.default_rng(21)
-    settings = {"x": [-1.0, 1.0]}
+    at = {"x": [-1.0, 1.0]}
     probability, covered, errors = 0.9, [], []
     for _ in range(40):
         data, coefficients, Sigma = simulated_effects(rng)
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
         raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
         exact = Posterior(raw, origin=Origin.of(StructuralTopics(3, effects="sticks"), plain))
-        truth = effects(exact, settings, num_simulated=20_000)
+        truth = effects(exact, "x", at=at, num_simulated=20_000)
         draws, owner = fitted(rng, data)
         posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3, effects="sticks"), data))
-        found = effects(posterior, settings, probability=probability)
+        found = effects(posterior, "x", at=at, probability=probability)
         rise = tuple(one.difference("x", 1.0, -1.0) for one in (truth, found))
         for one, other in ((truth, found), rise):
             exact = one.mean
