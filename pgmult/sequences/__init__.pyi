@@ -1,7 +1,6 @@
 from pgmult.sequences.checks import check as check
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
-from pgmult.sequences.effects import effects as effects
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
 from pgmult.sequences.forecasts import Forecast as Forecast
 from pgmult.sequences.forecasts import Imputed as Imputed
@@ -9,6 +8,7 @@ from pgmult.sequences.forecasts import StepProbs as StepProbs
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute
 from pgmult.sequences.forecasts import predict as predict
+from pgmult.sequences.input_effects import effects as effects
 from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.markov import MarkovChain as MarkovChain

@@ -12,7 +12,7 @@ SEQUENCES = Family(
         "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_ALL),
         "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
         "states": Verb("pgmult.sequences.states:states", models=("MultinomialHMM",)),
-        "effects": Verb("pgmult.sequences.effects:effects", models=_ALL, keeps=_TOLD),
+        "effects": Verb("pgmult.sequences.input_effects:effects", models=_ALL, keeps=_TOLD),
         "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_TOLD),
         "compare": Verb("pgmult.sequences.scores.rivals:compare"),
         "report": Verb(

@@ -24,7 +24,6 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.effects import input_sections
 from pgmult.sequences.figures import (
     labels_of,
     name_of,
@@ -34,6 +33,7 @@ from pgmult.sequences.figures import (
     when,
 )
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
+from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, is_panel, population

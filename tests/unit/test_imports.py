@@ -225,6 +225,17 @@ def test_every_public_name_loads(stub):
         _ = package.nonsense
 
 
+def test_no_public_name_is_that_of_a_module_beside_it():
+    """Importing the module would put it in the place of the name."""
+    hidden = []
+    for stub in PACKAGE.rglob("*.pyi"):
+        beside = {path.stem for path in stub.parent.iterdir() if path.suffix in ("", ".py")}
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module != module_name(stub):
+                hidden += [f"{stub}: {a.name}" for a in node.names if a.name in beside]
+    assert hidden == []
+
+
 def test_few_names_stand_at_the_root():
     import pgmult
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 import pgmult
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
-from pgmult.sequences.effects import long_run
+from pgmult.sequences.input_effects import long_run
 from pgmult.sequences.updates.mixed_moves import SummedOut
 from pgmult.sequences.updates.summed_out import Rows, Sticks
 from tests.every_model import MODELS
