@@ -35,7 +35,7 @@ DEMOS = (
         "Your own texts with their columns, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        draws=80, tune=150, add=_add_topics,
+        draws=60, tune=120, add=_add_topics,
     ),
     Demo(
         "fields", "six names of newborn girls over years and states: counts that ship",
