@@ -73,8 +73,27 @@ def predictor_vars(x: Any, covs: FloatArray) -> FloatArray:
     return np.maximum(np.column_stack([design.project_cov(S[None]) for S in covs]), 0.0)
 
 
+class _Approximated:
+    """Rows whose expectations are those of an approximation."""
+
+    __slots__ = ()
+    approximation: Approximation
+
+    at_mode: ClassVar[bool] = False
+
+    @property
+    def method(self) -> str:
+        """The approximation's name."""
+        return self.approximation.name
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether values are nowhere above E log p."""
+        return self.approximation.is_bound
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class SoftplusSite:
+class SoftplusSite(_Approximated):
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
 
     Attributes
@@ -88,18 +107,6 @@ class SoftplusSite:
     trials: FloatArray
     approximation: Approximation
 
-    at_mode: ClassVar[bool] = False
-
-    @property
-    def method(self) -> str:
-        """The approximation's name."""
-        return self.approximation.name
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether values are nowhere above E log p."""
-        return self.approximation.is_bound
-
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv, ``(num_rows,)`` each."""
         rest, d_mean, d_var = self.approximation.expect(mean, var)
@@ -111,7 +118,7 @@ class SoftplusSite:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SoftmaxSite:
+class SoftmaxSite(_Approximated):
     """Multinomial rows: f(psi) = sum_k y_k psi_k - N log sum exp psi.
 
     Attributes
@@ -124,18 +131,6 @@ class SoftmaxSite:
 
     counts: FloatArray | IntArray
     approximation: Approximation
-
-    at_mode: ClassVar[bool] = False
-
-    @property
-    def method(self) -> str:
-        """The approximation's name."""
-        return self.approximation.name
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether values are nowhere above E log p."""
-        return self.approximation.is_bound
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, ``(num_rows,)``, dF/dm and dF/dv."""
