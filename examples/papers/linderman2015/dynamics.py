@@ -8,7 +8,6 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
-from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.updates.dynamics import (
     draw_dynamics,
     draw_initial,
@@ -31,12 +30,8 @@ def sample_dynamics(
         If there is no posterior: a state is not finite.
     """
     x = np.ascontiguousarray(states)
-    centre, precision = np.empty_like(prior.mean), np.empty_like(prior.row_precision)
     sums = transition_sums(x, offsets, None, np.ascontiguousarray(prior.mean.T))
-    compiled.regression_posterior(
-        prior.mean, prior.row_precision, sums.coefficients, sums.zz, sums.ze, sums.ee, centre,
-        precision, prior.scale.copy(),
-    )  # fmt: skip
+    centre, _, _ = sums.posterior(prior.mean, prior.row_precision, prior.scale)
     later = transition_sums(x, offsets, None, np.ascontiguousarray(centre.T))
     transition, _, noise_cov = draw_dynamics(rng, prior, later)
     return transition, noise_cov

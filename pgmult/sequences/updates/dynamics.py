@@ -67,6 +67,17 @@ class RegressionSums:
         compiled.shift_sums(z, e, zz, ze, ee)
         return RegressionSums(self.coefficients, zz, ze, ee)
 
+    def posterior(
+        self, mean: FloatArray, row_precision: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The coefficients' mean, ``(p, n)``, the precision of its rows, and the noise's scale."""
+        centre, precision, scale = np.empty_like(mean), np.empty_like(row_precision), scale.copy()
+        compiled.regression_posterior(
+            mean, row_precision, self.coefficients, self.zz, self.ze, self.ee, centre, precision,
+            scale,
+        )  # fmt: skip
+        return centre, precision, scale
+
     def posterior_draw(
         self,
         rng: np.random.Generator,
@@ -82,12 +93,7 @@ class RegressionSums:
         FloatingPointError
             If there is no posterior: a row is not finite.
         """
-        centre, precision = np.empty_like(mean), np.empty_like(row_precision)
-        scale = scale.copy()
-        compiled.regression_posterior(
-            mean, row_precision, self.coefficients, self.zz, self.ze, self.ee, centre, precision,
-            scale,
-        )  # fmt: skip
+        centre, precision, scale = self.posterior(mean, row_precision, scale)
         return _draw(rng, centre, precision, dof + self.count, scale)
 
 
