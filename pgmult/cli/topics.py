@@ -44,7 +44,7 @@ _COLUMNS = ("column", "names")
 _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
-_MOST_BYTES = 80_000_000  # of these, unless told otherwise
+_MOST_BYTES = 72_000_000  # of these, unless told otherwise; states of chains come on top
 _FEWEST = 5  # draws of a chain
 
 
@@ -68,7 +68,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         **whole(
             1,
             told="draws to store of words of topics and of --keep-theta, of all chains (default: as"
-            " many as take 80 MB); of all else every draw is stored",
+            " many as take 72 MB); of all else every draw is stored",
         ),
     )
     fit.add_argument(
