@@ -606,15 +606,7 @@ ARGUMENTS = {
     "fields.FieldPredictions.interval": lambda: dict(probability=0.8),
     "fields.FieldPredictions.rank_probabilities": lambda: dict(top=1),
     "fields.empirical_bayes": lambda: dict(model=fields.MultinomialGP(matern()), data=field()),
-    "fields.coverage": lambda: dict(draws=np.stack([PI, PI]), truth=PI),
-    "fields.calibration": lambda: dict(draws=np.stack([PI, PI]), counts=THREE, top=1, least=0.0),
-    "fields.log_predictive": lambda: dict(probs=PI, counts=THREE),
-    "fields.log_predictive_mixture": lambda: dict(probs=np.stack([PI, PI]), counts=THREE),
-    "fields.gain_by_count": lambda: dict(
-        by_row=np.array([-1.0, -2.0]), reference=np.array([-2.0, -2.0]), totals=np.array([3, 4])
-    ),
-    "fields.mean_over_groups": lambda: dict(by_row=np.array([-1.0, -2.0])),
-    "fields.overlap": lambda: dict(predicted=PI, counts=THREE, size=1),
+    "fields.calibration": lambda: dict(draws=np.stack([PI, PI]), counts=THREE, least=0.0),
     "fields.MultinomialGPClassifier": lambda: dict(covariance=matern()),
     "fields.MultinomialGPClassifier.fit": lambda: dict(X=X, y=LABELS),
     "covariances.Constant": lambda: dict(var=1.0),

@@ -15,16 +15,16 @@ The model beats the obvious: it tells a count better than pooled shares by +0.10
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_mapping
+from pgmult.core.arguments import as_kind, as_mapping, as_strings
 from pgmult.core.figures.forest import Forest
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Section
+from pgmult.core.reports import Report, Section
 from pgmult.core.scores import Gain, Score
 from pgmult.core.tabled import Column, Table, Tabled
 
@@ -231,6 +231,31 @@ class Comparison(Tabled):
         levels = tuple(map(_number, told["levels"]))
         names, advice = tuple(told["names"]), dict(told["advice"])
         return cls(names, levels, gains, told["unit"], told["how"], advice, told["simpler"])
+
+
+def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> Report:
+    """Which of two runs tells the same observations better.
+
+    Parameters
+    ----------
+    names : pair of str
+        What the runs are called.
+    scores : iterable of two Scores
+        Begun once the names are known to be two.
+    unit : str
+        What an observation is: "a count".
+    how : str
+        What was predicted from what.
+    """
+    called = as_strings(names, "names")
+    if len(called) != 2:
+        raise ValueError(f"names must be two, one of each run, got {len(called)}")
+    one, other = scores
+    gain = one.gain_over(other)
+    told = f"{called[0]} tells {unit} {gain.word} {called[1]}: {gain} nats."
+    rows = [(name, score.mean) for name, score in zip(called, (one, other), strict=True)]
+    section = Section("Scores", how, head=("run", f"nats {unit}"), rows=rows)
+    return Report(" and ".join(called), [f"{told[0].upper()}{told[1:]}"], [section])
 
 
 def as_comparison(value: Any) -> "Comparison | bool":

@@ -1,6 +1,5 @@
 from pgmult.fields import covariances as covariances
 from pgmult.fields.checks import check as check
-from pgmult.fields.checks import compare as compare
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
@@ -10,12 +9,6 @@ from pgmult.fields.predictions import FieldPredictions as FieldPredictions
 from pgmult.fields.predictions import effects as effects
 from pgmult.fields.predictions import predict as predict
 from pgmult.fields.reports import report as report
+from pgmult.fields.rivals import compare as compare
 from pgmult.fields.scores import Calibration as Calibration
-from pgmult.fields.scores import Coverage as Coverage
 from pgmult.fields.scores import calibration as calibration
-from pgmult.fields.scores import coverage as coverage
-from pgmult.fields.scores import gain_by_count as gain_by_count
-from pgmult.fields.scores import log_predictive as log_predictive
-from pgmult.fields.scores import log_predictive_mixture as log_predictive_mixture
-from pgmult.fields.scores import mean_over_groups as mean_over_groups
-from pgmult.fields.scores import overlap as overlap

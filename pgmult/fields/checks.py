@@ -1,4 +1,4 @@
-"""Checks of a fitted field: replicated counts against the data, and one run against another.
+"""Checks of a fitted field: replicated counts against the data.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.fields.covariances import Matern
@@ -16,16 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_seed, as_strings
+from pgmult.core.arguments import as_seed
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.comparison import Comparison
-from pgmult.core.reports import Report
-from pgmult.core.scores import Gain
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import own_data, predict
-from pgmult.fields.rivals import compare_with_rivals
-from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
 
 _ADVICE = {
@@ -100,70 +95,3 @@ def _statistics(
         "empty cells": float(np.count_nonzero(counts == 0) - impossible),
         "largest share": float(np.mean(counts.max(axis=1) / totals)),
     }
-
-
-def compare(
-    run: Posterior,
-    other: Posterior | None = None,
-    *,
-    held_out: ArrayLike | None = None,
-    names: tuple[str, str] = ("the first", "the second"),
-    max_draws: int = 400,
-) -> Report | Comparison:
-    """Compare a run with simple models, or with another run.
-
-    Parameters
-    ----------
-    run : Posterior
-    other : Posterior, optional
-        Of the same inputs and categories; without it the run is compared with simple models: see
-        `pgmult.fields.rivals`.
-    held_out : int array, ``(num_rows, num_categories)``, optional
-        Counts that were not in the fits. Without them two runs are not ranked, and simple models
-        are scored by leaving out one row of counts at a time.
-    names : pair of str
-        What to call the runs.
-    max_draws : int
-        Draws of each to use at most.
-
-    Raises
-    ------
-    ValueError
-        If the runs are of other inputs or categories.
-    """
-    if other is None:
-        return compare_with_rivals(run, held_out=held_out, max_draws=max_draws)
-    runs = as_kind(run, "run", Posterior), as_kind(other, "other", Posterior)
-    called = as_strings(names, "names")
-    if len(called) != 2:
-        raise ValueError(f"names must be two, one of each run, got {len(called)}")
-    data, theirs = (own_data(one, None) for one in runs)
-    for what in ("categories", "inputs"):
-        if not np.array_equal(getattr(data, what), getattr(theirs, what)):
-            raise ValueError(
-                f"the runs must be of the same {what}, those of {called[1]} are others"
-            )
-    one, two = (predict(each, inputs="seen", max_draws=max_draws) for each in runs)
-    difference = np.abs(one.mean - two.mean)
-    row, k = np.unravel_index(int(difference.argmax()), difference.shape)
-    category = k if data.categories is None else data.categories[k]
-    place = row if data.names is None else data.names[row]
-    apart = (
-        f"Their probabilities are {difference.mean():.3f} apart on average, at most"
-        f" {difference.max():.2f}: {category} at {place}, where the first says"
-        f" {one.mean[row, k]:.2f} and the second {two.mean[row, k]:.2f}."
-    )
-    if held_out is None:
-        better = "Which one is better cannot be said: fit both with the same --hold-out and --seed."
-        return Report(" and ".join(called), [apart, better])
-    hidden = data.held_out(held_out)
-    those = hidden.sum(axis=1) > 0
-    scores = [
-        f.rows(those).log_predictive_density(hidden[those], coefficients=False) for f in (one, two)
-    ]
-    gain = Gain(*gain_by_count(scores[0], scores[1], hidden[those].sum(axis=1)))
-    better = (
-        f"The first tells counts that neither was shown {gain.word} the second: {gain} nats a"
-        " count, paired by input."
-    )
-    return Report(" and ".join(called), [better, apart])

@@ -23,14 +23,17 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit, logsumexp
 
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.predictions import log_mean_binomial
 from pgmult.links.logistic import logistic_expectations
 from pgmult.sampling.posterior import Posterior
 
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
+_NEWTON_STEPS, _SETTLED = 30, 1e-6  # nodes about a point so near the mode are as good
 _NUGGET = 1e-9  # of the largest variance; smooth covariances are singular to rounding without
 _LEAST_VAR = 1e-8
 _WORK, _CELLS = 1e11, 3e5  # multiplications of all inverses; probabilities of all draws on tables
@@ -214,3 +217,34 @@ class _Counts(NamedTuple):
         log_probs = np.empty_like(on_sticks)
         log_probs[:, self.order] = on_sticks
         return both.sum(axis=1), log_probs
+
+
+def log_mean_binomial(
+    taken: ArrayLike,
+    reaching: ArrayLike,
+    mean: FloatArray,
+    var: FloatArray,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
+
+    Gauss-Hermite quadrature around the mode, which is looked for from `start` on, or from the mean,
+    scaled by the curvature there.
+    """
+    x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
+    precision = 1.0 / np.maximum(var, 1e-300)
+    first = mean if start is None else start
+    psi = np.broadcast_to(first, np.broadcast_shapes(mean.shape, x.shape)).copy()
+    for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
+        slope = x - n * expit(psi) - precision * (psi - mean)
+        bend = n * expit(psi) * expit(-psi) + precision
+        move = slope / np.maximum(bend, np.abs(slope))
+        psi += move
+        if np.abs(move).max(initial=0.0) < _SETTLED:
+            break
+    scale = 1.0 / np.sqrt(n * expit(psi) * expit(-psi) + precision)
+    nodes = psi[..., None] + scale[..., None] * _NODES
+    log_density = x[..., None] * nodes - n[..., None] * np.logaddexp(0.0, nodes)
+    log_density -= 0.5 * precision[..., None] * (nodes - mean[..., None]) ** 2
+    terms = log_density + 0.5 * _NODES**2 + _LOG_WEIGHTS
+    return np.asarray(logsumexp(terms, axis=-1) + np.log(scale) + 0.5 * np.log(precision))

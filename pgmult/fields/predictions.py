@@ -1,14 +1,4 @@
-r"""Predicted probabilities of the categories of a field, with intervals and scores.
-
-Predictions average over the draws of the posterior. Where it kept ``psi_new_mean`` and
-``psi_new_var``, means and scores average over the law of psi given omega as well, which is more
-accurate (Rao-Blackwellisation): given omega the sticks are independent normals, so that
-
-    E[pi_k | omega]  =  E[sigma(psi_k)] prod_{j<k} E[sigma(-psi_j)]
-    p(x* | omega)    =  coefficient  prod_k E[sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k)]
-
-are products of one-dimensional integrals, by Gauss-Hermite quadrature around the mode of each
-(Linderman, Johnson and Adams 2015, appendix B, plug in the mean of psi instead).
+"""Predicted probabilities of the categories of a field, with intervals and scores.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.fields.covariances import Matern
@@ -18,7 +8,6 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 ... )
 >>> posterior = pgmult.sample(
 ...     pgmult.fields.MultinomialGP(Matern(1.5, length_scale=5.0)), data,
-...     keep=["pi_new", "psi_new_mean", "psi_new_var"],
 ...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> found = predict(posterior, inputs="new")
@@ -29,11 +18,11 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gammaln, logsumexp
+from scipy.special import gammaln, logsumexp
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_seed
 from pgmult.core.averages import Averages
@@ -44,29 +33,10 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.scores import Calibration, calibration
 from pgmult.fields.tables import with_table
-from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
-_LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
-_NEWTON_STEPS, _SETTLED = 30, 1e-6  # nodes about a point so near the mode are as good
 _CELLS = 2**21  # of a covariance, at a time
 _NOTHING_LEFT = 0.01  # correlation below which a place says nothing of another
-
-
-class StickLaw(NamedTuple):
-    """Independent normal laws of the sticks, one for each draw of omega.
-
-    Attributes
-    ----------
-    order : int64 array, ``(num_categories,)``
-        In which sticks break for categories.
-    mean, var : arrays, ``(num_draws, num_rows, num_categories - 1)``
-    """
-
-    order: IntArray
-    mean: FloatArray
-    var: FloatArray
 
 
 def predict(
@@ -113,10 +83,9 @@ def predict(
     model = as_kind(run, "run", Posterior).model
     data = own_data(run, data)
     as_choice(inputs, "inputs", ("all", "seen", "new"))
-    sticks = None
     if new is not None:
         wider = with_table(data, new, places, names)
-        pi, sticks = _at(run, model, data, wider, max_draws, random_seed)
+        pi = _at(run, model, data, wider, max_draws, random_seed)
         labels = row_labels(wider, ("new",))
     else:
         if inputs == "new" and not data.num_new:
@@ -124,17 +93,11 @@ def predict(
         parts = ("seen", "new") if inputs == "all" and data.num_new else (inputs,)
         parts = ("seen",) if parts == ("all",) else parts
         pi = np.concatenate([_kept(run, data, part, max_draws) for part in parts], axis=1)
-        law = ("psi_new_mean", "psi_new_var")
-        if parts == ("new",) and isinstance(run.link, StickBreaking) and all(v in run for v in law):
-            mean, var = (_drawn(run, name, max_draws) for name in law)
-            sticks = StickLaw(np.array(run.link.order), mean, var)
         labels = row_labels(data, parts)
     if data.categories is not None:
         labels["category"] = data.categories
     caption = f"Probabilities of the categories, {len(pi):,} draws."
-    return FieldPredictions(
-        pi, labels=labels, sticks=sticks, caption=caption, probability=probability
-    )
+    return FieldPredictions(pi, labels=labels, caption=caption, probability=probability)
 
 
 def _at(
@@ -144,8 +107,8 @@ def _at(
     wider: CountField,
     max_draws: int | None,
     random_seed: Any,
-) -> tuple[FloatArray, StickLaw]:
-    """Draws of the probabilities at the new inputs of `wider`, and the law of the sticks there."""
+) -> FloatArray:
+    """Draws of the probabilities at the new inputs of `wider`."""
     if not isinstance(model, MultinomialGP):
         raise TypeError(
             f"run must be of a MultinomialGP, got one of {type(model).__name__} (it predicts at the"
@@ -159,8 +122,7 @@ def _at(
         model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
         for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
     ]
-    law = (np.array([draw.new_mean for draw in draws]), np.array([draw.new_var for draw in draws]))
-    return np.array([link.probs(d.new_values) for d in draws]), StickLaw(np.array(link.order), *law)
+    return np.array([link.probs(draw.new_values) for draw in draws])
 
 
 def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: CountField) -> None:
@@ -211,37 +173,17 @@ class FieldPredictions(Estimand):
         Of the probabilities, all chains one after the other.
     labels : mapping
         Of "row": the columns of the inputs as the caller's table has them. Of "category".
-    sticks : StickLaw or None
-        The law of the sticks given each draw's omega, if it is known: it makes `mean` and scores
-        more accurate than the draws alone.
     """
 
     axes: tuple[str, ...] = ("row", "category")
     labels: Mapping[str, Labels] = field(default_factory=dict)
-    sticks: StickLaw | None = field(default=None, kw_only=True)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean probabilities, ``(num_rows, num_categories)``; rows sum to 1."""
-        if self.sticks is None:
-            return np.asarray(self.draws.mean(axis=0))
-        order, *law = self.sticks
-        share = np.array(
-            [np.exp(log_mean_binomial(1, 1, mean, var)) for mean, var in zip(*law, strict=True)]
-        )
-        ones = np.ones((*share.shape[:-1], 1))
-        rest = np.concatenate([ones, np.cumprod(1.0 - share, axis=-1)], axis=-1)
-        on_sticks = (np.concatenate([share, ones], axis=-1) * rest).mean(axis=0)
-        out = np.empty_like(on_sticks)
-        out[:, order] = on_sticks
-        return np.asarray(out)
 
     def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
-        """Predictions of some rows, chosen by a mask or row numbers, without `sticks`."""
+        """Predictions of some rows, chosen by a mask or row numbers."""
         there = np.arange(self.draws.shape[1])[chosen]
         rows = {name: [values[i] for i in there] for name, values in self.columns_of("row").items()}
         labels = {**self.labels, "row": rows}
-        return replace(self, draws=self.draws[:, chosen], labels=labels, sticks=None)
+        return replace(self, draws=self.draws[:, chosen], labels=labels)
 
     def rank_probabilities(self, top: int) -> FloatArray:
         """P[category is among the `top` most probable], ``(num_rows, num_categories)``."""
@@ -283,36 +225,25 @@ class FieldPredictions(Estimand):
         table = as_counts(counts)
         if table.shape != self.draws.shape[1:]:
             raise ValueError(f"counts must have shape {self.draws.shape[1:]}, got {table.shape}")
-        if self.sticks is None:
-            with np.errstate(divide="ignore"):
-                log_pi = np.log(self.draws)
-            each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
-        else:
-            order, *law = self.sticks
-            on_sticks = table[:, order]
-            reaching = np.cumsum(on_sticks[:, ::-1], axis=1)[:, ::-1][:, :-1]
-            taken = on_sticks[:, :-1]
-            each = np.array(
-                [
-                    log_mean_binomial(taken, reaching, mean, var).sum(axis=-1)
-                    for mean, var in zip(*law, strict=True)
-                ]
-            )
+        with np.errstate(divide="ignore"):
+            log_pi = np.log(self.draws)
+        each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
         density = logsumexp(each, axis=0) - np.log(len(each))
         if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
 
-    def calibration(self, counts: ArrayLike, **options: Any) -> Calibration:
+    def calibration(
+        self, counts: ArrayLike, *, least: float = 1.0, random_seed: Any = None
+    ) -> Calibration:
         """Check these predictions against held-out counts; if they fail, say what to try.
 
         Parameters
         ----------
-        counts : integer array, ``(num_rows, num_categories)``
-        **options
+        counts, least, random_seed
             As in `pgmult.fields.calibration`.
         """
-        return calibration(self.draws, counts, **options)
+        return calibration(self.draws, counts, least=least, random_seed=random_seed)
 
 
 def effects(
@@ -427,34 +358,3 @@ def _require(run: Posterior, needed: Sequence[str], purpose: str = "") -> None:
     if missing := [name for name in needed if name not in run]:
         kept = ", ".join(missing)
         raise ValueError(f"the posterior must have kept {kept}{purpose} (pass it in keep=)")
-
-
-def log_mean_binomial(
-    taken: ArrayLike,
-    reaching: ArrayLike,
-    mean: FloatArray,
-    var: FloatArray,
-    start: FloatArray | None = None,
-) -> FloatArray:
-    """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
-
-    Gauss-Hermite quadrature around the mode, which is looked for from `start` on, or from the mean,
-    scaled by the curvature there.
-    """
-    x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
-    precision = 1.0 / np.maximum(var, 1e-300)
-    first = mean if start is None else start
-    psi = np.broadcast_to(first, np.broadcast_shapes(mean.shape, x.shape)).copy()
-    for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
-        slope = x - n * expit(psi) - precision * (psi - mean)
-        bend = n * expit(psi) * expit(-psi) + precision
-        move = slope / np.maximum(bend, np.abs(slope))
-        psi += move
-        if np.abs(move).max(initial=0.0) < _SETTLED:
-            break
-    scale = 1.0 / np.sqrt(n * expit(psi) * expit(-psi) + precision)
-    nodes = psi[..., None] + scale[..., None] * _NODES
-    log_density = x[..., None] * nodes - n[..., None] * np.logaddexp(0.0, nodes)
-    log_density -= 0.5 * precision[..., None] * (nodes - mean[..., None]) ** 2
-    terms = log_density + 0.5 * _NODES**2 + _LOG_WEIGHTS
-    return np.asarray(logsumexp(terms, axis=-1) + np.log(scale) + 0.5 * np.log(precision))

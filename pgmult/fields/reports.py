@@ -26,7 +26,7 @@ from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
-from pgmult.fields.rivals import axis_and_places, compare_with_rivals, plain
+from pgmult.fields.rivals import axis_and_places, compare, plain
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -106,7 +106,7 @@ def report(
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
-        comparison = compare_with_rivals(run, data=data, held_out=told)
+        comparison = compare(run, data=data, held_out=told)
     verdict = [] if comparison is False else [*comparison.sentences]
     moved = [Leading(sentence, "What changed") for sentence in grid.moved()]
     verdict += [*moved, grid.lead(), *grid.unseen()]
@@ -513,7 +513,7 @@ def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> lis
     return [
         f"Intervals of the {int(counts.sum()):,} counts at {len(those):,} inputs that were held out"
         f" {_in_a_sentence(fit.verdict)}.",
-        f"{fit.coverage.in_words}, of {fit.num_cells:,} cells.",
+        f"{fit.in_words}, of {fit.num_cells:,} cells.",
     ]
 
 

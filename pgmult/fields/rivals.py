@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, xlogy
 
-from pgmult.core.comparison import Comparison
+from pgmult.core.arguments import as_kind
+from pgmult.core.comparison import Comparison, between_two
+from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
@@ -44,25 +46,36 @@ _ADVICE = {
 }
 
 
-def compare_with_rivals(
+def compare(
     run: Posterior,
+    other: Posterior | None = None,
     *,
     data: CountField | None = None,
     held_out: ArrayLike | None = None,
+    names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 100,
-) -> Comparison:
-    """Does the field predict counts better than simple shares do?
+) -> Comparison | Report:
+    """Does the field predict counts better than simple shares do, or than another run?
 
     Parameters
     ----------
     run : Posterior
         That kept ``psi`` or ``pi``.
+    other : Posterior, optional
+        Of the same counts; without it the run is compared with simple models.
     data : CountField, optional
         The data of the run, needed only if it was saved without them.
     held_out : int array, ``(num_rows, num_categories)``, optional
         Counts that were not in the fit, to be predicted instead of those that were.
+    names : pair of str
+        What to call two runs.
     max_draws : int
         Draws to use at most: integrals over what each tells of every row cost more than all else.
+
+    Raises
+    ------
+    ValueError
+        If the runs are of other inputs, categories or counts.
     """
     data = own_data(run, data)
     told = data.counts if held_out is None else data.held_out(held_out)
@@ -70,19 +83,33 @@ def compare_with_rivals(
         raise ValueError("there must be counts to be told, all rows are empty")
     rows = np.flatnonzero(told.any(axis=1))
     most = as_positive_int(max_draws, "max_draws")
-    model, num_draws = _own(run, data, told[rows], rows, most, held_out is None)
+    how = (
+        "Each row of counts is told from all other rows, its own counts left out, a count at a time"
+        if held_out is None
+        else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown"
+    )
+
+    def score(run: Posterior, data: CountField) -> tuple[Score, int]:
+        return _own(run, data, told[rows], rows, most, held_out is None)
+
+    if other is not None:
+        theirs = own_data(as_kind(other, "other", Posterior), None)
+        for what in ("categories", "inputs", "counts"):
+            if not np.array_equal(getattr(data, what), getattr(theirs, what)):
+                raise ValueError(
+                    f"other must be a run of the same {what} (fit both with the same --hold-out and"
+                    " --seed)"
+                )
+        both = (score(one, its)[0] for one, its in ((run, data), (other, theirs)))
+        return between_two(names, both, "a count", f"{how}.")
+    model, num_draws = score(run, data)
     scores = {"the model": model}
     rivals = _Rivals(data, told, rows)
     axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
     for name, counts in sources.items():
         if counts is None or counts[rows].any():
             scores[name] = rivals.score(counts)
-    how = (
-        "Each row of counts is told from all other rows, its own counts left out, a count at a"
-        f" time; the model by {num_draws:,} of its draws."
-        if held_out is None
-        else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown."
-    )
+    how += f"; the model by {num_draws:,} of its draws."
     advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
     return Comparison.of(scores, "a count", how, _ADVICE | advice)
 

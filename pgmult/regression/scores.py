@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under_name
+from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.labels import Levels
-from pgmult.core.reports import Report, Section
+from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.tables import date_text
@@ -219,9 +219,6 @@ def compare(
         If a column is missing, or the runs are of other respondents.
     """
     first = data_of_run(run)
-    called = as_strings(names, "names")
-    if len(called) != 2:
-        raise ValueError(f"names must be two, got {len(called)}")
     if other is None:
         own = _scored(run, held_out, max_draws)
         rivals = _rivals(first, held_out)
@@ -235,7 +232,8 @@ def compare(
         )
     both = (run, first), (other, second)
     if held_out is not None:
-        return _two(called, [_scored(one, held_out, max_draws) for one, _ in both], _HELD_OUT)
+        scored = (_scored(one, held_out, max_draws) for one, _ in both)
+        return between_two(names, scored, "a respondent", _HELD_OUT)
     kinds = [_kinds_in_turn(data) for _, data in both]
     ours, theirs = (
         data.counts[kind, 0] if data.is_events else kind % data.num_categories
@@ -249,16 +247,7 @@ def compare(
         place, num = np.full(data.counts.size, -1), data.num_categories
         place[found.cells * num + found.outcomes % num] = np.arange(len(found.counts))
         scores.append(found.score(place[kind]))
-    return _two(called, scores, _HOW)
-
-
-def _two(names: Sequence[str], scores: Sequence[Score], how: str) -> Report:
-    """Which of two runs is better."""
-    gain = scores[0].gain_over(scores[1])
-    told = f"{names[0]} tells a respondent {gain.word} {names[1]}: {gain} nats."
-    rows = [(name, score.mean) for name, score in zip(names, scores, strict=True)]
-    section = Section("Scores", how, head=("run", "nats a respondent"), rows=rows)
-    return Report(" and ".join(names), [f"{told[0].upper()}{told[1:]}"], [section])
+    return between_two(names, scores, "a respondent", _HOW)
 
 
 _ADVICE = {

@@ -298,7 +298,7 @@ def coverage(options):
             said = found.calibration(counts[hidden], random_seed=0)
             score = found.log_predictive_density(counts[hidden]).mean()
             print(
-                f"{kind}, {name} ({time.process_time() - start:.0f} s): {said.coverage} of"
+                f"{kind}, {name} ({time.process_time() - start:.0f} s): {said.in_words} of"
                 f" {said.num_cells}; {score:.1f} nats a row\n    {said.verdict}",
                 flush=True,
             )

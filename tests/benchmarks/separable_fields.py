@@ -248,7 +248,7 @@ def _judged(rng, probs, truth, known):
     log_mean = logsumexp(log_p, axis=0) - np.log(len(log_p))
     score = (log_mean.sum() - (tested * np.log(pooled)).sum()) / tested.sum()
     seed = int(rng.integers(2**31))
-    covered = pgmult.fields.calibration(probs, truth, random_seed=seed).coverage.covered
+    covered = pgmult.fields.calibration(probs, truth, random_seed=seed).covered
     return np.array([score, *covered])
 
 

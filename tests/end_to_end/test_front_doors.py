@@ -38,7 +38,7 @@ RESULTS = {
         "travel_modes",
     },
     "choice": {"ChoiceRows", "MixedLogitState"},
-    "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
+    "fields": {"Calibration", "CountField", "FieldPredictions"},
     "regression": {"AdditiveRows", "LeaveOneOut"},
     "sequences": {
         "Forecast",

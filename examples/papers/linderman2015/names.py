@@ -19,17 +19,11 @@ from scipy.special import digamma
 
 import pgmult
 from examples.papers.linderman2015.field_baselines import RawGP, Static
+from examples.papers.linderman2015.field_scores import log_predictive, mean_over_rows, overlap
 from examples.papers.linderman2015.newborns import thin, us_names
 from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.fields.covariances import Matern, SquaredExponential, White
-from pgmult.fields.scores import (
-    calibration,
-    gain_by_count,
-    log_predictive,
-    log_predictive_mixture,
-    mean_over_groups,
-    overlap,
-)
+from pgmult.fields.scores import calibration
 
 OUTSIDE = ("AK", "HI", "DC")
 TEST_YEARS = (2012, 2013)
@@ -233,21 +227,23 @@ def score(name: str, found: Prediction, reference: np.ndarray, problem: Problem)
             "sweeps": found.sweeps,
         }
         for end, lowest in (("top", False), ("bottom", True)):
-            row[end], row[f"{end}_error"] = mean_over_groups(
+            row[end], row[f"{end}_error"] = mean_over_rows(
                 overlap(probs, counts, size, lowest=lowest)
             )
             row[f"{end}_by_sort"] = by_sort_order(probs, counts, size, lowest=lowest).mean()
-        row["gain"], row["gain_error"] = gain_by_count(log_predictive(probs, counts), plain, totals)
+        row["gain"], row["gain_error"] = mean_over_rows(
+            log_predictive(probs, counts) - plain, totals
+        )
         row["log_predictive"], row["log_predictive_error"] = "", ""
         row["gain_of_mean"], row["coverage"] = "", ""
         if found.draws is not None:
             draws = found.draws[:, rows]
-            row["log_predictive"], row["log_predictive_error"] = mean_over_groups(
-                log_predictive_mixture(draws, counts)
+            row["log_predictive"], row["log_predictive_error"] = mean_over_rows(
+                log_predictive(draws, counts)
             )
-            row["coverage"] = calibration(draws, counts, random_seed=0).coverage.covered[-1]
-            row["gain_of_mean"], _ = gain_by_count(
-                log_predictive(normalised(draws.mean(axis=0)), counts), plain, totals
+            row["coverage"] = calibration(draws, counts, random_seed=0).covered[-1]
+            row["gain_of_mean"], _ = mean_over_rows(
+                log_predictive(normalised(draws.mean(axis=0)), counts) - plain, totals
             )
         yield row
 
@@ -257,7 +253,7 @@ def gains(found: Prediction, reference: np.ndarray, problem: Problem) -> list[tu
     totals = problem.test_counts.sum(axis=1)
     plain = log_predictive(reference, problem.test_counts)
     return [
-        (seconds, gain_by_count(log_predictive(p, problem.test_counts), plain, totals)[0])
+        (seconds, mean_over_rows(log_predictive(p, problem.test_counts) - plain, totals)[0])
         for seconds, p in found.curve
     ]
 

@@ -187,7 +187,7 @@ class TestFields:
     def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
         code, out, _ = run(capsys, "fields", "compare", field_run, field_run, "--json")
         assert code == 0
-        assert "as well as the second: +0.0000" in json.loads(out)["verdict"][0]
+        assert f"as well as {field_run}: +0.0000" in json.loads(out)["verdict"][0]
         page = tmp_path / "page.html"
         assert run(capsys, "fields", "report", field_run, "--out", page)[0] == 0
         assert page.exists()

@@ -9,8 +9,8 @@ from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.core.scores import leave_one_out
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
-from pgmult.fields.left_out import _Counts, _Laws, without_row
-from pgmult.fields.rivals import compare_with_rivals
+from pgmult.fields.left_out import _Counts, _Laws, log_mean_binomial, without_row
+from pgmult.fields.rivals import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
 KEEP = ["psi", "beta", "hyperparameters"]
@@ -24,6 +24,19 @@ def overdispersed(num_rows=8, spread=0.7, seed=0, total=40):
     first, second = 1.0 / (1.0 + np.exp(-psi.T))
     probs = np.column_stack([first, (1 - first) * second, (1 - first) * (1 - second)])
     return np.array([rng.multinomial(total, p) for p in probs])
+
+
+@pytest.mark.parametrize("reaching", [0, 1, 7, 200])
+@pytest.mark.parametrize(("mean", "var"), [(-3.0, 0.01), (0.0, 1.0), (2.0, 4.0)])
+def test_mean_binomial(reaching, mean, var):
+    z = np.linspace(-30.0, 30.0, 200_001)
+    psi = mean + np.sqrt(var) * z
+    for taken in {0, reaching // 3, reaching}:
+        log_terms = taken * psi - reaching * np.logaddexp(0.0, psi) + scipy.stats.norm.logpdf(z)
+        top = log_terms.max()
+        expected = top + np.log(np.exp(log_terms - top).sum() * (z[1] - z[0]))
+        found = log_mean_binomial(taken, reaching, np.array(mean), np.array(var))
+        assert found == pytest.approx(expected, abs=1e-6, rel=1e-6)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -121,11 +134,11 @@ def test_runs_that_kept_less_are_weighted_as_they_are():
     data = as_field(np.arange(8.0), counts)
     model = MultinomialGP(1.0 * Matern(1.5, 4.0), overdispersion=0.05)
     run = pgmult.sample(model, data, draws=600, tune=200, keep=[*KEEP, "pi"], **FEW)
-    whole = compare_with_rivals(run)
+    whole = compare(run)
     less = pgmult.sample(model, data, draws=600, tune=200, keep=["pi"], **FEW)
-    assert compare_with_rivals(less).levels[0] == pytest.approx(whole.levels[0], abs=0.02)
+    assert compare(less).levels[0] == pytest.approx(whole.levels[0], abs=0.02)
     other = pgmult.sample(LogisticNormalGP(Matern(1.5, 4.0)), data, draws=300, tune=100, **FEW)
-    assert np.isfinite(compare_with_rivals(other).levels[0])
+    assert np.isfinite(compare(other).levels[0])
 
 
 def test_with_large_counts_that_scatter_the_model_beats_what_is_simple():
@@ -141,7 +154,7 @@ def test_with_large_counts_that_scatter_the_model_beats_what_is_simple():
     covariance = 1.0 * Matern(1.5, 5.0, active=[0]) * Matern(0.5, 3.0, active=[1])
     model = MultinomialGP(covariance, overdispersion=0.1)
     run = pgmult.sample(model, data, draws=300, tune=200, keep=KEEP, **FEW)
-    found = compare_with_rivals(run)
+    found = compare(run)
     assert found.sentences[0].startswith("The model beats the obvious"), found.sentences
     assert set(found.names) == {
         "the model", "pooled shares", "shares of its place", "shares of its year",
@@ -163,7 +176,7 @@ def test_a_series_that_swings_is_told_by_its_autoregression():
         {"pi": np.full(pi.shape, 0.5)}, dims={"pi": model.dims["pi"]},
         origin=pgmult.sampling.Origin.of(model, data),
     )  # fmt: skip
-    found = compare_with_rivals(run)
+    found = compare(run)
     assert found.names[found.rival] == "AR(2) of log ratios"
     hidden = np.where((t >= 36)[:, None], counts, 0)
     shown = data.with_counts(counts - hidden)
@@ -171,6 +184,6 @@ def test_a_series_that_swings_is_told_by_its_autoregression():
         {"pi": np.full(pi.shape, 0.5)}, dims={"pi": model.dims["pi"]},
         origin=pgmult.sampling.Origin.of(model, shown),
     )  # fmt: skip
-    found = compare_with_rivals(run, held_out=hidden)
+    found = compare(run, held_out=hidden)
     best = (hidden * np.log(p)).sum() / hidden.sum()
     assert found.levels[found.names.index("AR(2) of log ratios")] == pytest.approx(best, abs=0.02)

@@ -1,65 +1,35 @@
-"""Predictions of multinomial Gaussian processes: quadrature, ranks, counts and scores."""
+"""Predictions of multinomial Gaussian processes: ranks, counts and scores."""
 
 import numpy as np
 import pytest
 import scipy.stats
-from scipy.special import expit
 
 from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult import Posterior
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
-from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial, predict
+from pgmult.fields.predictions import FieldPredictions, predict
 from pgmult.links import StickBreaking
 from pgmult.sampling.draws import Origin
 
 ORDER = np.array([2, 0, 1])
 MEAN = np.array([[[0.5, -1.0]], [[-0.3, 0.2]]])
-VAR = np.array([[[0.4, 1.5]], [[0.8, 0.1]]])
 
 
-def predictions(draws=2000, law=True):
-    """Two draws of omega, each with many draws of psi."""
+def predictions():
     rng = np.random.default_rng(0)
-    psi = np.repeat(MEAN, draws, axis=0) + np.sqrt(np.repeat(VAR, draws, axis=0)) * (
-        rng.standard_normal((2 * draws, 1, 2))
-    )
-    pi = StickBreaking(ORDER).probs(psi)
-    return FieldPredictions(pi, sticks=StickLaw(ORDER, MEAN, VAR) if law else None)
+    psi = [[0.5, -1.0]] + np.sqrt([[0.4, 1.5]]) * rng.standard_normal((2000, 1, 2))
+    return FieldPredictions(StickBreaking(ORDER).probs(psi))
 
 
-@pytest.mark.parametrize("reaching", [0, 1, 7, 200])
-@pytest.mark.parametrize(("mean", "var"), [(-3.0, 0.01), (0.0, 1.0), (2.0, 4.0)])
-def test_mean_binomial(reaching, mean, var):
-    z = np.linspace(-30.0, 30.0, 200_001)
-    psi = mean + np.sqrt(var) * z
-    for taken in {0, reaching // 3, reaching}:
-        log_terms = taken * psi - reaching * np.logaddexp(0.0, psi) + scipy.stats.norm.logpdf(z)
-        top = log_terms.max()
-        expected = top + np.log(np.exp(log_terms - top).sum() * (z[1] - z[0]))
-        found = log_mean_binomial(taken, reaching, np.array(mean), np.array(var))
-        assert found == pytest.approx(expected, abs=1e-6, rel=1e-6)
-
-
-def test_the_law_given_omega_agrees_with_draws():
-    whole, drawn = predictions(), predictions(law=False)
-    error = 4.0 * drawn.sd / np.sqrt(len(drawn.draws))
-    assert (np.abs(whole.mean - drawn.mean) < error).all()
-    np.testing.assert_allclose(whole.mean.sum(axis=1), 1.0)
-    counts = np.array([[1, 2, 4]])
-    each = scipy.stats.multinomial(7, drawn.draws[:, 0]).pmf(counts[0])
-    score = np.exp(drawn.log_predictive_density(counts))
-    assert score == pytest.approx(each.mean())
-    spread = 4.0 * each.std() / np.sqrt(len(each))
-    assert abs(np.exp(whole.log_predictive_density(counts)) - each.mean()) < spread
-
-
-def test_probabilities_of_all_tables_sum_to_one():
-    whole = predictions(draws=2)
+def test_the_density_of_new_counts_is_the_mean_over_draws():
+    found, counts = predictions(), np.array([[1, 2, 4]])
+    each = scipy.stats.multinomial(7, found.draws[:, 0]).pmf(counts[0])
+    assert np.exp(found.log_predictive_density(counts)) == pytest.approx(each.mean())
     tables = [[a, b, 3 - a - b] for a in range(4) for b in range(4 - a)]
-    total = sum(np.exp(whole.log_predictive_density([table])) for table in tables)
+    total = sum(np.exp(found.log_predictive_density([table])) for table in tables)
     assert total == pytest.approx(1.0)
-    assert whole.log_predictive_density([[0, 0, 0]]) == pytest.approx(0.0)
+    assert found.log_predictive_density([[0, 0, 0]]) == pytest.approx(0.0)
 
 
 def test_ranks_intervals_and_counts():
@@ -76,14 +46,6 @@ def test_ranks_intervals_and_counts():
     np.testing.assert_array_equal(found.counts([5], random_seed=1).sum(-1), 5)
 
 
-def test_the_mean_puts_sticks_back_in_the_order_of_categories():
-    law = StickLaw(ORDER, np.array([[[1.0, -2.0]]]), np.full((1, 1, 2), 1e-12))
-    certain = FieldPredictions(np.zeros((1, 1, 3)), sticks=law)
-    first, second = expit(1.0), expit(-1.0) * expit(-2.0)
-    expected = [[second, 1.0 - first - second, first]]
-    np.testing.assert_allclose(certain.mean, expected, atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -96,12 +58,11 @@ def test_the_mean_puts_sticks_back_in_the_order_of_categories():
 )
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
-        call(predictions(draws=2))
+        call(predictions())
 
 
 DATA = as_field([0.0, 1.0], [[3, 1, 2], [0, 4, 9]], [2.0], categories=list("abc"))
 MODEL = MultinomialGP(Matern(1.5))
-LAW = {"psi_new_mean": MEAN[None], "psi_new_var": VAR[None]}
 
 
 def posterior(model=MODEL, data=DATA, **draws):
@@ -117,13 +78,10 @@ def elsewhere(run, data=DATA):
     return predict(run, [5.0], data=data)
 
 
-def test_the_order_of_sticks_is_that_of_the_posteriors_link():
-    found = ahead(posterior(**LAW))
-    np.testing.assert_array_equal(found.sticks.order, DATA.order)
-    np.testing.assert_array_equal(found.sticks.order, [2, 1, 0])
-    assert found.labels["category"].tolist() == ["a", "b", "c"]
-    assert ahead(posterior()).sticks is None
-    assert ahead(posterior(LogisticNormalGP(Matern(1.5)), **LAW)).sticks is None
+def test_kept_probabilities_at_new_inputs_are_told_as_they_are():
+    run = posterior()
+    np.testing.assert_array_equal(ahead(run).draws, run.stack("pi_new"))
+    assert ahead(run).labels["category"].tolist() == ["a", "b", "c"]
 
 
 def test_seen_and_new_inputs_stand_one_after_the_other():
@@ -156,7 +114,7 @@ WITHOUT = DATA.with_new_inputs(None)
         (lambda: ahead(posterior(), same_but(counts=DATA.counts[:, ::-1])), ValueError, OTHER),
         (lambda: elsewhere(posterior(**KEPT), same_but(inputs=[0.0, 1.5])), ValueError, OTHER),
         (
-            lambda: ahead(Posterior(LAW, origin=Origin.of(MODEL, DATA))),
+            lambda: ahead(Posterior({"beta": np.zeros((1, 2))}, origin=Origin.of(MODEL, DATA))),
             ValueError,
             "must have kept pi_new",
         ),

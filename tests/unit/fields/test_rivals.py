@@ -7,7 +7,7 @@ import pgmult
 from pgmult.core.scores import leave_one_out
 from pgmult.fields.covariances import Chordal, Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.rivals import compare_with_rivals
+from pgmult.fields.rivals import compare
 from pgmult.fields.tables import field_of
 from pgmult.sampling import Origin
 
@@ -50,14 +50,14 @@ def drawn(data, concentration, seed=0):
 def test_a_row_left_out_is_told_by_its_prior_where_rows_are_independent():
     """Draws that have seen the row, weighted: all that is left of it is the Dirichlet prior."""
     counts = np.random.default_rng(1).multinomial(3, [0.5, 0.3, 0.2], size=(8, 2))
-    found = compare_with_rivals(drawn(field(counts), 4.0), max_draws=4000)
+    found = compare(drawn(field(counts), 4.0), max_draws=4000)
     assert found.levels[0] == pytest.approx(-np.log(3.0), abs=0.01)
 
 
 def test_rivals_are_shares_without_the_row_that_is_told():
     counts = np.random.default_rng(2).multinomial(40, [0.6, 0.3, 0.1], size=(8, 2))
     data = field(counts)
-    found = compare_with_rivals(drawn(data, 1.0))
+    found = compare(drawn(data, 1.0))
     others = data.counts.sum(axis=0) - data.counts + 0.5
     p = others / others.sum(axis=1, keepdims=True)
     at = found.names.index("pooled shares")
@@ -73,7 +73,7 @@ def test_last_shares_win_where_a_place_keeps_its_own_and_drifts():
     counts = np.array([[rng.multinomial(300, p) for p in year] for year in truth])
     data = field(counts)
     wrong = np.tile(np.array([1 / 3] * 3), (2, 50, data.num_rows, 1))
-    found = compare_with_rivals(run_of(data, wrong))
+    found = compare(run_of(data, wrong))
     order = sorted(found.names, key=lambda name: -found.levels[found.names.index(name)])
     assert order.index("the rows before and after") < order.index("shares of its place")
     assert order.index("last shares") < order.index("shares of its year")
@@ -109,11 +109,11 @@ def test_chains_that_differ_make_the_error_larger():
     rng = np.random.default_rng(7)
     high = rng.dirichlet([50, 30, 20], size=(200, data.num_rows))
     low = rng.dirichlet([20, 30, 50], size=(200, data.num_rows))
-    apart = compare_with_rivals(run_of(data, np.stack([high, low])), max_draws=400)
+    apart = compare(run_of(data, np.stack([high, low])), max_draws=400)
     both = np.stack(
         [np.concatenate([high[:100], low[:100]]), np.concatenate([high[100:], low[100:]])]
     )
-    together = compare_with_rivals(run_of(data, both), max_draws=400)
+    together = compare(run_of(data, both), max_draws=400)
     assert apart.levels[0] == pytest.approx(together.levels[0], abs=1e-6)
     assert apart.gains[1].error > 3.0 * together.gains[1].error
     assert leave_one_out(np.zeros((2, 30, 1))).log_p[0] == 0.0
@@ -138,7 +138,7 @@ def test_nearest_places_are_nearest_on_the_sphere():
         run = pgmult.Posterior(
             {"pi": pi}, dims={"pi": model.dims["pi"]}, origin=Origin.of(model, data)
         )
-        found = compare_with_rivals(run)
+        found = compare(run)
         levels[name] = found.levels[found.names.index("its nearest places")]
     entropy = 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
     assert levels["sphere"] == pytest.approx(entropy, abs=0.002)

@@ -9,8 +9,8 @@ MODULES = [
     f"hensman2012.{name}"
     for name in ("alignments", "collapsed", "estimator", "expression", "mixture_gibbs", "problems")
 ]
-PAPER = "field_baselines gaussian_lds logistic_normal_lds newborns softmax_gp translation vectors"
-MODULES += [f"linderman2015.{name}" for name in PAPER.split()]
+PAPER = "field_baselines field_scores gaussian_lds logistic_normal_lds newborns softmax_gp"
+MODULES += [f"linderman2015.{name}" for name in [*PAPER.split(), "translation", "vectors"]]
 MODULES += ["regressions.bounds", "wang2013.language_model"]
 
 
