@@ -293,7 +293,8 @@ def _lasting(found: NextChange) -> str:
 
 def _lasting_section(found: NextChange, order: IntArray) -> Section:
     table = found.table()
-    rows = [table.rows[s] for s in order[:_MOST_LISTED].tolist()]
+    printed = table.rows  # made anew each time
+    rows = [printed[s] for s in order[:_MOST_LISTED].tolist()]
     return Section(
         "The next change of symbol", table.caption, head=table.head, rows=rows,
         figures=[found.figure(0)] if found.sequences.num_sequences == 1 else [], shown=12,
