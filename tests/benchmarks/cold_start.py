@@ -7,15 +7,14 @@
 Each family runs in processes of its own on tiny data: with an empty cache of machine code, again
 with what that left there, and with an empty cache and other processes that compile too. CPU seconds
 of compiling are by function, without those that it calls. ``--record`` writes which functions each
-family calls first, for `pgmult.compiled.ahead`. ``--command`` times a command line to its page,
-with an empty cache and with what that left there; ``--out`` is added. For a processor without
-AVX-512 set ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
+family calls first, for `pgmult.compiled.ahead`. ``--command`` times a command line to its first
+page and to its end, with an empty cache and with what that left there; ``--out`` is added. For a
+processor without AVX-512 set ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
 """
 
 import argparse
 import json
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 import numpy as np
@@ -230,20 +229,36 @@ def record(families: list[str]) -> None:
 
 
 def time_command(words: list[str]) -> None:
-    """Seconds of a command, start and page included, of the clock and of all its processes."""
+    """Times a command, start and pages included, and weighs what it leaves.
+
+    Printed are seconds of the clock until there is a page, and until the command ends; seconds of
+    processors; and megabytes of the run's folder and of memory.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"PGMULT_CACHE_DIR": folder}
         for cache in ("cold", "warm"):
-            out = ["--out", str(Path(folder) / cache)]
-            before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
-            subprocess.run(
-                [sys.executable, "-m", "pgmult.cli", *words, "--quiet", *out],
-                env=environment, check=True, stdout=subprocess.DEVNULL,
+            out, first = Path(folder) / cache, None
+            wall = perf_counter()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pgmult.cli", *words, "--quiet", "--out", str(out)],
+                env=environment, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+            ended, status = 0, 0
+            while not ended:
+                sleep(0.05)
+                ended, status, used = os.wait4(process.pid, os.WNOHANG)
+                if first is None and (out / "report.html").exists():
+                    first = perf_counter() - wall
             wall = perf_counter() - wall
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            print(f"{cache}: {cpu:.1f} s of processors, {wall:.1f} s of the clock", flush=True)
+            if status:
+                raise SystemExit(f"the command failed: pgmult {shlex.join(words)}")
+            size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+            print(
+                f"{cache}: a page after {first or wall:.1f} s of the clock, done after {wall:.1f};"
+                f" {used.ru_utime + used.ru_stime:.1f} s of processors; {size / 1e6:.1f} MB on"
+                f" disk, {used.ru_maxrss / 1e3:.0f} MB of memory",
+                flush=True,
+            )
 
 
 def main() -> None:
