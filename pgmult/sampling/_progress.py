@@ -1,9 +1,7 @@
 """How far the chains are: a line that rewrites itself, in terminals and notebooks; a line a minute
 elsewhere.
 
-Where compiled code is being made that is said once, and before a run that will take longer than a
-minute, one line says what is sampled, how large the draws get and how long it will take, by the
-first sweeps.
+Where compiled code is being made that is said once.
 """
 
 import math
@@ -19,10 +17,8 @@ from pgmult.sampling.goals import Goal
 
 _LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
 _WINDOW = 20.0  # seconds of which the speed is
-_SURE = 4.0  # seconds of sweeps from which a forecast is made
 _PATIENCE = 3.0  # seconds of compiling in silence where every line stays
 _WEIGH_SECONDS = 2.0  # between two times that effective draws are counted
-_LONG = 60.0  # seconds of a run that is announced
 
 
 class Progress:
@@ -32,8 +28,6 @@ class Progress:
     ----------
     total, start : int
         Sweeps of all chains together, and how many were made before.
-    what : str
-        What is sampled, for the announcement.
     enabled : bool
     goal : Goal, optional
         What may end the run before all sweeps are made.
@@ -43,7 +37,6 @@ class Progress:
         self,
         total: int,
         start: int = 0,
-        what: str = "",
         *,
         enabled: bool = True,
         goal: Goal | None = None,
@@ -52,10 +45,9 @@ class Progress:
         self._line: StatusLine | _Display = _Display() if shows else line
         self._log = not shows and line.is_open and not line.is_terminal
         self.enabled = enabled and (shows or line.is_open)
-        self._total, self._what = total, what
+        self._total = total
         self._began = self._said = time.monotonic()
         self._speeds: deque[tuple[float, int]] = deque([(self._began, start)])
-        self._announced = not what
         self._goal = goal
         self._worth, self._weighed = math.nan, self._began
         self._compiled = compilations().done if self.enabled else 0
@@ -71,7 +63,6 @@ class Progress:
         done: int,
         log_likelihoods: Sequence[float],
         doing: str,
-        size: int = 0,
         worth: Callable[[], float] | None = None,
     ) -> None:
         """Tell how far it is.
@@ -83,8 +74,6 @@ class Progress:
         log_likelihoods : sequence of float
             The latest of each chain.
         doing : str
-        size : int
-            Bytes of the draws to keep, as soon as they are known.
         worth : callable, optional
             How many independent draws those so far are worth; nan if that is not known.
         """
@@ -108,13 +97,6 @@ class Progress:
         left = (self._total - done) / speed if speed > 0.0 else 0.0
         if self._goal is not None:
             left = min(left, max(0.0, self._began + self._goal.seconds - now))
-        if not self._announced and done > before and now - then > _SURE:
-            self._announced = True
-            if left > _LONG:
-                until = "" if self._goal is None else f", or until {self._goal.text}"
-                self._line.keep(
-                    f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps{until}"
-                )
         if self._log and now < self._said + _LOG_SECONDS:
             return
         self._said = now
@@ -189,20 +171,6 @@ def in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
-
-
-def _size(size: int) -> str:
-    if size < 1_000_000:
-        return ""
-    return f"; the draws take {size / 1e9:.3g} GB" if size >= 1e9 else f"; {size / 1e6:.0f} MB"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120.0:
-        return f"{seconds:.0f} s"
-    if seconds < 7200.0:
-        return f"{seconds / 60.0:.0f} minutes"
-    return f"{seconds / 3600.0:.3g} hours"
 
 
 def _clock(seconds: float) -> str:

@@ -9,6 +9,7 @@ Users work with `pgmult.sampling.posterior.Posterior`: draws with summaries, dia
 methods of the model.
 """
 
+import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -20,11 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, paragraphs
+from pgmult.core.sealed import reading
 from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
-from pgmult.sampling.store import StoredDraws, as_every, flat_entries
+from pgmult.sampling.store import Run, StoredDraws, as_every, flat_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +70,47 @@ class Origin:
         }
 
     @classmethod
-    def decoded(
-        cls,
-        tree: Mapping[str, Any],
-        modules: Collection[str] = (),
-        find_data: Callable[[], Any] | None = None,
-    ) -> "Origin":
-        """What was encoded; `modules` may hold classes besides those of pgmult."""
-        model, link = (decode(tree[name], modules=modules) for name in ("model", "link"))
-        return cls(model, link, tree["data_hash"], find_data)
+    def stored(cls, run: Run, model: Any) -> "Origin | None":
+        """That of the draws in a run directory; None where it cannot be decoded.
+
+        `model` is theirs where its class is not of pgmult, or None.
+        """
+        told = run.meta.get("model")
+        if told is None or (model is None and not told["$class"].startswith("pgmult.")):
+            return None
+        modules = set() if model is None else {type(model).__module__}
+        model = stored_model(run, model, modules)
+        with reading(run.path / "meta.json"):
+            link = decode(run.meta["link"], modules=modules)
+        return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
 
 
 def _itself(data: Any) -> Any:
     return data
+
+
+def _stored_data(run: Run, modules: Collection[str]) -> Any:
+    return run.inputs(modules)["data"]
+
+
+def stored_model(run: Run, model: Any, modules: Collection[str]) -> Any:
+    """The model of the draws in a run directory; one that is given must be that.
+
+    Raises
+    ------
+    ValueError
+        If it is another.
+    """
+    if model is None:
+        with reading(run.path / "meta.json"):
+            return decode(run.meta["model"], modules=modules)
+    tree = json.loads(json.dumps(encode(model, place="model")))
+    if tree != run.meta["model"]:
+        raise ValueError(
+            f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
+            f" got {model!r}"
+        )
+    return model
 
 
 class HeldDraws(dict[str, NDArray[Any]]):

@@ -18,6 +18,7 @@ Goal(text='400ess', worth=400.0, seconds=inf, settles=False)
 
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, Traits, traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.settled import LEAST_DRAWS, SETTLED
+from pgmult.sampling.store import LOG_LIKELIHOOD, Settings
 
 _FIRST_LOOK, _GROWTH = 50, 1.25
 _ENTRIES = 200  # of a variable that is watched
@@ -120,6 +122,71 @@ def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
     told = [name for name in traits.told if name in kept]
     judged = [name for name, axes in kept.items() if traits.basis_dims.isdisjoint(axes)]
     return told or list(judged or kept)[:1]
+
+
+class Watch:
+    """What is watched of a run: what reports tell first, the log likelihoods, and its goal.
+
+    Parameters
+    ----------
+    model : Model
+    settings : Settings
+    goal : Goal, optional
+    """
+
+    def __init__(self, model: Any, settings: Settings, goal: Goal | None):
+        traits, chains = traits_of(model), settings.chains
+        names = [name for name in settings.keep if name not in settings.every]
+        kept = {name: tuple(model.dims[name]) for name in names}
+        self.goal = None if goal is None else goal.of(traits, chains)
+        self._settings = settings
+        self._told = [
+            Trace(name, chains, labelled=not traits.label_dims.isdisjoint(kept[name]))
+            for name in watched(model, kept)
+        ]
+        self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
+        self.traces = {trace.name: trace for trace in (*self._told, self._score)}
+
+    def add(self, chain: int, values: Mapping[str, NDArray[Any]]) -> None:
+        """What a chain keeps of a draw."""
+        for name, trace in self.traces.items():
+            trace.add(chain, values[name])
+
+    def worth(self, draws: int | None = None) -> float:
+        """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
+        return min((trace.worth(draws) for trace in self._told), default=math.nan)
+
+    def is_reached(self, draws: int) -> bool:
+        """Whether so many draws of each chain are what was asked for."""
+        if self.goal is None or not self.goal.is_of_draws:
+            return False
+        if self.goal.asks_for_level:
+            return self._score.is_level(draws)
+        if not self.worth(draws) >= self.goal.worth:
+            return False
+        return not self.goal.settles or self._score.agrees(draws)
+
+    def ending(self, draws: int, reached: bool) -> str:
+        """Why a run ended that had a goal, in words."""
+        assert self.goal is not None
+        if not self.goal.is_of_draws:
+            return f"by the time, {self.goal.text}"
+        if not reached:
+            worth = self.worth()
+            said = "" if math.isnan(worth) else f", are worth {worth:.0f} independent ones"
+            warnings.warn(
+                f"until={self.goal.text!r} was not reached: {draws} draws a chain, the most"
+                f" that draws= allows{said}",
+                stacklevel=4,
+            )
+            return f"at the most draws that it was allowed, short of its goal ({self.goal.text})"
+        at_most = f" ({self._settings.draws:,} draws a chain at most)"
+        if self.goal.asks_for_level:
+            return f"as soon as the log likelihood of each chain was level{at_most}"
+        return (
+            f"as soon as what is told first was worth {self.goal.worth:,.0f} independent"
+            f" draws{at_most}"
+        )
 
 
 class Trace:

@@ -18,11 +18,9 @@ mu[left]    -0.02417   1.002  -1.674  1.656    0.02421      1712      1820  1.00
 mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.001
 """
 
-import json
 import os
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,9 +28,7 @@ import numpy as np
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_flag, as_path, as_seed
 from pgmult.core.family import family_of
-from pgmult.core.sealed import reading
 from pgmult.sampling._arviz import to_arviz
-from pgmult.sampling.codec import encode
 from pgmult.sampling.convergence import convergence_problems, label_matches
 from pgmult.sampling.draws import Draws, Origin
 from pgmult.sampling.labels import LabelMatches
@@ -278,7 +274,7 @@ def load(
     """
     as_choice(damaged, "damaged", ("raise", "drop"))
     run = Run(as_path(path))
-    origin = _origin(run, model)
+    origin = Origin.stored(run, model)
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters
     counters = [read(chain) for chain in numbers]
@@ -314,25 +310,3 @@ def load(
         origin=origin,
         every=run.every,
     )
-
-
-def _origin(run: Run, model: Any) -> Origin | None:
-    """What a run directory says of its draws' origin; None where that cannot be decoded."""
-    if "model" not in run.meta:
-        return None
-    if model is not None:
-        tree = json.loads(json.dumps(encode(model, place="model")))
-        if tree != run.meta["model"]:
-            raise ValueError(
-                f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
-                f" got {model!r}"
-            )
-    elif not run.meta["model"]["$class"].startswith("pgmult."):
-        return None
-    modules = set() if model is None else {type(model).__module__}
-    with reading(run.path / "meta.json"):
-        return Origin.decoded(run.meta, modules, partial(_stored_data, run, modules))
-
-
-def _stored_data(run: Run, modules: Collection[str]) -> Any:
-    return run.inputs(modules)["data"]

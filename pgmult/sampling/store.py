@@ -63,6 +63,8 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
 
 SCHEMA = 4
+LOG_LIKELIHOOD = "log_likelihood"
+"""Always kept of a run, as a sample statistic."""
 FLUSH_SECONDS = 5.0
 """How often a chain writes its draws and a checkpoint."""
 FLUSH_SHARE = 0.05

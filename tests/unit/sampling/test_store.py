@@ -910,7 +910,7 @@ def test_foreign_models_must_be_passed_and_match(run):
     with pytest.raises(ValueError, match="is a chain_models:Normal, not of pgmult: pass model="):
         pgmult.resume(run)
     with pytest.raises(
-        ValueError, match=r"model must be that of the run, Normal\(scale=1.0\), got"
+        ValueError, match=r"model must be that of the draws in .*, Normal\(scale=1.0\), got"
     ):
         resume(run, model=Normal(scale=2.0))
     with pytest.raises(ValueError, match=r"data must be that of the run .* its hash differs"):

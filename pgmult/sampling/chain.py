@@ -1,0 +1,281 @@
+"""One chain: its state and generator, sweep by sweep, and what is kept of them."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.sealed import reading
+from pgmult.core.typing import Model, traits_of, variable
+from pgmult.sampling.blocks import local_fields
+from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
+from pgmult.sampling.codec import contiguous
+from pgmult.sampling.memory import ChainMemory
+from pgmult.sampling.plan import Plan
+from pgmult.sampling.store import LOG_LIKELIHOOD, ChainWriter, Counters, Run
+
+_SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
+
+
+class Chain:
+    """A chain of a run.
+
+    Parameters
+    ----------
+    number : int
+    plan : Plan
+    variables : Variables
+        Of all chains.
+    seed : numpy.random.SeedSequence
+        Of its generator.
+    """
+
+    def __init__(
+        self, number: int, plan: Plan, variables: "Variables", seed: np.random.SeedSequence
+    ):
+        self.number, self._plan, self._values = number, plan, variables
+        self.rng = np.random.Generator(np.random.Philox(seed))
+        self.sweep, self.seconds = 0, 0.0
+        self.state: Any = None
+        self.log_likelihood = math.nan  # the latest that is known
+        self._parts: tuple[Part, ...] = ()  # files of the state's rows, where they are not in it
+        self._generator: Mapping[str, Any] = {}  # at `state`
+        self._began = 0.0
+        self._shown = -math.inf
+
+    def restore(self, run: Run, modules: Collection[str], counters: Counters) -> None:
+        """Go on from its checkpoint in a run directory, if there is one."""
+        checkpoint = run.checkpoint(self.number, modules)
+        if checkpoint is None:
+            return
+        with reading(run.path / f"chain-{self.number}" / "checkpoint.npz"):
+            _check_generator(checkpoint["generator"], self.rng.bit_generator.state)
+            self.state = checkpoint["state"]
+            self._parts = tuple(Part(*part) for part in checkpoint["parts"])
+            self.sweep, self.seconds = counters.sweep, counters.seconds
+            self.rng.bit_generator.state = checkpoint["generator"]
+
+    @property
+    def kept(self) -> int:
+        """How many draws it has kept."""
+        return max(0, self.sweep - self._plan.settings.tune) // self._plan.settings.thin
+
+    @property
+    def where(self) -> str:
+        """How far it is, for errors."""
+        if self.state is None:
+            return "at its start"
+        kind = "tuning" if self.sweep < self._plan.settings.tune else "after tuning"
+        return f"sweep {self.sweep} ({kind})"
+
+    @property
+    def clock(self) -> float:
+        """Seconds since it began, or went on."""
+        return time.perf_counter() - self._began
+
+    def begin(self, recorder: "Recorder", rows: "Rows", threads: int) -> None:
+        """Find where it starts, or go on, and write that down.
+
+        Parameters
+        ----------
+        recorder : Recorder
+            Where draws go.
+        rows : Rows
+            Where rows of the state are.
+        threads : int
+            To find a start with.
+        """
+        self._began = time.perf_counter()
+        self._recorder, self._rows = recorder, rows
+        plan = self._plan
+        if self.state is None and plan.starts is not None:
+            given = plan.starts
+            self.state = given[self.number] if isinstance(given, list) else given
+        elif self.state is None:
+            with row_threads(threads):
+                begun = rows.start(self.rng)
+                self.state, self._parts = begun or (plan.model.init(self.rng, plan.data), ())
+        self._reach(rows.begin(contiguous(self.state), self._parts, self.sweep), self.sweep)
+        recorder.begin(self._values(*rows.values(plan.settings.keep)))
+        self.commit()
+
+    def step(self) -> dict[str, NDArray[Any]] | None:
+        """One sweep: what is kept of it, if it is a draw."""
+        tune, thin = self._plan.settings.tune, self._plan.settings.thin
+        state, sweep = contiguous(self._rows.step(self.rng)), self.sweep + 1
+        values = None
+        if sweep > tune and (sweep - tune) % thin == 0:
+            due = self._plan.settings.due((sweep - tune) // thin)
+            values = self._values(*self._rows.values(due))
+            self.log_likelihood = float(values[LOG_LIKELIHOOD])
+            self._recorder.append(values)
+        self._reach(state, sweep)
+        return values
+
+    def _reach(self, state: Any, sweep: int) -> None:
+        """Be at the state after `sweep` sweeps, together with the generator's."""
+        self.state, self.sweep = state, sweep
+        self._generator = self.rng.bit_generator.state
+
+    def look(self) -> None:
+        """Work out the log likelihood for the progress line, now and then."""
+        if time.monotonic() > self._shown + self._rows.show_seconds:
+            self.log_likelihood, _ = self._rows.values(())
+            self._shown = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to commit."""
+        return self._rows.due(self._recorder)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it can be written down after any sweep: rows elsewhere are as at their cut."""
+        return isinstance(self._rows, RowsHere)
+
+    def commit(self) -> None:
+        """Write a checkpoint; files that only the one before needs are removed after it."""
+        self._rows.save()
+        self._parts = self._rows.parts
+        self._recorder.commit(
+            {
+                "sweep": self.sweep,
+                "seconds": self.seconds + self.clock,
+                "generator": self._generator,
+                "state": self.state,
+                "parts": [list(part) for part in self._parts],
+            }
+        )
+        self._rows.saved()
+
+    def end(self) -> None:
+        """Free what its rows took, and stop the clock."""
+        self._rows.end()
+        self.seconds += self.clock
+
+
+class RowsHere:
+    """All of the state in this process."""
+
+    parts: tuple[Part, ...] = ()
+    show_seconds = _SHOW_SECONDS
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        data: Any,
+        files: ChainFiles | None,
+        threads: Callable[[], int],
+    ):
+        self._model, self._data, self._files, self._threads = model, data, files, threads
+        self._left_over = False
+
+    def start(self, rng: np.random.Generator) -> None:
+        """Nothing: ``init`` makes all of the state."""
+
+    def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any:
+        """The whole state, of which workers may have left rows in files."""
+        if parts:
+            assert self._files is not None
+            state = rows_here(self._files, state, local_fields(self._model, state), sweep, parts)
+            self._left_over = True
+        self._state = state
+        return state
+
+    def step(self, rng: np.random.Generator) -> Any:
+        """One sweep: the state after it."""
+        with row_threads(self._threads()):
+            self._state = contiguous(self._model.step(rng, self._state, self._data))
+        return self._state
+
+    def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]:
+        """The log likelihood, and variables."""
+        model, state, data = self._model, self._state, self._data
+        with row_threads(self._threads()):
+            values = {name: variable(model, state, data, name) for name in names}
+            return float(model.log_likelihood(state, data)), values
+
+    def due(self, recorder: "Recorder") -> bool:
+        """Is it time to commit?"""
+        return recorder.due()
+
+    def save(self) -> None:
+        """Nothing to do: the state is whole."""
+
+    def saved(self) -> None:
+        """Remove files of rows that workers left, which are in the state now."""
+        if self._left_over and self._files is not None:  # of a run that went on here
+            self._files.drop_all_but(math.inf, ())
+            self._left_over = False
+
+    def end(self) -> None:
+        """Nothing to do."""
+
+
+Rows = RowsHere | RowsElsewhere
+"""Where the rows of a chain's state are, and who moves them."""
+Recorder = ChainWriter | ChainMemory
+"""Where one chain's draws go."""
+
+
+class Variables:
+    """Holds what is kept of states to one shape and dtype, in all chains."""
+
+    def __init__(self, plan: Plan):
+        self._model, self._coords = plan.model, plan.coords
+        self._single = traits_of(plan.model).single_precision | plan.settings.every.keys()
+        self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+
+    def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """What is kept of a state, checked."""
+        values = {name: self._checked(name, np.asarray(value)) for name, value in found.items()}
+        values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
+        return values
+
+    def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+        if name not in self._kinds:
+            self._check_axes(name, value)
+        if name in self._single and value.dtype == np.float64:
+            value = value.astype(np.float32)
+        shape, dtype = self._kinds.setdefault(name, (value.shape, value.dtype))
+        if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
+            raise ValueError(
+                f"{name} must keep one shape and dtype from draw to draw; it was {dtype} {shape},"
+                f" now it is {value.dtype} {value.shape}"
+            )
+        return value.astype(dtype, copy=False)
+
+    def _check_axes(self, name: str, value: NDArray[Any]) -> None:
+        axes = self._model.dims[name]
+        if value.ndim != len(axes):
+            raise ValueError(
+                f"{name} must have the axes {tuple(axes)} that model.dims names, got shape"
+                f" {value.shape}"
+            )
+        if value.dtype.kind not in "biufc":
+            raise TypeError(f"{name} must be an array of numbers, got dtype {value.dtype}")
+        for axis, size in zip(axes, value.shape, strict=True):
+            if axis in self._coords and len(self._coords[axis]) != size:
+                raise ValueError(
+                    f"{name} has {size} entries along {axis!r}, model.coords has"
+                    f" {len(self._coords[axis])} labels"
+                )
+
+
+def _check_generator(state: Any, fresh: Mapping[str, Any]) -> None:
+    """Refuse a Philox state that the chain's generator, of its own key, cannot come to."""
+    pairs = [(state["buffer"], fresh["buffer"])]
+    pairs += [(state["state"][name], value) for name, value in fresh["state"].items()]
+    limits = {"buffer_pos": len(fresh["buffer"]), "has_uint32": 1, "uinteger": 2**32 - 1}
+    if not (
+        state["bit_generator"] == fresh["bit_generator"]
+        and all(found.dtype == like.dtype and found.shape == like.shape for found, like in pairs)
+        and np.array_equal(state["state"]["key"], fresh["state"]["key"])
+        and all(type(state[n]) is int and 0 <= state[n] <= limits[n] for n in limits)
+    ):
+        raise ValueError("its generator is not that of this chain and seed")

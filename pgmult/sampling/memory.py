@@ -1,0 +1,118 @@
+"""The draws of a run in memory: what `pgmult.sampling.store` does on disk."""
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.machine import available_memory
+from pgmult.core.typing import traits_of
+from pgmult.sampling.plan import Plan
+from pgmult.sampling.posterior import Posterior
+from pgmult.sampling.store import LOG_LIKELIHOOD, Settings, rectangle
+
+
+class Memory:
+    """Draws in memory, ``(chain, draw, ...)``."""
+
+    def __init__(self, settings: Settings):
+        self.settings = settings
+        self._lock = threading.Lock()
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def chain(self, number: int) -> "ChainMemory":
+        """Where a chain's draws go."""
+        return ChainMemory(self, number)
+
+    def allocate(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Make room for all draws, given one of each variable."""
+        lengths = {
+            name: (self.settings.chains, self.settings.draws // self.settings.every.get(name, 1))
+            for name in values
+        }
+        with self._lock:
+            if not self.arrays:
+                _check_memory(
+                    {name: v.nbytes * math.prod(lengths[name]) for name, v in values.items()}
+                )
+                self.arrays = {
+                    name: np.empty((*lengths[name], *value.shape), value.dtype)
+                    for name, value in values.items()
+                }
+
+    def posterior(
+        self, plan: Plan, kept: list[int], seconds: Sequence[float], told: dict[str, Any]
+    ) -> Posterior:
+        """The posterior of the most draws that form an array, as many of each of its chains.
+
+        Parameters
+        ----------
+        plan : Plan
+        kept : list of int
+            Draws of each chain.
+        seconds : sequence of float
+            That each chain took.
+        told : dict
+            More attributes of the posterior.
+        """
+        chains, num_draws = rectangle(kept)
+        whole = chains == list(range(len(chains)))
+        chosen: Any = slice(len(chains)) if whole else chains  # a slice copies nothing
+        every = self.settings.every
+        arrays = {
+            name: array[chosen, : num_draws // every.get(name, 1)]
+            for name, array in self.arrays.items()
+        }
+        stats = {LOG_LIKELIHOOD: arrays.pop(LOG_LIKELIHOOD)}
+        return Posterior(
+            arrays,
+            dims={name: plan.model.dims[name] for name in arrays},
+            coords={"chain": np.array(chains), **plan.coords},
+            sample_stats=stats,
+            attrs=plan.attrs() | told | {"seconds": [seconds[i] for i in chains]},
+            label_dims=traits_of(plan.model).label_dims,
+            origin=plan.origin,
+            every=every,
+        )
+
+
+class ChainMemory:
+    """One chain's share of the draws in memory."""
+
+    place = None
+
+    def __init__(self, memory: Memory, number: int):
+        self._memory, self._number, self._kept = memory, number, 0
+
+    def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Make room, if no other chain has."""
+        self._memory.allocate(values)
+
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Take one draw of every variable that is kept of it."""
+        every = self._memory.settings.every
+        for name, value in values.items():
+            self._memory.arrays[name][self._number, self._kept // every.get(name, 1)] = value
+        self._kept += 1
+
+    def due(self) -> bool:
+        """Never: there is nothing to write."""
+        return False
+
+    def commit(self, checkpoint: Mapping[str, Any]) -> None:
+        """Nothing to do: the draws are where they belong."""
+
+
+def _check_memory(sizes: Mapping[str, int]) -> None:
+    needed, available = sum(sizes.values()), available_memory()
+    if needed > available:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise MemoryError(
+            f"the draws to keep take {needed / 1e9:.3g} GB, {largest} alone"
+            f" {sizes[largest] / 1e9:.3g} GB, and {available / 1e9:.3g} GB of memory are available"
+            " (keep fewer variables with keep=, fewer draws with thin=, or write them to disk with"
+            " store=)"
+        )
