@@ -689,12 +689,6 @@ ARGUMENTS = {
     "testing.check_likelihood": lambda: dict(
         model=regression.AdditiveRegression(), data=four_rows()
     ),
-    "testing.check_link": lambda: dict(
-        link=pgmult.StickBreaking(), num_categories=3, replicates=200
-    ),
-    "testing.check_prior": lambda: dict(
-        prior=pgmult.MvNormal(np.zeros(2), np.eye(2)), replicates=200
-    ),
     "testing.conditional_ratio": lambda: dict(
         log_joint=float, log_conditional=float, points=[0.0, 1.0]
     ),

@@ -1,7 +1,5 @@
 from pgmult.testing.mutants import mutant as mutant
 from pgmult.testing.mutants import rejects as rejects
-from pgmult.testing.parts import check_link as check_link
-from pgmult.testing.parts import check_prior as check_prior
 from pgmult.testing.protocol import check_model as check_model
 from pgmult.testing.sampling import Verdict as Verdict
 from pgmult.testing.sampling import check_geweke as check_geweke

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from link_and_prior_checks import check_link, check_prior
 
 from pgmult import (
     DensePotential,
@@ -12,7 +13,7 @@ from pgmult import (
     MvNormal,
     StickBreaking,
 )
-from pgmult.testing import check_link, check_prior, mutant, rejects
+from pgmult.testing import mutant, rejects
 
 STICKS = StickBreaking()
 
