@@ -262,10 +262,6 @@ ESTIMATORS = {
     "topics.TopicTransformer": (dict(n_components=2, chains=1, **CHAINS), (COUNTS,)),
     "sequences.SequenceForecaster": (dict(n_components=1, **CHAINS), (["ABBA", "BAB"],)),
     "fields.MultinomialGPClassifier": (CHAINS, (X, LABELS)),
-    "choice.ChoiceClassifier": (
-        dict(formula="x + (x | who)", occasion="trip", **CHAINS),
-        (trips(), trips()["taken"]),
-    ),
     "regression.AdditiveClassifier": (
         {"method": "approximate", "draws": 5, "tune": 0, "chains": 1},
         (X, BINARY),
@@ -632,8 +628,6 @@ ARGUMENTS = {
         available={"bus": "there"},
     ),
     "choice.MixedLogit": lambda: dict(mean_scale=2.0, kicks=2),
-    "choice.ChoiceClassifier": lambda: dict(formula="x", occasion="trip"),
-    "choice.ChoiceClassifier.fit": lambda: dict(X=trips(), y=trips()["taken"]),
     "choice.tastes": lambda: dict(run=trips_run(), people=True),
     "choice.correlations": lambda: dict(run=trips_run()),
     "choice.worth": lambda: dict(run=trips_run(), per="x"),

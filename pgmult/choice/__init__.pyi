@@ -8,7 +8,6 @@ from pgmult.choice.answers import tastes as tastes
 from pgmult.choice.answers import worth as worth
 from pgmult.choice.data import ChoiceRows as ChoiceRows
 from pgmult.choice.data import choices_of as choices_of
-from pgmult.choice.estimator import ChoiceClassifier as ChoiceClassifier
 from pgmult.choice.mixed_logit import MixedLogit as MixedLogit
 from pgmult.choice.mixed_logit import MixedLogitState as MixedLogitState
 from pgmult.choice.reports import report as report

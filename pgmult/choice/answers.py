@@ -19,7 +19,6 @@ from pgmult.core.arguments import (
     as_list,
     as_mapping,
     as_seed,
-    brief,
     under_name,
 )
 from pgmult.core.checks import PredictiveChecks
@@ -124,7 +123,7 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
         If `per` is not an attribute.
     """
     data, (mean, _) = data_of_run(run), _population(run)
-    place = _attribute(data, per, "per")
+    place = data.place(per, "per")
     price = mean[:, place]
     negative = float(np.mean(price < 0.0))
     wrong = min(negative, 1.0 - negative)
@@ -140,12 +139,6 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
         (1.0 if negative < 0.5 else -1.0) * mean[:, others] / price[:, None], ("attribute",),
         {"attribute": data.names[others]}, caption=caption, probability=probability, is_ratio=True,
     )  # fmt: skip
-
-
-def _attribute(data: ChoiceRows, name: Any, argument: str) -> int:
-    if not isinstance(name, str) or name not in data.names.tolist():
-        raise ValueError(f"{argument} must be one of {', '.join(data.names)}, got {brief(name)}")
-    return int(np.argmax(data.names == name))
 
 
 # --------------------------------------------------------------------------- probabilities
@@ -349,7 +342,7 @@ def elasticities(
     is c x_s p_r ((r = s) - p_s) (Train 2009, "Discrete choice methods with simulation", 3.6).
     """
     data = data_of_run(run)
-    place, (known, of_row) = _attribute(data, attribute, "attribute"), data.labels(by)
+    place, (known, of_row) = data.place(attribute, "attribute"), data.labels(by)
     fixed, own = _draws(run, max_draws, "coefficients", "tastes")
     of_person = (
         data.coefficients_of(own)[:, :, np.searchsorted(data.random, place)]

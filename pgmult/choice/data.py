@@ -67,7 +67,7 @@ class ChoiceRows:
     person, alternatives : Levels or None
         Names of people and of alternatives.
     alternative : int64 array, ``(num_rows,)``
-        Which alternative each row is; empty if they have no names.
+        Which alternative each row is; 0 if they have no names.
     source : int64 array, ``(num_rows,)``
         The row of the table that each row comes from.
     told_by : tuple of str
@@ -165,12 +165,15 @@ class ChoiceRows:
         cases, people = _some(self.people, who)
         rows, occasions = _some(self.occasions, cases)
         levels = self.person and replace(self.person, labels=self.person.labels[who])
-        named = self.alternative[rows] if len(self.alternative) else self.alternative
         return replace(
             self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
-            occasions=occasions, people=people, person=levels, alternative=named,
-            source=self.source[rows],
+            occasions=occasions, people=people, person=levels,
+            alternative=self.alternative[rows], source=self.source[rows],
         )  # fmt: skip
+
+    def place(self, attribute: Any, argument: str) -> int:
+        """The column of an attribute."""
+        return self.names.tolist().index(as_choice(attribute, argument, self.names.tolist()))
 
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
@@ -456,10 +459,9 @@ def _told(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
 
 def _people(design: Design) -> list[GroupTerm]:
     """Terms of people's tastes; none if there is a term of another kind."""
-    terms = [term for term in design.terms if isinstance(term, GroupTerm)]
-    terms = [term for term in terms if term.kind != "group"]  # constants mean nothing
-    others = len(terms) < len(design.terms) - sum(term.kind == "group" for term in design.terms)
-    return [] if others or any(term.kind != "slopes" for term in terms) else terms
+    kinds = [term.kind if isinstance(term, GroupTerm) else "other" for term in design.terms]
+    terms = [t for t, kind in zip(design.terms, kinds, strict=True) if kind == "slopes"]
+    return terms if set(kinds) <= {"slopes", "group"} else []  # constants mean nothing
 
 
 def _arranged(
@@ -474,15 +476,15 @@ def _arranged(
     case, who = case[order], of_row[order]
     starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))
     of_people = np.flatnonzero(np.append(True, np.diff(who[starts]) != 0))
-    known, which = None, order[:0]
+    known, codes = None, np.zeros(num_rows, dtype=np.int64)
     if alternative is not None:
         cells = table_column(columns, alternative, "alternative")
         known, codes = Levels.of({alternative: cells})
-        which = codes[order]
     return {
         "design": design.take(order), "occasions": np.append(starts, num_rows),
         "people": np.append(of_people, len(starts)), "source": order, "told_by": tuple(occasion),
-        "person": terms[0].known if terms else None, "alternatives": known, "alternative": which,
+        "person": terms[0].known if terms else None, "alternatives": known,
+        "alternative": codes[order],
     }  # fmt: skip
 
 

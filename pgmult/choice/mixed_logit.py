@@ -56,16 +56,15 @@ from numpy.typing import NDArray
 from scipy.stats import invwishart
 
 from pgmult.choice.compiled.people import (
-    LANES,
     Population,
     carry_rows,
+    over_people,
     slopes_rows,
     swing_rows,
 )
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
 from pgmult.choice.pilot import PARTS, Frame, laid_out, metric_of, piloted, sites_of
-from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
 from pgmult.core.typing import FloatArray
@@ -205,21 +204,16 @@ class MixedLogit(Checked, SweepsInBlocks):
         law, tastes = frame.inside(state), frame.tastes_inside(state)
         white = np.linalg.solve(law.root, tastes - law.mean[:, None])
         if d:
-            lengths = self.lengths(rng, state)
-            noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
-            over_rows(
+            length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=num)  # whatever the tastes
+            length[rng.uniform(size=num) < _SHORT] *= 0.5
+            noise = rng.standard_normal((d, num)), length, rng.standard_exponential(num)
+            over_people(
                 swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,
-                noise, self.kicks, tastes, white, grain=LANES,
+                noise, self.kicks, tastes, white,
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
         q = frame.pack(law)
         return moved, white, self.carried(None, moved, white, data, q)[2]
-
-    def lengths(self, rng: np.random.Generator, state: MixedLogitState) -> FloatArray:
-        """Of the steps of people's paths, which must not depend on their tastes."""
-        length = _TURN / self.kicks * np.asarray(rng.uniform(0.8, 1.2, size=len(state.tastes)))
-        length[rng.uniform(size=len(length)) < _SHORT] *= 0.5
-        return length
 
     def carried(
         self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
@@ -236,9 +230,9 @@ class MixedLogit(Checked, SweepsInBlocks):
         frame, (d, num) = Frame.of(data), white.shape
         tastes, values, of_root = np.empty(white.shape), np.empty(num), np.empty((d, d, num))
         slopes, law = np.empty((d + len(state.coefficients), num)), frame.law(q)
-        over_rows(
+        over_people(
             carry_rows, num, laid_out(data), sites_of(data, state.base), law, white, tastes,
-            values, slopes, of_root, grain=LANES,
+            values, slopes, of_root,
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)
@@ -295,7 +289,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         tastes = np.ascontiguousarray(frame.tastes_inside(state).T)
         out = np.empty(len(tastes)), np.empty(tastes.shape), np.empty((0, 0, 0))
         choices = laid_out(data).given(frame.inside(state).b)
-        over_rows(slopes_rows, len(tastes), choices, tastes, *out, grain=LANES)
+        over_people(slopes_rows, len(tastes), choices, tastes, *out)
         return Sums((), (np.asarray(out[0].sum()),))
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:

@@ -18,9 +18,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from pgmult.choice.compiled.people import LANES, Choices, Population, Sites, slopes_rows
+from pgmult.choice.compiled.people import Choices, Population, Sites, over_people, slopes_rows
 from pgmult.choice.data import ChoiceRows
-from pgmult.compiled.rows import over_rows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
@@ -159,7 +158,7 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
         J, h = (1.0 - share) * J, (1.0 - share) * h
         for point in points:
             at[:, :d] = centre + point @ inverse
-            over_rows(slopes_rows, num, choices, at, values, slopes, K, grain=LANES)
+            over_people(slopes_rows, num, choices, at, values, slopes, K)
             at[:, :d] = centre
             J += share / len(points) * K
             h += share / len(points) * (slopes + np.einsum("nij,nj->ni", K, at))

@@ -58,8 +58,8 @@ def report(
     price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
     if price is not None:
         note = f"How much {price} one unit of an attribute makes up for: ratios of mean"
-        told = worth(run, price).table()
-        sections.append(Section("Worth", f"{note} coefficients.", table=told))
+        table = worth(run, price).table()
+        sections.append(Section("Worth", f"{note} coefficients.", table=table))
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
@@ -69,11 +69,8 @@ def report(
     parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
     chains, *details = chains_in_words(run, parts | {"coefficients": "coefficients"})
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    whole = Report(
-        name, [*verdict, chains], sections,
-        {"formula": str(data.design.formula)} | dict(facts),
-    )  # fmt: skip
-    return whole.save(place)
+    told = {"formula": str(data.design.formula)} | dict(facts)
+    return Report(name, [*verdict, chains], sections, told).save(place)
 
 
 def _tastes(data: ChoiceRows, found: Estimand) -> Section:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.choice.data import amounts_of
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
-from pgmult.core.tables import exact_columns, missing_in, numbers_of, truth_of
+from pgmult.core.tables import exact_columns, missing_in, numbers_of
 from pgmult.core.typing import IntArray
 from pgmult.formulas.columns import table_column, told_column
 
@@ -75,8 +76,7 @@ def lengthen(
     is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
     for place, column in columns_of(there, "available").items():
         cells = table_column(columns, column, "available")
-        truth = truth_of(cells)
-        is_there[:, place] = numbers_of(cells, str(column)) != 0.0 if truth is None else truth
+        is_there[:, place] = amounts_of(cells, str(column)) > 0.0
     rows, which = np.nonzero(is_there)
     out: dict[str, NDArray[Any]] = {"occasion": rows, "alternative": labels[which]}
     if choice is not None:

@@ -8,14 +8,17 @@ person a row, and draws nothing: noise is given.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.rows import over_rows
 from pgmult.compiled.vectors import copy, exp_minus
 
 LANES = 32  # people side by side in small matrices
+over_people = partial(over_rows, grain=LANES)
 
 
 class Choices(NamedTuple):
