@@ -164,7 +164,7 @@ ROOM = Room(
     "  pgmult regression poststratify run census.csv --by state --weight people --out shares.csv\n"
     "  pgmult regression effects run sex --difference f m",
     "categories by covariates and groups, by formula",
-    draws=300, tune=50, takes_cluster=True, add_fit=_add_fit, job=_job, compare=_compare,
+    draws=300, tune=50, add_fit=_add_fit, job=_job, compare=_compare,
     add_compare=_add_compare,
     questions=(
         Question(

@@ -1,20 +1,20 @@
 """Data of an additive regression: outcomes in cells of equal covariates."""
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.memory import part_of
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 
 MOST_EVENTS = 40.0
 """Log rate of simulated counts, at most."""
 
 _EVENLY = 10_000
+_MOST_RESPONDENTS = 100_000  # that are told one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -108,17 +108,45 @@ class AdditiveRows:
         """What the predictions are, in words."""
         return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
 
-    def rows(self, part: slice) -> "AdditiveRows":
-        """Neighbouring cells; the same slice returns the same object."""
-        if not range(self.num_rows)[part]:  # and what a driver needs of all cells
-            return NoRows.of(self._of_cells(range(0)), self)
-        return part_of(self, part, self.num_rows, self._of_cells)
+    def observed(self) -> ObservedRows:
+        """The respondents, one per row; the cells, where respondents are more than 100,000.
 
-    def _of_cells(self, which: range) -> "AdditiveRows":
-        here = slice(which.start, which.stop)
-        times = None if self.times is None else self.times[here]
-        counts, design = self.counts[here], self.design.take(here)
-        return replace(self, counts=counts, design=design, times=times, entries=None)
+        Raises
+        ------
+        ValueError
+            If the rows are events, or have fractional weights.
+        """
+        self.refuse_weights("to be told one by one")
+        if self.is_events:
+            raise ValueError("rows must be of categories to be told one by one, got events")
+        if self.counts.sum() > _MOST_RESPONDENTS:
+            return ObservedRows(("cell", "category"), self.counts, {})
+        each = np.concatenate([np.repeat(np.arange(len(row)), row) for row in self.counts])
+        counts = (each[:, None] == np.arange(self.num_categories)).astype(np.int64)
+        cells = {"cells": (("respondent",), self.of_observed(np.arange(self.num_rows)))}
+        return ObservedRows(("respondent", "category"), counts, cells)
+
+    def of_observed(self, of_cells: NDArray[Any]) -> NDArray[Any]:
+        """What the rows of `observed` have of something that cells have."""
+        times = self.counts.sum(axis=1)
+        return of_cells if times.sum() > _MOST_RESPONDENTS else np.repeat(of_cells, times, axis=0)
+
+    def simulated(self, rng: np.random.Generator, probs: FloatArray, size: float) -> "AdditiveRows":
+        """New outcomes of the same totals; of events, a row for each of the table's.
+
+        Parameters
+        ----------
+        rng, probs, size : as in `made`
+        """
+        if not self.is_events:
+            counts = self.made(rng, probs, self.counts.sum(axis=1), size)
+            return replace(self, counts=counts, entries=None)
+        rows = np.repeat(np.arange(self.num_rows), np.asarray(self.times).astype(np.int64))
+        ones = np.ones(len(rows), dtype=np.int64)
+        return replace(
+            self, counts=self.made(rng, probs[rows], ones, size), design=self.design.take(rows),
+            times=ones.astype(np.float64), entries=None,
+        )  # fmt: skip
 
     def made(
         self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
@@ -140,15 +168,3 @@ class AdditiveRows:
         if not math.isinf(size):
             rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
         return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NoRows(AdditiveRows):
-    """No cells, and those whose approximation a sweep goes around."""
-
-    whole: AdditiveRows | None = None
-
-    @classmethod
-    def of(cls, none: AdditiveRows, whole: AdditiveRows) -> "NoRows":
-        """None of these."""
-        return cls(**{f.name: getattr(none, f.name) for f in fields(none)}, whole=whole)

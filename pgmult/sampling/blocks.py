@@ -144,10 +144,6 @@ class BlockModel(Protocol[Data, State]):
     def block_rows(self) -> int:
         """Rows of a block."""
 
-    @property
-    def in_blocks(self) -> bool:
-        """False where the model as it is set up draws rows that depend on each other."""
-
     def sweep_tables(self, state: State, data: Data) -> Any:
         """Tables as large as what is shared, for all blocks that are done one after the other.
 
@@ -197,11 +193,6 @@ class SweepsInBlocks:
     summary_names: ClassVar[frozenset[str]] = frozenset()
     whole_names: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    def in_blocks(self) -> bool:
-        """Whether rows are drawn independently, given what they share."""
-        return True
-
     def sweep_tables(self, state: Any, data: Any) -> Any:
         """None: blocks have no tables in common."""
         return None
@@ -240,33 +231,20 @@ class StartsInBlocks(Protocol):
 
 
 @runtime_checkable
-class ChecksBlocks(Protocol):
-    """A `BlockModel` that not all of its data can be shared out for."""
+class InBlocks(Protocol):
+    """A model whose sweeps are made of blocks."""
 
-    def check_blocks(self, data: Any) -> None:
-        """Raise a ValueError that says why not."""
-
-
-@runtime_checkable
-class _InBlocks(Protocol):
-    in_blocks: Any
     local_step: Any
     shared_step: Any
 
 
 def as_block_model(model: Any) -> Any:
     """The model, if its sweeps are made of blocks."""
-    if not isinstance(model, _InBlocks):
+    if not isinstance(model, InBlocks):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, AdditiveRegression,"
-            " MultinomialLDS and MixedLogit do)"
-        )
-    if not model.in_blocks:
-        raise ValueError(
-            "model must draw its rows independently, given what they share, and as it is set up it"
-            f" does not: {brief(model)} (regressions have blocks with effects='sticks',"
-            " 'categories' or 'correlated', sampled)"
+            " (CorrelatedTopics, StructuralTopics, DynamicTopics, MultinomialLDS and"
+            " MixedLogit do)"
         )
     return model
 

@@ -231,7 +231,7 @@ def resume(
         if settings.draws < longest:
             raise ValueError(f"draws must be at least {longest}, which are kept; got {draws}")
         plan = replace(plan, settings=settings)
-        check_blocks(cluster, plan.model, plan.data, settings.keep)
+        check_blocks(cluster, plan.model, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
         run = Chains(
             plan, goal, callback=callback, cores=cores, progressbar=progressbar, cluster=place

@@ -15,7 +15,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_strings, brief
 from pgmult.core.typing import FindsStarts, Start, absent_of, coords_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import ChecksBlocks, as_block_model, is_of_rows, takes_all_rows
+from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
 from pgmult.sampling.cluster.opening import check_cluster
 from pgmult.sampling.codec import contiguous, fingerprint
 from pgmult.sampling.draws import Origin, stored_model
@@ -53,7 +53,7 @@ class Plan:
         Starts that chains share are found with so many threads.
         """
         data = data_of(model, data)
-        check_blocks(cluster, model, data, settings.keep)
+        check_blocks(cluster, model, settings.keep)
         absent = absent_of(model, data)
         names = tuple(name for name in settings.keep if name not in absent)
         every = {name: n for name, n in settings.every.items() if name in names}
@@ -165,13 +165,11 @@ def check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
                 raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
 
 
-def check_blocks(cluster: Any, model: Any, data: Any, keep: Sequence[str]) -> None:
-    """Check that a cluster can sample the model of these data and keep the variables `keep`."""
+def check_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
+    """Check that a cluster can sample the model and keep the variables `keep`."""
     if cluster is None:
         return
     as_block_model(model)
-    if isinstance(model, ChecksBlocks):
-        model.check_blocks(data)
     if type(model).__module__ == "__main__":
         raise ValueError(
             "model must be of a class that workers can import where there is a cluster, and"

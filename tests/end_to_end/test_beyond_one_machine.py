@@ -5,7 +5,6 @@ import pytest
 from block_models import InThisProcess, same
 
 import pgmult
-from pgmult.regression import AdditiveRegression
 from pgmult.sequences import MultinomialLDS, as_sequences, forecast
 from pgmult.topics import (
     CorrelatedTopics,
@@ -78,14 +77,11 @@ def problem(name):
     if name == "dynamic":
         data = as_timed_corpus(texts, np.sort(rng.integers(0, 4, 90)))
         return DynamicTopics(3, start_sweeps=2, block_rows=16), data
-    if name == "sequences":
-        lengths = 1 + np.arange(30) % 12
-        inputs = rng.normal(size=(lengths.sum(), 1))
-        return MultinomialLDS(2, block_rows=4), as_sequences(
-            [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
-        )
-    columns |= {"y": rng.choice(["a", "b", "c"], 90)}
-    return AdditiveRegression(block_rows=16), pgmult.read(columns).rows("y ~ x + (1 | who)")
+    lengths = 1 + np.arange(30) % 12
+    inputs = rng.normal(size=(lengths.sum(), 1))
+    return MultinomialLDS(2, block_rows=4), as_sequences(
+        [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
+    )
 
 
 @pytest.mark.parametrize("name", ["correlated", "structural", "dynamic"])
@@ -107,7 +103,7 @@ def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
     assert [task.kind for task, _ in workers.done].count("start") == 3
 
 
-@pytest.mark.parametrize("name", ["structural", "dynamic", "additive", "sequences"])
+@pytest.mark.parametrize("name", ["structural", "dynamic", "sequences"])
 def test_other_models(tmp_path, name):
     model, data = problem(name)
     found = pgmult.sample(

@@ -31,70 +31,27 @@ before it, so interpret probabilities instead.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partialmethod
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, whole
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.formulas.design import Design
-from pgmult.latent.approximation import Approximation, hyperparameters_near
-from pgmult.latent.elsewhere import RowsElsewhere, answer
-from pgmult.latent.predictors import (
-    Latent,
-    as_priors,
-    latent_of,
-    prior_rows,
-)
-from pgmult.links import StickBreaking
+from pgmult.latent.approximation import Approximation
+from pgmult.latent.predictors import Latent, as_priors, latent_of, prior_rows
 from pgmult.priors import LogNormal
-from pgmult.regression.data import MOST_EVENTS, AdditiveRows, NoRows
+from pgmult.regression.data import AdditiveRows
 from pgmult.regression.family import REGRESSION
-from pgmult.regression.models.approximated import (
-    Block,
-    approximated,
-    dense_parts,
-    joint_of,
-    likelihoods,
-    quadratics,
-    whole_latent,
-)
-from pgmult.regression.models.dense import Dense
+from pgmult.regression.models.approximated import approximated, dense_parts, joint_of, whole_latent
+from pgmult.regression.models.links import Link, link_of
 from pgmult.regression.models.moves import SIZES, swept
-from pgmult.sampling import blocks
-from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, SweepsInBlocks, as_block_rows
-from pgmult.variational.sites import CountSite
 
 _SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
-_MOST_RESPONDENTS = 100_000  # that are told one by one
 _SHIFT_DRAWS = 100
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rates:
-    """The link of counts of events: their mean is exp psi."""
-
-    def probs(self, psi: FloatArray) -> FloatArray:
-        """Mean counts."""
-        return np.asarray(np.exp(psi))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Softmax:
-    """The link of scores of every category, ``order[j]`` the j-th: ``(num_rows, K)``."""
-
-    order: IntArray
-
-    def probs(self, scores: FloatArray) -> FloatArray:
-        """Of the categories."""
-        out = np.empty_like(scores)
-        out[..., self.order] = softmax(scores, axis=-1)
-        return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +71,7 @@ class AdditiveRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveRegression(SweepsInBlocks, Checked):
+class AdditiveRegression(Checked):
     """Outcomes whose predictors are sums of terms, sampled around an approximation.
 
     Parameters
@@ -137,9 +94,6 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     method : {"sampling", "approximate"}
         Whether to sample the posterior, or to draw independently from its approximation: without
         tuning, and as accurate as the spread in `approximations` says.
-    block_rows : int
-        Cells of a block: see `pgmult.sampling.blocks`. It changes the draws, not their
-        distribution, and only those of data of more than one block, which a cluster can share.
 
     Notes
     -----
@@ -153,20 +107,13 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
     method: Literal["sampling", "approximate"] = "sampling"
-    block_rows: Annotated[int, as_block_rows] = 32 * BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(AdditiveRegressionState) | {
         "sds": ("stick", "sd"),
         "probs": ("row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
-    row_dim: ClassVar[str] = "row"
     family: ClassVar[Family] = REGRESSION
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether a sweep asks cells for sums alone."""
-        return self.effects != "softmax" and self.method == "sampling"
 
     @property
     def draws_anew(self) -> bool:
@@ -197,12 +144,9 @@ class AdditiveRegression(SweepsInBlocks, Checked):
             "sd": latent.sd_names,
         }
 
-    def link(self, data: AdditiveRows) -> "StickBreaking | Softmax | Rates":
+    def link(self, data: AdditiveRows) -> Link:
         """The link from psi to probabilities, its sticks in the order of the data."""
-        rows = self.as_data(data)
-        if rows.is_events:
-            return Rates()
-        return (Softmax if self.effects == "softmax" else StickBreaking)(rows.order)
+        return link_of(self.as_data(data), self.effects)
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.
@@ -259,38 +203,12 @@ class AdditiveRegression(SweepsInBlocks, Checked):
     ) -> AdditiveRows:
         """New counts of the same totals, with the sticks in the same order."""
         data.refuse_weights("to be simulated")
-        psi = self.predictors(state, data)
-        if not data.is_events:
-            totals = data.counts.sum(axis=1)
-            if self.effects == "softmax":
-                counts = rng.multinomial(totals, Softmax(data.order).probs(psi))
-            else:
-                counts = StickBreaking(data.order).simulate(rng, psi, totals)
-            return replace(data, counts=counts, entries=None)
-        times = np.asarray(data.times)
-        rows = np.repeat(np.arange(len(times)), times.astype(np.int64))
-        rates = np.exp(np.minimum(psi[rows], MOST_EVENTS))
-        ones = np.ones(len(rows), dtype=np.int64)
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        counts = data.made(rng, rates, ones, size)
-        return replace(
-            data,
-            counts=counts,
-            design=data.design.take(rows),
-            times=ones.astype(np.float64),
-            entries=None,
-        )
+        return data.simulated(rng, self.probs(state, data), size)
 
     def init(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """A draw from the approximation."""
-        points = []
-        for family, rows, found in approximated(data, self):
-            x = hyperparameters_near(rng, family, found.guess)
-            w = family.at(x, found.seen).sample(rng)
-            if isinstance(rows, CountSite) and not math.isinf(rows.size):
-                x = np.append(x, math.log(rows.size))
-            points.append((x, w))
-        return _state_of(points)
+        return _state_of([block.sample(rng) for block in approximated(data, self)])
 
     def step(
         self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
@@ -298,75 +216,11 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         """One sweep over all sticks, or a draw from the approximation."""
         if self.method == "approximate":
             return self.init(rng, data)
-        with one_blas_thread():
-            if self._has_blocks(data):
-                return blocks.step(self, rng, state, data)  # type: ignore[no-any-return]
-            return self._swept(rng, state, approximated(data, self), dense_parts(data, self))
-
-    def _swept(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, parts: Sequence[Block],
-        dense: Sequence[Dense] = (),
-    ) -> AdditiveRegressionState:  # fmt: skip
         points = list(zip(state.hyperparameters, state.weights, strict=True))
         law = self.priors.get("size", _SIZE)
-        return _state_of(swept(rng, points, parts, dense, self.kicks, law))
-
-    def _has_blocks(self, data: AdditiveRows) -> bool:
-        """Whether there are cells for more than one block."""
-        return self.in_blocks and 2 * data.num_rows >= 3 * self.block_rows
-
-    def check_blocks(self, data: AdditiveRows) -> None:
-        """Refuse data that a cluster cannot share.
-
-        Raises
-        ------
-        ValueError
-            If their cells are no more than one block.
-        """
-        if not self._has_blocks(data):
-            raise ValueError(
-                f"data must have at least {-(-3 * self.block_rows // 2):,} cells of equal"
-                f" covariates for a cluster to share them, got {data.num_rows:,} (one process is as"
-                " fast; smaller blocks of cells are block_rows=)"
-            )
-
-    def local_step(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
-    ) -> tuple[AdditiveRegressionState, None, Sums]:
-        """The log likelihoods of a block where the sweep starts, of each set of weights."""
-        (size,) = self.sizes(state.hyperparameters[None], data)
-        found = [
-            self.totals(None, state, None, data, np.array(k), size, w)[2].rounded[0]
-            for k, w in enumerate(state.weights)
-        ]
-        return state, None, Sums((), (np.array(found),))
-
-    def shared_step(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, sums: Sums,
-        data: AdditiveRows, ask: Asks,
-    ) -> AdditiveRegressionState:  # fmt: skip
-        """The sweep itself, of weights that blocks tell the likelihood of."""
-        whole = (isinstance(data, NoRows) and data.whole) or data
-        (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        parts = []
-        for k, (family, found) in enumerate(quadratics(whole, self)):
-            rows = RowsElsewhere(ask, k, size)
-            rows.remember(state.weights[k], sums.rounded[0][k])
-            parts.append(Block(family, rows, found))
-        return self._swept(rng, state, parts)
-
-    def totals(
-        self, rng: None, state: AdditiveRegressionState, held: None, data: AdditiveRows,
-        which: IntArray, size: FloatArray, w: FloatArray, method: str = "totals",
-    ) -> tuple[AdditiveRegressionState, None, Sums]:  # fmt: skip
-        """The log likelihood of a block's cells at weights: see `RowsElsewhere`."""
-        family, rows = likelihoods(data, self)[int(which)]
-        if not math.isinf(size):
-            rows = replace(rows, size=float(size))
-        return state, None, answer(method, family, rows, w)
-
-    slopes = partialmethod(totals, method="slopes")
-    values = partialmethod(totals, method="values")
+        with one_blas_thread():
+            parts, dense = approximated(data, self), dense_parts(data, self)
+            return _state_of(swept(rng, points, parts, dense, self.kicks, law))
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
         """The state with these numbers, as a draw keeps them."""
@@ -374,23 +228,9 @@ class AdditiveRegression(SweepsInBlocks, Checked):
 
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
-        if self._has_blocks(data):
-            return blocks.log_likelihood(self, state, data)
-        return float(self.local_summary(state, data).rounded[0])
-
-    def local_summary(self, state: AdditiveRegressionState, data: AdditiveRows) -> Sums:
-        """The log probability of the counts of a block."""
-        return Sums((), (np.array(self._log_likelihood(state, data)),))
-
-    def _log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
-        psi = self.predictors(state, data)
-        if self.effects == "softmax":
-            return float(np.sum(data.counts[:, data.order] * log_softmax(psi, axis=1)))
-        if not data.is_events:
-            return float(StickBreaking(data.order).log_likelihood(psi, data.counts).sum())
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        site = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
-        return float(site.value(psi[:, 0]).sum())
+        link = link_of(data, self.effects, size)
+        return float(link.log_likelihood(self.predictors(state, data), data.counts).sum())
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
         """Sizes of negative binomial counts in several draws; infinite for other outcomes."""
@@ -416,15 +256,7 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         ValueError
             If the rows are events, or have fractional weights.
         """
-        data.refuse_weights("to be told one by one")
-        if data.is_events:
-            raise ValueError("rows must be of categories to be told one by one, got events")
-        if data.counts.sum() > _MOST_RESPONDENTS:
-            return ObservedRows(("cell", "category"), data.counts, {})
-        cells = _cells_of_respondents(data)
-        each = np.concatenate([np.repeat(np.arange(len(row)), row) for row in data.counts])
-        counts = (each[:, None] == np.arange(data.num_categories)).astype(np.int64)
-        return ObservedRows(("respondent", "category"), counts, {"cells": (("respondent",), cells)})
+        return data.observed()
 
     def row_probs(self, draw: Mapping[str, NDArray[Any]], data: AdditiveRows) -> FloatArray:
         """Probabilities of the observed rows, given a draw of weights.
@@ -436,20 +268,13 @@ class AdditiveRegression(SweepsInBlocks, Checked):
         """
         if "weights" not in draw:
             raise ValueError("weights must be kept to tell the probabilities of rows")
-        weights = draw["weights"]
-        probs = self.probs(self.state_of(weights, weights[:, :0]), data)
-        if data.counts.sum() > _MOST_RESPONDENTS:
-            return probs
-        return np.asarray(probs[_cells_of_respondents(data)])
+        state = self.state_of(draw["weights"], draw["weights"][:, :0])
+        return data.of_observed(self.probs(state, data))
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""
         latent = whole_latent(data, self)
         return np.array([latent.sds(x) for x in state.hyperparameters])
-
-
-def _cells_of_respondents(data: AdditiveRows) -> IntArray:
-    return np.repeat(np.arange(data.num_rows), data.counts.sum(axis=1))
 
 
 def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:

@@ -4,6 +4,7 @@ Of each stick, or of all together, the rows that reach it, their likelihood, and
 `pgmult.latent` finds near the posterior of its weights.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -16,8 +17,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import Approximation, approximate
-from pgmult.latent.elsewhere import AsWeights, Summed
+from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.predictors import Joint, Latent, check_priors, latent_of, mapping
 from pgmult.links import StickBreaking
 from pgmult.regression.data import MOST_EVENTS, AdditiveRows
@@ -46,6 +46,14 @@ class Block(NamedTuple):
     family: Additive
     rows: Any
     found: Approximation
+
+    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights from the approximation."""
+        x = hyperparameters_near(rng, self.family, self.found.guess)
+        w = self.family.at(x, self.found.seen).sample(rng)
+        if isinstance(self.rows, CountSite) and not math.isinf(self.rows.size):
+            x = np.append(x, math.log(self.rows.size))
+        return x, w
 
 
 @once_a_data_set
@@ -115,15 +123,6 @@ def likelihoods(data: AdditiveRows, model: Regression) -> list[tuple[Additive, A
         rows = np.flatnonzero(trials)
         found.append((latent.family.take(rows), LogisticSite(y[rows], trials[rows])))
     return found
-
-
-@once_a_data_set
-def quadratics(data: AdditiveRows, model: Regression) -> list[tuple[AsWeights, Summed]]:
-    """The approximations as quadratics of the weights."""
-    return [
-        (AsWeights(family), Summed.of(family, found))
-        for family, _, found in approximated(data, model)
-    ]
 
 
 def _events(data: AdditiveRows, family: Additive, site: CountSite) -> Block:

@@ -4,13 +4,10 @@ import csv
 
 import numpy as np
 import pytest
-from block_models import InThisProcess, same
-from same_draws import forget_a_block
 
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.core.estimands import Estimand
-from pgmult.core.validate import new_key
 from pgmult.latent.terms import log_sd
 from pgmult.regression import AdditiveRegression
 from pgmult.regression.reports import _what_matters
@@ -478,66 +475,6 @@ def write(path, columns):
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-
-
-def test_sweeps_in_blocks_are_those_of_the_whole(monkeypatch):
-    """Up to rounding: a block tells a number and a slope where the whole looks at every row."""
-    taken = np.random.default_rng(0).poisson(2.0, size=400)
-    events = rows_of("n ~ age + (1 | region)", TABLE | {"n": taken}, family="negative_binomial")
-    for effects, data in (("categories", rows_of(FORMULA, TABLE)), ("sticks", events)):
-        whole = AdditiveRegression(effects=effects)
-        assert data.num_rows > 60
-        parts = AdditiveRegression(effects=effects, block_rows=20)
-        start = whole.init(np.random.default_rng(1), data)
-
-        def swept(model, skip, start=start, data=data):
-            rng, state = np.random.default_rng(2), start
-            for _ in range(4):
-                if skip:
-                    new_key(rng)  # which blocks begin with
-                state = model.step(rng, state, data)
-            return state
-
-        one, other = swept(whole, True), swept(parts, False)
-        np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(one.hyperparameters, other.hyperparameters, rtol=1e-6, atol=1e-8)
-        expected, found = (model.log_likelihood(one, data) for model in (whole, parts))
-        assert found == pytest.approx(expected, rel=1e-12)
-    with monkeypatch.context() as patch:
-        forget_a_block(patch)
-        assert not np.allclose(swept(parts, False).weights, one.weights)
-
-
-def test_a_cluster_is_refused_what_has_no_blocks(data, tmp_path):
-    for model in (AdditiveRegression(effects="softmax"), AdditiveRegression(method="approximate")):
-        with pytest.raises(ValueError, match=r"have blocks with effects='sticks', 'categories' or"):
-            pgmult.sample(model, data, store=tmp_path / "run", cluster="local")
-    with pytest.raises(ValueError, match=r"at least 98,304 cells of equal covariates.*block_rows="):
-        pgmult.sample(AdditiveRegression(), data, store=tmp_path / "run", cluster="local")
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-def test_processes_and_shards_draw_what_one_process_draws(data, tmp_path):
-    few = {"draws": 6, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
-    model, run = AdditiveRegression(block_rows=20), tmp_path / "run"
-    alone = pgmult.sample(model, data, **few)
-
-    def enough(sweep):
-        if sweep.index == 4:
-            raise InterruptedError("enough")
-
-    for shards, workers in ((1, InThisProcess()), (5, InThisProcess())):
-        there = pgmult.sample(
-            model, data, store=tmp_path / f"{shards}", cluster=workers, shards=shards, cut=3, **few
-        )
-        assert same(alone, there)
-    with pytest.raises(InterruptedError):
-        pgmult.sample(
-            model, data, store=run, cluster="local", cores=2, cut=2, callback=enough, **few
-        )
-    assert same(alone, pgmult.resume(run, cluster="local", cores=2, shards=5, progressbar=False))
-    assert same(alone, pgmult.sample(model, data, store=tmp_path / "own", **few))
 
 
 @pytest.mark.parametrize("formula", ["year + rw(year)", "s(year) + (1 | year)"])
