@@ -218,12 +218,10 @@ def predict(
             _shares(data, drawn, known, of_row), (by,), {by: known.names},
             caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
         )  # fmt: skip
-    probs = np.stack(list(drawn))
-    out = np.empty_like(probs)
-    out[:, data.source] = probs
     return Estimand(
-        out, ("row",), {"row": np.arange(data.num_rows)},
-        caption="Probabilities of alternatives.", probability=probability,
+        np.stack(list(drawn))[:, np.argsort(data.source)], ("row",),
+        {"row": np.arange(data.num_rows)}, caption="Probabilities of alternatives.",
+        probability=probability,
     )  # fmt: skip
 
 
@@ -231,8 +229,7 @@ def _shares(
     data: ChoiceRows, drawn: Iterable[FloatArray], known: Levels, of_row: IntArray
 ) -> FloatArray:
     """Of labels, over all choices, ``(num_draws, num_levels)``."""
-    weight = data.totals / data.totals.sum()
-    of_rows = weight[data.occasion_of_row]
+    of_rows = (data.totals / data.totals.sum())[data.occasion_of_row]
     return np.stack([np.bincount(of_row, of_rows * probs, minlength=len(known)) for probs in drawn])
 
 

@@ -204,9 +204,8 @@ class MixedLogit(Checked, SweepsInBlocks):
         law, tastes = frame.inside(state), frame.tastes_inside(state)
         white = np.linalg.solve(law.root, tastes - law.mean[:, None])
         if d:
-            length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=num)  # whatever the tastes
-            length[rng.uniform(size=num) < _SHORT] *= 0.5
-            noise = rng.standard_normal((d, num)), length, rng.standard_exponential(num)
+            lengths = self.lengths(rng, state)
+            noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
             over_people(
                 swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,
                 noise, self.kicks, tastes, white,
@@ -214,6 +213,11 @@ class MixedLogit(Checked, SweepsInBlocks):
         moved = replace(state, tastes=frame.tastes_outside(tastes))
         q = frame.pack(law)
         return moved, white, self.carried(None, moved, white, data, q)[2]
+
+    def lengths(self, rng: np.random.Generator, state: MixedLogitState) -> FloatArray:
+        """Of the steps of people's paths, which must not depend on their tastes."""
+        length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=len(state.tastes))
+        return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
 
     def carried(
         self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
