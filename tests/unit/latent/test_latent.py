@@ -5,7 +5,7 @@ import pytest
 from gaussian_targets import rough
 from scipy import linalg, sparse, stats
 
-from pgmult.latent import additive
+from pgmult.latent import layout
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import _matching, approximate, collapsed
 from pgmult.latent.compiled.stacked import solve
@@ -157,8 +157,8 @@ class TestTerms:
 
 @pytest.mark.parametrize("form", ["dense", "arrow", "sparse"])
 def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
-    monkeypatch.setattr(additive, "_MANY_WEIGHTS", 3 if form == "sparse" else 1500)
-    monkeypatch.setattr(additive, "_MANY_LEVELS", 10**6 if form == "dense" else 20)
+    monkeypatch.setattr(layout, "_MANY_WEIGHTS", 3 if form == "sparse" else 1500)
+    monkeypatch.setattr(layout, "_MANY_LEVELS", 10**6 if form == "dense" else 20)
     for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
         family = a_family(order)
         x, _ = family.sample(rng)
@@ -189,7 +189,7 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
 @pytest.mark.parametrize("shape", ["arrow", "dense", "others"])
 def test_slopes_of_the_density_of_hyperparameters(order, shape, rng, monkeypatch):
-    monkeypatch.setattr(additive, "_MANY_LEVELS", 10**6 if shape == "dense" else 20)
+    monkeypatch.setattr(layout, "_MANY_LEVELS", 10**6 if shape == "dense" else 20)
     family = a_family(order)
     if shape == "others":  # an arrow whose others have sparse precisions and copies
         more = [TERMS["walk"], TERMS["copies of areas"], TERMS["copies of levels"]]

@@ -1,0 +1,195 @@
+"""Where the weights of several terms stand in the factor of their precision.
+
+The levels of the largest grouping are eliminated first, as blocks that meet only in the other
+weights; where those are many, the factor is sparse.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.compiled.stacked import Stacked
+from pgmult.latent.factors import (
+    Analysis,
+    ArrowFactor,
+    Factor,
+    SparseFactor,
+    between_of,
+    stacked,
+)
+from pgmult.latent.terms import Term
+
+_MANY_LEVELS = 20  # of a grouping that is worth eliminating first
+_MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
+
+
+class Layout:
+    """The order of weights in a factor, and how matrices are packed for it.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+
+    Attributes
+    ----------
+    weights : list of slice
+        Those of each term.
+    first : int or None
+        The term whose weights are eliminated first.
+    order : int array, ``(num_weights,)``
+        The weights of that term, then the others.
+    places : list of slice
+        The weights of each other term among the others.
+    is_sparse : bool
+    """
+
+    def __init__(self, terms: Sequence[Term]):
+        sizes = [term.size for term in terms]
+        self.weights = slices(sizes)
+        apart = [term.size if term.num_blocks else 0 for term in terms]
+        most = max(apart, default=0)
+        self.is_sparse = sum(sizes) - most > _MANY_WEIGHTS
+        self.first, self.order, self.places = None, np.arange(sum(sizes)), self.weights
+        if most >= _MANY_LEVELS and not self.is_sparse:
+            self.first = apart.index(most)
+            own = self.weights[self.first]
+            self.order = np.concatenate([self.order[own], np.delete(self.order, own)])
+            self.places = slices([0 if i == self.first else size for i, size in enumerate(sizes)])
+            self._num_blocks = terms[self.first].num_blocks
+        self._analysis: Analysis | None = None
+
+    def packed(self, gram: Any) -> Any:
+        """A sparse matrix of weights as `factor` takes it."""
+        if self.is_sparse:
+            return gram
+        if self.first is None:
+            return np.asarray(gram.todense())
+        own = self.weights[self.first]
+        size = own.stop - own.start
+        d = size // self._num_blocks
+        ordered = gram[self.order][:, self.order]
+        top = ordered[:size, :size].tocoo()
+        blocks = np.zeros((self._num_blocks, d, d))
+        np.add.at(blocks, (top.row // d, top.row % d, top.col % d), top.data)
+        between = between_of(ordered[:size, size:], d)
+        return blocks, between, np.asarray(ordered[size:, size:].todense())
+
+    def factor(self, gram: Any, precisions: Sequence[Any]) -> Factor:
+        """Of a packed matrix plus the precisions of the terms."""
+        if self.is_sparse:
+            parts = [_as_sparse(precision) for precision in precisions]
+            precision = (gram + sparse.block_diag(parts, format="csr")).tocsr()
+            precision.sort_indices()
+            if self._analysis is None or not self._analysis.fits(precision):
+                self._analysis = Analysis.of(precision)
+            return SparseFactor.of(precision, self._analysis)
+        if self.first is None:
+            return ArrowFactor.dense(_added(gram, precisions, self.places))
+        blocks, between, others = gram
+        mine = precisions[self.first]
+        if mine.ndim == 1:
+            mine = mine.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
+        rest, places = (
+            [each for i, each in enumerate(parts) if i != self.first]
+            for parts in (precisions, self.places)
+        )
+        inner = ArrowFactor.of(blocks + mine, between, _added(others, rest, places))
+        return _Reordered(inner, self.order)
+
+    def moments(self, factor: Factor, mean: FloatArray) -> list[FloatArray] | None:
+        """Second moments of each term's weights, or of their blocks; None of a sparse factor."""
+        inner = _inner(factor)
+        if not isinstance(inner, ArrowFactor):
+            return None
+        blocks, others = inner.inverse_blocks()
+        found = []
+        for i, (own, place) in enumerate(zip(self.weights, self.places, strict=True)):
+            w = mean[own]
+            if i == self.first:
+                each = w.reshape(blocks.shape[:2])
+                found.append(blocks + each[:, :, None] * each[:, None])
+            else:
+                found.append(others[place, place] + w[:, None] * w)
+        return found
+
+    def halves(self, factor: Factor, columns: FloatArray) -> FloatArray:
+        """The inverse of a factor that is not sparse times columns of weights."""
+        inner = _inner(factor)
+        assert isinstance(inner, ArrowFactor)
+        return inner.forward(columns[self.order])
+
+    def stacked(self, factors: Sequence[Factor]) -> Stacked:
+        """Several factors, as compiled functions take them."""
+        return stacked([_inner(each) for each in factors], self.order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reordered:
+    """A factor of weights in another order."""
+
+    inner: ArrowFactor
+    order: IntArray
+
+    @property
+    def log_det(self) -> float:
+        """Log determinant of the precision."""
+        return self.inner.log_det
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """The precision's inverse times a vector."""
+        return self._back(self.inner.solve(b[self.order]))
+
+    def colour(self, e: FloatArray) -> FloatArray:
+        """A draw with this precision, of standard normal numbers."""
+        return self._back(self.inner.colour(e))
+
+    def white(self, x: FloatArray) -> FloatArray:
+        """The standard normal numbers that `colour` makes a draw of."""
+        return self.inner.white(x[self.order])
+
+    def _back(self, x: FloatArray) -> FloatArray:
+        out = np.empty_like(x)
+        out[self.order] = x
+        return out
+
+
+def _inner(factor: Factor) -> Factor:
+    return factor.inner if isinstance(factor, _Reordered) else factor
+
+
+def slices(sizes: Sequence[int]) -> list[slice]:
+    """Of so many numbers each, one after the other."""
+    return [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *sizes]).tolist())]
+
+
+def _added(gram: FloatArray, precisions: Sequence[Any], places: Sequence[slice]) -> FloatArray:
+    """A dense matrix with the precisions of terms added in their places."""
+    out = gram.copy()
+    for precision, own in zip(precisions, places, strict=True):
+        if sparse.issparse(precision):
+            out[own, own] += precision.todense()
+        else:
+            diagonal_blocks(out[own, own], precision)[...] += precision
+    return out
+
+
+def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
+    """A view of a matrix's diagonal, or of as many blocks around it as another array has."""
+    if like.ndim == 1:
+        return np.asarray(np.einsum("ii->i", matrix))
+    num, d, _ = like.shape
+    return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
+
+
+def _as_sparse(precision: Any) -> Any:
+    """A precision as a sparse array, whatever it was given as."""
+    if sparse.issparse(precision):
+        return precision
+    if precision.ndim == 1:
+        return sparse.diags_array(precision)
+    return sparse.block_diag([sparse.csr_array(block) for block in precision], format="csr")
