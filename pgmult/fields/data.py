@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts
-from pgmult.fields.inputs import as_inputs, column_labels, find_rows, places, row_labels
+from pgmult.fields.inputs import as_inputs, check_labels, column_labels, find_rows, row_labels
 
 _NEVER = -700.0  # of a stick: its share is below 1e-300
 
@@ -195,10 +195,10 @@ def as_field(
     inputs : array or pandas DataFrame, ``(num_rows, num_inputs)``
         A 1-D array is taken as one column. Rows may repeat.
     counts : array or pandas DataFrame, ``(num_rows, num_categories)``
-        Non-negative integers, two categories or more; a row of zeros is missing. The rows of a
-        DataFrame belong to the inputs of the same label, wherever they stand.
+        Non-negative integers, two categories or more; a row of zeros is missing. Rows of data
+        frames have the labels of the inputs, in the same order.
     new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``, optional
-        Where predictions are wanted. The columns of a DataFrame belong to those of the same label.
+        Where predictions are wanted, in the columns of `inputs`.
     order : {"frequency", "given"} or permutation of the categories
         The order of the sticks: by default the most frequent category first, which mixes best;
         before it those that were not counted everywhere.
@@ -240,9 +240,8 @@ def as_field(
     of_rows, columns = row_labels(inputs), input_names
     if columns is None:
         columns = column_labels(inputs)
-    table = table[places(row_labels(counts), of_rows, "rows of counts", "rows of inputs")]
-    place = places(column_labels(new_inputs), columns, "columns of new_inputs", "columns of inputs")
-    new = np.ascontiguousarray(new[:, place])
+    check_labels(row_labels(counts), of_rows, "rows of counts", "rows of inputs")
+    check_labels(column_labels(new_inputs), columns, "columns of new_inputs", "columns of inputs")
     if names is None:
         names = row_labels(counts) if of_rows is None else of_rows
     labels = _as_labels(

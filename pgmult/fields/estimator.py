@@ -14,9 +14,8 @@ inputs, with intervals. Length scales of the covariance are in the units of the 
 ['Constant.var', 'Matern.length_scale[x0]']
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -28,18 +27,12 @@ from pgmult.core.arguments import as_flag
 from pgmult.core.sklearn import as_classes, as_seed, as_threads, refuse_dates
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.fields.covariances import (
-    Chordal,
-    Covariance,
-    GreatCircle,
-    Matern,
-    Periodic,
-    Product,
-    Sum,
-)
+from pgmult.fields.covariances import Matern
 from pgmult.fields.covariances.base import as_covariance
+from pgmult.fields.covariances.families import Stationary
+from pgmult.fields.covariances.sphere import columns_in_degrees
 from pgmult.fields.data import as_field
-from pgmult.fields.inputs import column_labels, places, row_labels
+from pgmult.fields.inputs import check_labels, column_labels, row_labels
 from pgmult.fields.models.multinomial_gp import MultinomialGP, empirical_bayes
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.predictions import predict as predict_field
@@ -116,12 +109,9 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Parameters
         ----------
         X : array or pandas DataFrame, ``(n_samples, n_features)``
-            Rows may repeat. None if `y` is an xarray array.
-        y : array, pandas DataFrame or Series, or xarray DataArray
+            Rows may repeat.
+        y : array, or pandas DataFrame or Series
             Labels ``(n_samples,)``, or counts ``(n_samples, n_classes)`` of which rows may be zero.
-            Where `X` and `y` both have an index, rows of the same label belong together.
-            Of an xarray array the last dimension is that of the classes and all others, which need
-            numbers for coordinates, are inputs.
 
         Raises
         ------
@@ -129,14 +119,11 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             If there is one class only, a count is negative or fractional, or the indexes of `X`
             and `y` differ.
         """
-        if X is None and isinstance(y, _Array):
-            X, y = _table_of(y)
-        rows = places(row_labels(y), row_labels(X), "rows of y", "rows of X")
+        check_labels(row_labels(y), row_labels(X), "rows of y", "rows of X")
         self._columns, self._class_columns = column_labels(X), column_labels(y)
         names = y.columns if self._class_columns else None
         refuse_dates(X)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        y = y[rows]
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         self._counts = y.ndim == 2
@@ -152,11 +139,10 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 f"two classes or more must occur in y, got {occurring} of {len(self.classes_)}"
                 " classes"
             )
-        covariance = self._covariance()
+        covariance = 1.0 * Matern(1.5) if self.covariance is None else self.covariance
         scale = X.std(axis=0) if as_flag(self.scale_inputs, "scale_inputs") else np.ones(X.shape[1])
-        for leaf in _leaves(covariance):
-            if isinstance(leaf, GreatCircle | Chordal):
-                scale[[leaf.latitude, leaf.longitude]] = 1.0
+        if degrees := columns_in_degrees(as_covariance(covariance)):
+            scale[list(degrees)] = 1.0
         self.scale_ = np.where(scale > 0.0, scale, 1.0)
         self._data = as_field(
             X / self.scale_, counts, categories=[str(label) for label in self.classes_]
@@ -183,8 +169,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Parameters
         ----------
         X : array or pandas DataFrame, ``(n_samples, n_features)``
-            Columns of a data frame may stand in another order than in the fit. The labels of its
-            rows are kept.
+            The labels of a data frame's rows are kept.
 
         Raises
         ------
@@ -193,9 +178,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         check_is_fitted(self)
         names = row_labels(X)
-        place = places(column_labels(X), self._columns, "columns of X", "columns in the fit")
-        if not isinstance(place, slice):
-            X = X[[X.columns[i] for i in place]]
+        check_labels(column_labels(X), self._columns, "columns of X", "columns in the fit")
         new = validate_data(self, X, dtype=np.float64, reset=False)
         with row_threads(as_threads(self.n_jobs)):
             found = predict_field(
@@ -246,16 +229,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         n_samples = as_positive_int(n_samples, "n_samples")
         found = self.predictions(X)
         rng = np.random.default_rng(as_seed(random_state))
-        chosen = rng.integers(0, len(found.draws), n_samples)
-        shares = found.draws[chosen]
-        sizes = as_counts(totals, "totals") if self._counts else np.array(1)
-        if sizes.shape not in ((), (shares.shape[1],)):
-            raise ValueError(
-                f"totals must be one number or one a row, {shares.shape[1]}, got shape"
-                f" {sizes.shape}"
-            )
-        shares = shares / shares.sum(axis=-1, keepdims=True)
-        counts = rng.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
+        drawn = replace(found, draws=found.draws[rng.integers(0, len(found.draws), n_samples)])
+        counts = drawn.counts(totals if self._counts else 1, int(rng.integers(2**31)))
         if self._counts:
             return np.moveaxis(counts, 0, -1)
         return self.classes_[counts.argmax(axis=-1)].T
@@ -275,8 +250,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array, ``(n_samples,)``, optional
         """
         check_is_fitted(self)
-        rows = places(row_labels(y), row_labels(X), "rows of y", "rows of X")
-        counts = self._as_counts(y)[rows]
+        check_labels(row_labels(y), row_labels(X), "rows of y", "rows of X")
+        counts = self._as_counts(y)
         each = self.predictions(X).log_predictive_density(counts, coefficients=False)
         weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
         total = float(weight @ counts.sum(axis=1))
@@ -292,22 +267,18 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # ---------------------------------------------------------------- parts
 
-    def _covariance(self) -> Covariance:
-        if self.covariance is None:
-            return 1.0 * Matern(1.5)
-        return as_covariance(self.covariance)
-
     def _as_counts(self, y: Any) -> IntArray:
         if self._counts:
-            labels, fitted = column_labels(y), self._class_columns
-            place = places(labels, fitted, "columns of y", "columns in the fit")
+            check_labels(
+                column_labels(y), self._class_columns, "columns of y", "columns in the fit"
+            )
             counts = as_counts(y, "y")
             if counts.ndim != 2 or counts.shape[1] != len(self.classes_):
                 raise ValueError(
                     f"y must have a column for each of {len(self.classes_)} classes, got shape"
                     f" {counts.shape}"
                 )
-            return counts[:, place]
+            return counts
         labels = column_or_1d(y)
         place = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[place] != labels
@@ -316,51 +287,18 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return np.asarray(np.eye(len(self.classes_), dtype=np.int64)[place])
 
     def _in_units(self) -> dict[str, FloatArray]:
-        """The posterior's draws of the hyperparameters, length scales in the inputs' units."""
+        """Draws of the hyperparameters, length scales in the inputs' units."""
         draws = self.posterior_.stack("hyperparameters")
         features = self._columns or [f"x{i}" for i in range(self.n_features_in_)]
-        found: dict[str, FloatArray] = {}
         covariance = self.posterior_.model.covariance
-        names = iter(zip(covariance.param_names, np.moveaxis(draws, -1, 0), strict=True))
-        for leaf in _leaves(covariance):
-            columns = tuple(range(self.n_features_in_)) if leaf.active is None else leaf.active
-            for own, (name, values) in zip(leaf.param_names, names, strict=False):
-                values = values[:, 0] if self.shared else values
-                for unit, column in self._units(leaf, own, columns):
-                    where = "" if column is None else f"[{features[column]}]"
-                    found[name.split("[")[0] + where] = unit * values
+        leaves = [leaf for leaf in covariance.leaves() for _ in leaf.param_names]
+        found: dict[str, FloatArray] = {}
+        for i, (leaf, name) in enumerate(zip(leaves, covariance.param_names, strict=True)):
+            values = draws[:, 0, i] if self.shared else draws[:, :, i]
+            is_length = isinstance(leaf, Stationary) and name.endswith("length_scale")
+            if not is_length and not name.endswith("period"):
+                found[name] = values
+                continue
+            for column in range(len(features)) if leaf.active is None else leaf.active:
+                found[f"{name}[{features[column]}]"] = float(self.scale_[column]) * values
         return found
-
-    def _units(
-        self, leaf: Covariance, name: str, columns: Sequence[int]
-    ) -> list[tuple[float, int | None]]:
-        """What a parameter is multiplied by, for each column that it belongs to."""
-        stem, _, number = name.partition("[")
-        power = {"length_scale": 1.0, "period": 1.0}.get(stem, 0.0)
-        if isinstance(leaf, Periodic) and stem == "length_scale":
-            power = 0.0  # of sines
-        if power == 0.0 or isinstance(leaf, GreatCircle | Chordal):
-            return [(1.0, None)]
-        own = [int(number.rstrip("]"))] if number else list(columns)
-        return [(float(self.scale_[column] ** power), column) for column in own]
-
-
-def _leaves(covariance: Covariance) -> Sequence[Covariance]:
-    return covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
-
-
-@runtime_checkable
-class _Array(Protocol):
-    """What an array of xarray has."""
-
-    dims: Any
-
-
-def _table_of(array: Any) -> tuple[Any, Any]:
-    """Inputs and counts, as data frames, of an xarray array whose last dimension has categories."""
-    if len(array.dims) < 2:
-        raise ValueError(f"y must have two dimensions or more, got {array.dims}")
-    *places, category = array.dims
-    stacked = array.stack(row=places).transpose("row", category)
-    inputs = stacked["row"].to_index().to_frame()
-    return inputs, stacked.to_pandas()

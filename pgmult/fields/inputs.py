@@ -1,10 +1,11 @@
-"""Inputs, tables of coordinates: read, paired by labels, and reduced to their distinct rows.
+"""Inputs, tables of coordinates: read, and reduced to their distinct rows.
 
-Rows and columns of two tables are paired by their labels where both have them, and labels that do
-not agree are refused. Lists and arrays have no labels and are paired by position.
+Rows and columns of two tables belong together by position, and labels that say otherwise are
+refused.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,8 +13,6 @@ from numpy.typing import NDArray
 
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
-
-_NAMED = 5  # labels in an error
 
 
 def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
@@ -64,45 +63,25 @@ def column_labels(table: Any) -> list[str] | None:
     return [str(label) for label in table.columns] if isinstance(table, _LabelledColumns) else None
 
 
-def places(
+def check_labels(
     labels: Sequence[str] | None,
     wanted: Sequence[str] | NDArray[np.str_] | None,
     what: str,
     whose: str,
-) -> IntArray | slice:
-    """Where each of the `wanted` labels stands among `labels`; everything where one has none.
+) -> None:
+    """Refuse labels that are not the `wanted` ones; everything goes where one has none.
 
     Parameters
     ----------
     labels, wanted : sequences of str, or None
     what, whose : str
         What has the `labels` and what the `wanted` ones, for errors: "rows of counts".
-
-    Raises
-    ------
-    ValueError
-        If they are not the same labels, or stand in another order and repeat.
     """
-    if labels is None or wanted is None or list(labels) == list(wanted):
-        return slice(None)
-    at = {label: place for place, label in enumerate(labels)}
-    missing = [label for label in wanted if label not in at]
-    extra = sorted(set(labels) - set(wanted), key=at.__getitem__)
-    if missing or extra:
-        both = ((missing, "missing"), (extra, "extra"))
-        faults = [f"{_some(found)} {fault}" for found, fault in both if found]
-        raise ValueError(
-            f"{what} must have the labels of {whose}, got {' and '.join(faults)} (pass arrays to"
-            " pair them by place)"
-        )
-    if len(at) < max(len(labels), len(wanted)):
-        raise ValueError(
-            f"{what} must stand in the order of {whose} where labels repeat, got {len(labels)}"
-            f" labels of which {len(at)} differ (pass arrays to pair them by place)"
-        )
-    return np.array([at[label] for label in wanted])
-
-
-def _some(labels: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, labels[:_NAMED]))
-    return shown + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")
+    if labels is None or wanted is None:
+        return
+    for place, (one, other) in enumerate(zip_longest(labels, wanted)):
+        if one != other:
+            raise ValueError(
+                f"{what} must have the labels of {whose} in the same order, got {str(one)!r} for"
+                f" {str(other)!r} at {place} (pass arrays to pair them by place)"
+            )

@@ -23,7 +23,7 @@ from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
-from pgmult.fields.covariances import Covariance, Product, Sum
+from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
 from pgmult.fields.rivals import axis_and_places, compare, plain
@@ -137,22 +137,17 @@ def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
         else data.input_names.tolist()
     )
     told = {} if data.columns is None else data.columns
-    leaves = covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
     names = []
-    for leaf in leaves:
+    for leaf in covariance.leaves():
         acts = range(width) if leaf.active is None else leaf.active
-        own = type(leaf).__name__
-        of = "" if own == "Constant" else f" of {_whole_columns([columns[i] for i in acts])}"
+        own, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
         for name in leaf.param_names:
-            kind, _, number = name.partition("[")
-            one = columns[list(acts)[int(number.rstrip("]"))]] if number else of[4:]
-            where = f" of {one}" if number else of
-            words = {"var": "variance", "length_scale": "length scale"}.get(kind, kind)
+            words = {"var": "variance", "length_scale": "length scale"}.get(name, name)
             unit = ""
-            if kind == "length_scale":
-                dates = one in told and told[one].dtype.kind == "M"
+            if name == "length_scale":
+                dates = of in told and told[of].dtype.kind == "M"
                 unit = ", in km" if own == "GreatCircle" else ", in years" if dates else ""
-            names.append(f"{words}{where}{unit} ({own})")
+            names.append(f"{words}{f' of {of}' if of else ''}{unit} ({own})")
     return names
 
 

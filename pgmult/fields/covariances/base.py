@@ -2,23 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import product
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
-from pgmult.core.parameters import Checked, real
+from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_positive, as_positive_int
+from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.laws import LogNormal
 
 
 class Covariance(Checked, ABC):
-    """A positive semi-definite function of two inputs, with positive parameters."""
+    """A positive semi-definite function of two inputs, with positive parameters.
+
+    It is a family, or a sum or product of others; its parameters are those of its `leaves`.
+    """
 
     __slots__ = ()
 
@@ -33,11 +36,6 @@ class Covariance(Checked, ABC):
         """Variances at the rows of X, ``(n,)``."""
         return self._diagonal(as_inputs(X))
 
-    @property
-    @abstractmethod
-    def active(self) -> tuple[int, ...] | None:
-        """The columns it looks at; None for all."""
-
     @abstractmethod
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray: ...
 
@@ -46,17 +44,28 @@ class Covariance(Checked, ABC):
 
     # ---------------------------------------------------------------- as a function of parameters
 
-    @property
     @abstractmethod
+    def leaves(self) -> "list[Family]":
+        """What it combines that is no combination itself, from left to right."""
+
+    @property
     def log_params(self) -> FloatArray:
         """Logarithms of the free parameters, ``(num_params,)``."""
+        return np.concatenate([leaf.log_params for leaf in self.leaves()])
 
     @property
-    @abstractmethod
     def param_names(self) -> tuple[str, ...]:
-        """Names of the free parameters."""
+        """Names such as ``Matern.length_scale``; a second Matern is ``Matern_2``."""
+        seen: dict[str, int] = {}
+        names: list[str] = []
+        for leaf in self.leaves():
+            kind = type(leaf).__name__
+            seen[kind] = seen.get(kind, 0) + 1
+            label = kind if seen[kind] == 1 else f"{kind}_{seen[kind]}"
+            names += [f"{label}.{name}" for name in leaf.param_names]
+        return tuple(names)
 
-    @property
+    @cached_property
     def num_params(self) -> int:
         """Number of free parameters."""
         return len(self.log_params)
@@ -81,17 +90,13 @@ class Covariance(Checked, ABC):
         other.__dict__.update(self.__dict__, **values)
         return other
 
-    @abstractmethod
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
+        return sum(leaf.log_prior() for leaf in self.leaves())
 
-    @abstractmethod
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
-
-    @abstractmethod
-    def fix(self) -> "Covariance":
-        """The same function with no free parameter."""
+        return np.concatenate([leaf.sample_log_params(rng) for leaf in self.leaves()])
 
     # ---------------------------------------------------------------- combinations
 
@@ -119,8 +124,7 @@ def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covarian
 class Family(Covariance):
     """A covariance that is no combination: a frozen dataclass with fields for its parameters.
 
-    A parameter is a float, or an array with one entry per active column. The subclass names its
-    parameters in `_parameters`.
+    A parameter is a positive number. The subclass names its parameters in `_parameters`.
     """
 
     priors: Mapping[str, LogNormal] | None = field(default=None, repr=False)
@@ -128,8 +132,6 @@ class Family(Covariance):
     _parameters: ClassVar[tuple[str, ...]]
 
     def _complete(self) -> None:
-        kind = type(self).__name__
-        values: dict[str, Any] = {}
         priors = dict(as_mapping(self.priors, "priors"))
         for name, prior in priors.items():
             if not isinstance(prior, LogNormal):
@@ -139,101 +141,60 @@ class Family(Covariance):
             for name in names:
                 if name not in self._parameters:
                     raise ValueError(
-                        f"{argument} must be of parameters that {kind} has,"
+                        f"{argument} must be of parameters that {type(self).__name__} has,"
                         f" {', '.join(self._parameters)}, got {name!r}"
                     )
-        for name in self._parameters:
-            value = as_positive(getattr(self, name), name)
-            if value.ndim > 1 or value.size == 0:
-                raise ValueError(
-                    f"{name} must be a number or one number a column, got shape {value.shape}"
-                )
-            values[name] = float(value) if value.ndim == 0 else value
-            if name not in priors:
-                priors[name] = LogNormal(float(np.exp(np.log(value).mean())))
-        self._set(priors=priors, fixed=fixed, **values)
+        usual = {name: LogNormal(getattr(self, name)) for name in self._parameters}
+        self._set(priors=usual | priors, fixed=fixed)
+
+    @property
+    @abstractmethod
+    def active(self) -> tuple[int, ...] | None:
+        """The columns it looks at; None for all."""
 
     def _select(self, X: FloatArray) -> FloatArray:
         """The active columns of X."""
         if self.active is None:
-            selected = X
-        elif max(self.active) >= X.shape[1]:
+            return X
+        if max(self.active) >= X.shape[1]:
             raise ValueError(
                 f"{type(self).__name__} acts on column {max(self.active)}, but the inputs have"
                 f" {X.shape[1]} columns (they are numbered from 0)"
             )
-        else:
-            selected = X[:, list(self.active)]
-        for name in self._parameters:
-            value = getattr(self, name)
-            if np.ndim(value) and len(value) != selected.shape[1]:
-                raise ValueError(
-                    f"{name} of {type(self).__name__} has {len(value)} entries, but it acts on"
-                    f" {selected.shape[1]} columns (pass one number, or name the columns: active=)"
-                )
-        return selected
+        return X[:, list(self.active)]
+
+    def leaves(self) -> "list[Family]":
+        """Itself."""
+        return [self]
 
     @cached_property
-    def num_params(self) -> int:
-        """Number of free parameters."""
-        return sum(np.size(getattr(self, name)) for name in self._free)
-
-    @cached_property
-    def _free(self) -> list[str]:
-        return [name for name in self._parameters if name not in self.fixed]
-
-    def _prior(self, name: str) -> LogNormal:
-        assert self.priors is not None  # set by _settle
-        return self.priors[name]
+    def _free(self) -> dict[str, LogNormal]:
+        """The parameters that are free, with their priors."""
+        priors = self.priors or {}
+        return {name: priors[name] for name in self._parameters if name not in self.fixed}
 
     @property
     def log_params(self) -> FloatArray:
         """Logarithms of the free parameters, ``(num_params,)``."""
-        return np.concatenate(
-            [np.empty(0), *(np.log(np.atleast_1d(getattr(self, name))) for name in self._free)]
-        )
+        return np.log([getattr(self, name) for name in self._free])
 
     @property
     def param_names(self) -> tuple[str, ...]:
-        """Names of the free parameters, with the column's number where there is one per column."""
-        names: list[str] = []
-        for name in self._free:
-            value = getattr(self, name)
-            if np.ndim(value):
-                names += [f"{name}[{i}]" for i in (self.active or range(len(value)))]
-            else:
-                names.append(name)
-        return tuple(names)
+        """Names of the free parameters."""
+        return tuple(self._free)
 
     def _moved_to(self, log_params: FloatArray) -> Self:
-        values: dict[str, Any] = {}
-        first = 0
-        for name in self._free:
-            last = first + np.size(getattr(self, name))
-            part = np.exp(log_params[first:last])
-            values[name] = part if np.ndim(getattr(self, name)) else float(part[0])
-            first = last
-        return self._with(**values)
+        return self._with(**dict(zip(self._free, np.exp(log_params).tolist(), strict=True)))
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
-        return float(
-            sum(
-                np.sum(self._prior(name).log_density(np.log(getattr(self, name))))
-                for name in self._free
-            )
-        )
+        values = zip(self._free.values(), self.log_params, strict=True)
+        return float(sum(prior.log_density(value) for prior, value in values))
 
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
-        parts = [
-            self._prior(name).sample(rng, (np.size(getattr(self, name)),)) for name in self._free
-        ]
-        return np.concatenate([np.empty(0), *parts])
-
-    def fix(self) -> Self:
-        """The same function with no free parameter."""
-        return replace(self, fixed=self._parameters)
+        draws = [prior.sample(rng, (1,)) for prior in self._free.values()]
+        return np.concatenate([np.empty(0), *draws])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -269,52 +230,15 @@ class _Combination(Covariance):
             raise ValueError(f"{type(self).__name__} needs two parts or more, got {len(parts)}")
         self._set(parts=parts)
 
-    @property
-    def active(self) -> tuple[int, ...] | None:
-        """The columns that some part looks at; None for all. A constant looks at none."""
-        columns: set[int] = set()
-        for part in self.parts:
-            if isinstance(part, Constant):
-                continue
-            if part.active is None:
-                return None
-            columns.update(part.active)
-        return tuple(sorted(columns)) or None
-
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return np.asarray(reduce(self._joined, (part._cov(X, Y) for part in self.parts)))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.asarray(reduce(self._joined, (part._diagonal(X) for part in self.parts)))
 
-    def leaves(self) -> list[Covariance]:
+    def leaves(self) -> list[Family]:
         """What it combines that is no combination itself, from left to right."""
-        found: list[Covariance] = []
-        for part in self.parts:
-            found += part.leaves() if isinstance(part, _Combination) else [part]
-        return found
-
-    @cached_property
-    def num_params(self) -> int:
-        """Number of free parameters."""
-        return sum(part.num_params for part in self.parts)
-
-    @property
-    def log_params(self) -> FloatArray:
-        """Logarithms of the free parameters, ``(num_params,)``."""
-        return np.concatenate([part.log_params for part in self.parts])
-
-    @property
-    def param_names(self) -> tuple[str, ...]:
-        """Names such as ``Matern.length_scale``; a second Matern is ``Matern_2``."""
-        seen: dict[str, int] = {}
-        names: list[str] = []
-        for leaf in self.leaves():
-            kind = type(leaf).__name__
-            seen[kind] = seen.get(kind, 0) + 1
-            label = kind if seen[kind] == 1 else f"{kind}_{seen[kind]}"
-            names += [f"{label}.{name}" for name in leaf.param_names]
-        return tuple(names)
+        return [leaf for part in self.parts for leaf in part.leaves()]
 
     def _moved_to(self, log_params: FloatArray) -> Self:
         moved, first = [], 0
@@ -323,18 +247,6 @@ class _Combination(Covariance):
             moved.append(part._moved_to(log_params[first:last]))
             first = last
         return self._with(parts=tuple(moved))
-
-    def log_prior(self) -> float:
-        """Log prior density of the free log parameters."""
-        return sum(part.log_prior() for part in self.parts)
-
-    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
-        """Free log parameters drawn from their priors, ``(num_params,)``."""
-        return np.concatenate([part.sample_log_params(rng) for part in self.parts])
-
-    def fix(self) -> Self:
-        """The same function with no free parameter."""
-        return replace(self, parts=tuple(part.fix() for part in self.parts))
 
 
 class Sum(_Combination):
@@ -353,13 +265,13 @@ class Product(_Combination):
 class Constant(Family):
     """Of constant functions, and the variance in front of another covariance."""
 
-    var: Annotated[float, real(above=0.0)] = 1.0
+    var: Positive = 1.0
     _parameters = ("var",)
 
     @property
-    def active(self) -> tuple[int, ...] | None:
+    def active(self) -> tuple[int, ...]:
         """None: the inputs do not matter."""
-        return None
+        return ()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return np.full((len(X), len(Y)), self.var)
@@ -373,11 +285,10 @@ class Constant(Family):
 
 def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
     """The columns of inputs, of `num_columns`, that a covariance looks at."""
-    if isinstance(covariance, Sum | Product):
-        return frozenset().union(*(columns_of(part, num_columns) for part in covariance.parts))
-    if isinstance(covariance, Constant):
-        return frozenset()
-    return frozenset(range(num_columns) if covariance.active is None else covariance.active)
+    columns: set[int] = set()
+    for leaf in covariance.leaves():
+        columns.update(range(num_columns) if leaf.active is None else leaf.active)
+    return frozenset(columns)
 
 
 def product_terms(

@@ -1,6 +1,6 @@
 r"""Families of covariance functions, on the columns named by ``active``.
 
-With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, chapter 4)::
+With r^2 = sum_d (x_d - y_d)^2 / length_scale^2 (Rasmussen and Williams 2006, chapter 4)::
 
     SquaredExponential   exp(-r^2 / 2)
     Matern 1/2           exp(-r)
@@ -10,28 +10,24 @@ With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, 
     Constant             var
     White                var where x = y, 0 elsewhere
 
-A length scale given as one number serves all active columns; one number a column is automatic
-relevance determination. ``priors`` maps a parameter's name to its prior and ``fixed`` names
+A length scale serves all active columns; for one a column multiply families of a column each.
+``priors`` maps a parameter's name to its prior and ``fixed`` names
 parameters that are not free; like ``active`` they are given by name.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
-from pgmult.core.parameters import real
+from pgmult.core.parameters import Positive
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import ColumnFamily
-
-Scales = float | Sequence[float] | FloatArray
 
 
 class Stationary(ColumnFamily):
     """A function k(r^2) of the scaled squared distance alone."""
 
-    length_scale: Scales
+    length_scale: float
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -39,10 +35,8 @@ class Stationary(ColumnFamily):
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         r2 = np.zeros((len(X), len(Y)))
-        X, Y = self._select(X), self._select(Y)
-        scales = np.broadcast_to(np.asarray(self.length_scale), X.shape[1])
-        for x, y, scale in zip(X.T, Y.T, scales, strict=True):  # no cancellation between columns
-            r2 += np.square((x[:, None] - y) / scale)
+        for x, y in zip(self._select(X).T, self._select(Y).T, strict=True):
+            r2 += np.square((x[:, None] - y) / self.length_scale)  # no cancellation between columns
         return self.profile(r2)
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
@@ -54,7 +48,7 @@ class Stationary(ColumnFamily):
 class SquaredExponential(Stationary):
     """Infinitely smooth: exp(-r^2 / 2)."""
 
-    length_scale: Scales = 1.0
+    length_scale: Positive = 1.0
     _parameters = ("length_scale",)
 
     def profile(self, r2: FloatArray) -> FloatArray:
@@ -67,7 +61,7 @@ class Matern(Stationary):
     """nu - 1/2 times differentiable, nu = 0.5, 1.5 or 2.5."""
 
     nu: float
-    length_scale: Scales = 1.0
+    length_scale: Positive = 1.0
     _parameters = ("length_scale",)
 
     def _complete(self) -> None:
@@ -90,8 +84,8 @@ class Matern(Stationary):
 class Periodic(ColumnFamily):
     """Repeats itself along one column; for periods in two columns multiply two of them."""
 
-    period: float = 1.0
-    length_scale: float = 1.0
+    period: Positive = 1.0
+    length_scale: Positive = 1.0
     _parameters = ("period", "length_scale")
 
     def _one_column(self, X: FloatArray) -> FloatArray:
@@ -119,7 +113,7 @@ class White(ColumnFamily):
     stand in the training or in the new inputs.
     """
 
-    var: Annotated[float, real(above=0.0)] = 1.0
+    var: Positive = 1.0
     _parameters = ("var",)
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:

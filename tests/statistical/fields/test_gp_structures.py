@@ -74,7 +74,7 @@ def test_posterior_is_that_of_the_dense_sampler():
     data = as_field(inputs, counts, new_inputs=[10.0, 5.0, 11.5])
 
     def pi_new(structure, seed):
-        model = MultinomialGP(COVARIANCE.fix(), structure=structure)
+        model = MultinomialGP(COVARIANCE, structure=structure, hyperparameters="fixed")
         posterior = pgmult.sample(
             model, data, draws=600, tune=50, chains=2, random_seed=seed, progressbar=False,
             keep=["pi_new"],

@@ -31,7 +31,7 @@ def test_the_approximation_is_near():
 
 
 def test_a_covariance_without_parameters_is_swept():
-    model = MultinomialGP(MODEL.covariance.fix())
+    model = replace(MODEL, covariance=Matern(0.5, 3.0, fixed="length_scale"))
     rng = np.random.default_rng(0)
     assert model.step(rng, model.init(rng, RARE), RARE).hyperparameters.shape == (1, 0)
 

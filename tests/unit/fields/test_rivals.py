@@ -5,7 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.core.scores import leave_one_out
-from pgmult.fields.covariances import Chordal, Matern
+from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.rivals import compare
 from pgmult.fields.tables import field_of
@@ -131,7 +131,7 @@ def test_nearest_places_are_nearest_on_the_sphere():
     pi = np.full((2, 20, data.num_rows, 2), 0.5)
     levels = {}
     for name, law in [
-        ("sphere", Chordal(Matern(0.5, 1000.0), latitude=1, longitude=2)),
+        ("sphere", GreatCircle(1000.0, latitude=1, longitude=2)),
         ("plane", Matern(0.5, 10.0, active=[1, 2])),
     ]:
         model = MultinomialGP(2.0 * Matern(1.5, 3.0, active=[0]) * law)
