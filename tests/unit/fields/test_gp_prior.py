@@ -17,7 +17,7 @@ N, COLUMNS = 45, 11  # more than one block of rows, and a ragged last one
 INPUTS = RNG.normal(size=(N, 2))
 NEW = RNG.normal(size=(4, 2))
 NEW[1] = INPUTS[3]
-COVARIANCE = 1.7 * Matern(1.5, [1.0, 2.0])
+COVARIANCE = 1.7 * Matern(1.5, 1.4)
 MEAN = RNG.normal(size=(N, COLUMNS))
 NEW_MEAN = RNG.normal(size=(4, COLUMNS))
 J = RNG.gamma(1.0, size=(N, COLUMNS)) * (RNG.random((N, COLUMNS)) < 0.7)
