@@ -68,10 +68,6 @@ MODELS = {
         topics.StructuralTopics(4),
         structured("~ year + (1 | who)", content="~ party"),
     ),
-    "StructuralTopics sticks": lambda: (
-        topics.StructuralTopics(4, effects="sticks"),
-        structured("~ party + (1 | who)"),
-    ),
     "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),
     "StructuralTopics keywords": lambda: (
         topics.StructuralTopics(4, keywords={"one": ["word 3", "word 5"]}),

@@ -50,17 +50,17 @@ def speeches(mark="", *, texts=True, effect=2.0):
     formula = f"~ `{party}` + `{year}` + (1 | `{author}`)"
     data = with_covariates(corpus, table, formula, content=f"~ `{party}`")
     base = rng.dirichlet(np.full(num_words, 0.2), size=num_topics)
-    coefficients = np.array([[-0.8, 0.0], [effect, 0.0], [0.3, -0.5]])
+    coefficients = np.array([[-0.8, 0.0, 0.0], [effect, 0.0, 0.0], [0.3, -0.5, 0.0]])
     by_group = [[rng.dirichlet(99 * row + 0.1) for row in base] for _ in range(4 * shape[1])]
     return run_of(
-        StructuralTopics(num_topics, effects="sticks"), data,
+        StructuralTopics(num_topics), data,
         sample_stats={"log_likelihood": rng.normal(np.array([[1.0], [0.0]]), size=shape)},
         attrs={"draws": shape[1], "tune": 0, "random_seed": 0, "seconds": [1.0, 1.0]},
-        coefficients=coefficients + 0.05 * rng.normal(size=(*shape, 3, 2)),
-        effects=0.1 * rng.normal(size=(*shape, 6, 2)),
+        coefficients=coefficients + 0.05 * rng.normal(size=(*shape, 3, 3)),
+        effects=0.1 * rng.normal(size=(*shape, 6, 3)),
         effect_variances=np.full((*shape, 1), 0.1),
-        Sigma=np.tile(0.5 * np.eye(2), (*shape, 1, 1)),
-        mu=np.zeros((*shape, 2)),
+        Sigma=np.tile(0.5 * np.eye(3), (*shape, 1, 1)),
+        mu=np.zeros((*shape, 3)),
         topics=np.tile(base, (*shape, 1, 1)),
         group_topics=np.reshape(by_group, (*shape, 2, num_topics, num_words)),
         group_tokens=np.tile([[400.0, 200.0, 20.0], [300.0, 100.0, 60.0]], (*shape, 1, 1)),

@@ -5,7 +5,6 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -120,34 +119,14 @@ def _add_covariates(group: Any) -> None:
     group.add_argument(
         "--content", metavar="FORMULA", help='what the words of topics depend on: "~ party"'
     )
-    group.add_argument(
-        "--effects",
-        choices=["softmax", "sticks"],
-        help="what covariates act on (default: softmax, as in stm)",
-    )
     add_incomplete(group)
 
 
-def _of_covariates(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options tell a structural topic model."""
-    return {} if options.effects is None else {"effects": options.effects}
-
-
-def _kind(corpus: Any, options: argparse.Namespace) -> Any:
-    """What makes a model of a corpus from a number of topics."""
+def _job(options: argparse.Namespace) -> Job:
     from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 
-    given = _of_covariates(options)
-    if isinstance(corpus, StructuredCorpus):
-        return partial(StructuralTopics, **given)
-    for name in given:
-        raise ValueError(f"--{name.replace('_', '-')} is for --prevalence with a formula")
-    return CorrelatedTopics
-
-
-def _job(options: argparse.Namespace) -> Job:
     if options.stop_words not in (None, "none", "english"):  # the words outlive their file
         from pgmult.datasets.text import as_stop_words
 
@@ -158,7 +137,8 @@ def _job(options: argparse.Namespace) -> Job:
     if not options.json:
         _print_corpus(corpus, said)
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
-    model = _kind(corpus, options)(options.topics, keywords=keywords)
+    kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
+    model = kind(options.topics, keywords=keywords)
     keep_theta = options.keep_theta
     if keep_theta is None:  # less than the topics take, or needed for quotes and checks
         few = corpus.num_documents <= corpus.num_words or options.prevalence or options.content
@@ -411,7 +391,7 @@ def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
     corpus, said = _read_others(run, options)
-    made = run.ask("refit", corpus, **told, **_of_covariates(options))
+    made = run.ask("refit", corpus, **told)
     made.save(options.out, with_data=True)
     print(f"{said}\nGo on with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
@@ -492,8 +472,8 @@ def _search(options: argparse.Namespace) -> int:
     corpus, said = _read_documents(options)
     _print_corpus(corpus, said)
     found = search_num_topics(
-        corpus, options.topics, make_model=_kind(corpus, options), draws=options.draws,
-        tune=options.tune, chains=options.chains, cores=options.cores, random_seed=options.seed,
+        corpus, options.topics, draws=options.draws, tune=options.tune,
+        chains=options.chains, cores=options.cores, random_seed=options.seed,
         progressbar=not options.quiet,
     )  # fmt: skip
     give(found, options)

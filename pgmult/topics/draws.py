@@ -1,8 +1,4 @@
-"""Access to draws of topic models: a chain's draws one after the other, and the model.
-
-Functions that need only the arrays take a `Posterior` or a plain mapping from names to arrays
-``(chain, draw, ...)``. Functions that need the model, such as its link, take a `Posterior`.
-"""
+"""Access to draws of topic models: a chain's draws one after the other, and the data."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -11,13 +7,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_list, brief
+from pgmult.core.arguments import as_kind, as_list
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 
 Data = TypeVar("Data")
-Draws = Mapping[str, NDArray[Any]]
 
 _POOL = 15  # most probable words of a topic, out of which its name is chosen
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
@@ -34,29 +29,22 @@ def share_of_draws(max_draws: int, num_chains: int) -> int:
     return max(1, as_positive_int(max_draws, "max_draws") // num_chains)
 
 
-def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Draws:
-    """The posterior itself, if it holds these variables, ``(chain, draw, ...)``."""
-    if not isinstance(posterior, Mapping):
-        raise TypeError(
-            f"{argument} must be a Posterior or a mapping from names to draws, got"
-            f" {brief(posterior)}"
-        )
+def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Posterior:
+    """The posterior itself, if it holds these variables."""
+    as_kind(posterior, argument, Posterior, "of pgmult.sample or pgmult.load")
     missing = [name for name in names if name not in posterior]
     if missing:
         raise ValueError(
             f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, posterior))}"
             " (name it in keep= of pgmult.sample)"
         )
-    if not isinstance(posterior, Posterior):
-        for name in names:
-            if np.ndim(posterior[name]) < 2:
-                raise ValueError(f"{argument} must hold {name}, (chain, draw, ...)")
-    return posterior
+    found: Posterior = posterior
+    return found
 
 
-def as_chain(posterior: Draws, name: str, chain: Any, argument: str = "chain") -> int:
+def as_chain(posterior: Posterior, chain: Any) -> int:
     """The number of a chain that the posterior has."""
-    return as_positive_int(chain, argument, minimum=0, maximum=num_chains(posterior, name) - 1)
+    return as_positive_int(chain, "chain", minimum=0, maximum=posterior.num_chains - 1)
 
 
 def as_topic_numbers(topics: Any, size: int) -> IntArray:
@@ -67,46 +55,33 @@ def as_topic_numbers(topics: Any, size: int) -> IntArray:
 
 
 def of_chain(
-    posterior: Draws, chain: Any, *names: str, beside: Sequence[str] = ()
+    posterior: Posterior, chain: Any, *names: str, beside: Sequence[str] = ()
 ) -> list[NDArray[Any]]:
     """Draws of some variables in one chain, ``(draw, ...)`` each, at which `beside` were kept."""
-    held = as_draws(posterior, *names)
-    if isinstance(posterior, Posterior):
-        held = posterior.together(*names, *_kept(posterior, beside))
-    draws = [held[name][as_chain(posterior, name, chain)] for name in names]
+    as_draws(posterior, *names)
+    held = posterior.together(*names, *_kept(posterior, beside))
+    draws = [held[name][as_chain(posterior, chain)] for name in names]
     if len(draws[0]) == 0:
         raise ValueError("posterior must have draws, and has none yet")
     return draws
 
 
-def _kept(posterior: Draws, names: Sequence[str]) -> list[str]:
+def _kept(posterior: Posterior, names: Sequence[str]) -> list[str]:
     """Those of some variables that were kept."""
     return [name for name in names if name in posterior]
 
 
-def with_model(posterior: Draws) -> Posterior:
-    """The posterior itself, which must know its model: a plain mapping is refused."""
-    as_draws(posterior)
-    if not isinstance(posterior, Posterior):
-        raise ValueError(
-            f"posterior must know its model, got a plain {type(posterior).__name__} (take it from"
-            " pgmult.sample or pgmult.load, or make a Posterior with origin=)"
-        )
-    return posterior
-
-
-def data_of_run(posterior: Draws, data: Any, kind: type[Data], hint: str = "") -> Data:
+def data_of_run(posterior: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
     """What a posterior was sampled with: its own data, or `data`, which must be the same."""
-    known = with_model(posterior)
-    given = as_kind(known.data if data is None else data, "data", kind, hint)
-    if data is not None and not known.is_of(given):
+    given = as_kind(as_draws(posterior).data if data is None else data, "data", kind, hint)
+    if data is not None and not posterior.is_of(given):
         raise ValueError(f"data must be what the posterior was sampled with, got {given!r}")
     return given
 
 
-def regression_variables(posterior: Draws, data: Any) -> list[str]:
+def regression_variables(posterior: Posterior, data: Any) -> list[str]:
     """Names of the kept variables that the prior of psi depends on in a structural topic model."""
-    absent = with_model(posterior).model.absent(data)
+    absent = posterior.model.absent(data)
     return [name for name in _OF_REGRESSION if name not in absent]
 
 
@@ -133,13 +108,8 @@ def prior_at(
     return means, *design.covariances(at["Sigma"], variances)
 
 
-def num_chains(posterior: Draws, name: str) -> int:
-    """Chains of a posterior, without reading draws from disk."""
-    return posterior.num_chains if isinstance(posterior, Posterior) else len(posterior[name])
-
-
 def each_draw(
-    posterior: Draws,
+    posterior: Posterior,
     name: str,
     chain: int,
     max_draws: int | None = None,
@@ -155,13 +125,9 @@ def each_draw(
         If the variable was not kept, or there is no such chain, or no draw.
     """
     as_draws(posterior, name)
-    chain = as_chain(posterior, name, chain)
-    if isinstance(posterior, Posterior):
-        step = posterior.steps(name, *_kept(posterior, beside))[name]
-        num_draws = posterior.size_of(name) // step
-        draws = islice(posterior.each(name, chain), step - 1, None, step)
-    else:
-        num_draws, draws = len(posterior[name][chain]), iter(posterior[name][chain])
+    step = posterior.steps(name, *_kept(posterior, beside))[name]
+    num_draws = posterior.size_of(name) // step
+    draws = islice(posterior.each(name, as_chain(posterior, chain)), step - 1, None, step)
     if num_draws == 0:
         raise ValueError("posterior must have draws, and has none yet")
     used = set(spread(num_draws, num_draws if max_draws is None else max_draws).tolist())
@@ -207,8 +173,6 @@ def telling(topics: FloatArray, num_words: int) -> IntArray:
     return np.asarray(np.take_along_axis(pool, chosen, axis=1))
 
 
-def names_along(posterior: Draws, axis: str, size: int) -> list[str]:
+def names_along(posterior: Posterior, axis: str, size: int) -> list[str]:
     """Labels of an axis as strings; numbers where it has none."""
-    coords = posterior.coords if isinstance(posterior, Posterior) else {}
-    labels = coords.get(axis, range(size))
-    return [str(label) for label in labels]
+    return [str(label) for label in posterior.coords.get(axis, range(size))]

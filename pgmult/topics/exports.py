@@ -58,7 +58,7 @@ def export(
     corpus = data_of_run(posterior, data, Corpus)
     if isinstance(corpus, TimedCorpus):
         raise ValueError("posterior must have topics that are the same at all times")
-    chain = best_chain(posterior) if chain is None else as_chain(posterior, "topics", chain)
+    chain = best_chain(posterior) if chain is None else as_chain(posterior, chain)
     names, topics = topic_names(posterior, chain), mean_topics(posterior, chain)
     folder.mkdir(parents=True, exist_ok=True)
     columns: dict[str, Any] = {"word": names_along(posterior, "word", corpus.num_words)}

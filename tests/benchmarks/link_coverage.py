@@ -13,7 +13,7 @@ sticks (see structural_coverage.py). A replicate's topics are averaged: they are
 import argparse
 
 import numpy as np
-from structural_coverage import WORDS_A_TOPIC, contrast, measure
+from structural_coverage import WORDS_A_TOPIC, OverSticks, contrast, measure
 
 from pgmult import LogisticNormal, StickBreaking
 from pgmult.topics import StructuralTopics
@@ -56,9 +56,8 @@ def main(options):
     truth = contrast(LINKS[options.truth], coefficients[None], total[None], far)[0]
     print(f"truth by {options.truth}: effects {truth.round(3)}", flush=True)
     formula = "~ treated + (1 | author)" if options.authors else "~ treated"
-    methods = {
-        link: (formula, StructuralTopics(TOPICS, effects=link, start_sweeps=40)) for link in LINKS
-    }
+    models = {"sticks": OverSticks, "softmax": StructuralTopics}
+    methods = {link: (formula, kind(TOPICS, start_sweeps=40)) for link, kind in models.items()}
     measure(
         options, truth, lambda rng: simulate(rng, options, coefficients, cov), methods, "sticks"
     )

@@ -19,6 +19,15 @@ from pgmult import StickBreaking
 from pgmult.topics import StructuralTopics, with_covariates
 
 LINK = StickBreaking()
+
+
+class OverSticks(StructuralTopics):
+    """The model with K - 1 sticks in place of K coordinates of a softmax."""
+
+    def link(self, data=None):
+        return LINK
+
+
 COEFFICIENTS = np.array([[-0.6, 0.1], [0.5, -0.4]])
 SIGMA = np.array([[0.8, 0.2], [0.2, 0.5]])
 LEVELS = (0.5, 0.8, 0.9)
@@ -87,7 +96,7 @@ def main(options):
     truth_noise = np.random.default_rng(1).standard_normal((200_000, 2))
     omega = options.rho * SIGMA
     truth = contrast(LINK, COEFFICIENTS[None], SIGMA[None] + omega, truth_noise)[0]
-    model = StructuralTopics(3, effects="sticks", start_sweeps=40)
+    model = OverSticks(3, start_sweeps=40)
     methods = {
         "(1 | author)": ("~ treated + (1 | author)", model),
         "documents independent": ("~ treated", model),

@@ -50,11 +50,11 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import StructuredCorpus, corpus_from
 from pgmult.topics.draws import (
+    as_draws,
     of_chain,
     prior_at,
     regression_variables,
     spread,
-    with_model,
 )
 from pgmult.topics.models.gaussian import NormalTopics
 from pgmult.topics.models.structural import StructuralTopics
@@ -185,7 +185,7 @@ def _prior_of(
     posterior: Posterior, corpus: Any, chain: int
 ) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
     """The link, and a chain's draws of what the documents' prior depends on."""
-    known = with_model(posterior)
+    known = as_draws(posterior)
     if isinstance(known.model, NormalTopics):
         names = ["mu", "Sigma"]
         return known.link, _at_words(posterior, chain, names)

@@ -32,7 +32,7 @@ from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import of_chain, share_of_draws, spread, with_model
+from pgmult.topics.draws import as_draws, of_chain, share_of_draws, spread
 from pgmult.topics.fits.transform import align_words
 from pgmult.topics.models.structural import StructuralTopics, StructuralTopicsState
 from pgmult.topics.starts.allocations import Searched
@@ -53,7 +53,6 @@ def refit(
     sweeps: int = 5,
     warm_up: int = 100,
     random_seed: int = 0,
-    **options: Any,
 ) -> Posterior:
     """Sample a structural topic model of new documents, the topics being those of a run.
 
@@ -71,8 +70,6 @@ def refit(
     warm_up : int
         Sweeps more at the first of a chain.
     random_seed : int
-    **options
-        Of `StructuralTopics`: ``effects="sticks"``, say.
 
     Returns
     -------
@@ -89,7 +86,7 @@ def refit(
     Costs what as many sweeps of `StructuralTopics` do. The topics are not updated by the new
     documents, and so this is no posterior of both corpora together ("cut" inference).
     """
-    with_model(posterior)
+    as_draws(posterior)
     given = as_kind(
         corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
     )
@@ -101,7 +98,7 @@ def refit(
     num_topics, num_words = posterior["topics"].shape[-2:]
     words, _, _ = align_words(given, posterior.coords.get("word"), num_words)
     data = words.extended(StructuredCorpus, design=given.design, content=None)
-    model = StructuralTopics(num_topics, **options)
+    model = StructuralTopics(num_topics)
     most = as_positive_int(max_draws, "max_draws")
     rng = np.random.default_rng(as_seed(random_seed))
     parts = [

@@ -26,7 +26,7 @@ from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
-from pgmult.topics.draws import share_of_draws, with_model
+from pgmult.topics.draws import as_draws, share_of_draws
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.summaries.documents import DocumentTopics, moments_of
@@ -190,7 +190,7 @@ def predict(
     probability = as_probability(probability, "probability")
     new_levels = as_flag(new_levels, "new_levels")
     seed = as_seed(random_seed)
-    with_model(posterior)
+    as_draws(posterior, "topics")
     num_words = int(posterior["topics"].shape[-1])
     new, words, tokens = align_words(corpus, posterior.coords.get("word"), num_words)
     names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()

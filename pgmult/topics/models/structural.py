@@ -11,8 +11,7 @@ The correlated topic model with a linear model for the mean of psi (Roberts, Ste
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
 The blocks of the sweep are those of `pgmult.topics.LogisticNormalTopics`, the last one a Bayesian
-regression of psi on the covariates. With ``effects="sticks"`` psi is K - 1 sticks, and the blocks
-are those of `pgmult.topics.CorrelatedTopics`. Three parts are optional:
+regression of psi on the covariates. Three parts are optional:
 
 * random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
   sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`);
@@ -21,9 +20,8 @@ are those of `pgmult.topics.CorrelatedTopics`. Three parts are optional:
 * keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
 
 The proportion of a topic depends on the coefficients of all topics, and adding the same to all of
-them changes nothing; of sticks it depends on all up to its own. So do not read coefficients one by
-one: `pgmult.topics.effects` gives the expected topic proportions E[theta | x] at covariates x, and
-differences of them.
+them changes nothing. So do not read coefficients one by one: `pgmult.topics.effects` gives the
+expected topic proportions E[theta | x] at covariates x, and differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -55,14 +53,14 @@ Effects of authors, and words by party:
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, refuse_to_simulate, simulate_words
@@ -88,20 +86,18 @@ _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3
 class StructuralTopicsState(KeywordsState):
     """One point of the chain; arrays that the data or the model do not use are empty.
 
-    Psi has n = `num_topics` coordinates of a softmax, or n = `num_topics` - 1 sticks.
-
     Attributes
     ----------
-    psi : array, ``(num_documents, n)``
-    coefficients : array, ``(num_covariates, n)``
+    psi : array, ``(num_documents, num_topics)``
+    coefficients : array, ``(num_covariates, num_topics)``
         Of the centred and scaled covariates.
-    Sigma : array, ``(n, n)``
+    Sigma : array, ``(num_topics, num_topics)``
         Covariance of psi given the covariates and random effects.
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic, whatever the group; rows sum to 1.
     topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
-    effects : array, ``(num_effects, n)``
+    effects : array, ``(num_effects, num_topics)``
         Of random terms, one after the other.
     effect_variances : array, ``(num_terms,)``
         Rho: variance of a term's effects in units of Sigma.
@@ -120,29 +116,18 @@ class StructuralTopicsState(KeywordsState):
         first sweep.
     """
 
-    psi: Annotated[FloatArray, "document", "stick"]
-    coefficients: Annotated[FloatArray, "covariate", "stick"]
-    Sigma: Annotated[FloatArray, "stick", "other_stick"]
+    psi: Annotated[FloatArray, "document", "topic"]
+    coefficients: Annotated[FloatArray, "covariate", "topic"]
+    Sigma: Annotated[FloatArray, "topic", "other_topic"]
     topics: Annotated[FloatArray, "topic", "word"]
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
-    effects: Annotated[FloatArray, "effect", "stick"] = field(default_factory=_EMPTY2)
+    effects: Annotated[FloatArray, "effect", "topic"] = field(default_factory=_EMPTY2)
     effect_variances: Annotated[FloatArray, "term"] = field(default_factory=_EMPTY1)
     group_topics: Annotated[FloatArray, "group", "topic", "word"] = field(default_factory=_EMPTY3)
     content_concentration: Annotated[FloatArray, "topic"] = field(default_factory=_EMPTY1)
     content_rate: float = 0.0
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
     word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
-
-
-_OVER_STICKS = axes_of(StructuralTopicsState) | {
-    **OF_TOPICS,
-    "mu": ("stick",),
-    "group_tokens": ("group", "topic"),
-}
-_OVER_TOPICS = {
-    name: tuple(axis.replace("stick", "topic") for axis in axes)
-    for name, axes in _OVER_STICKS.items()
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,14 +141,10 @@ class StructuralTopics(GaussianTopics):
     word_concentration : float
         Dirichlet concentration eta of words in topics.
     regression : MatrixNormalInverseWishart, optional
-        Prior of the coefficients and Sigma on K coordinates, or K - 1 sticks; by default
+        Prior of the coefficients and Sigma on K coordinates; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
-    effects : {"softmax", "sticks"}
-        What covariates act on: all K coordinates of a softmax, as in stm, or K - 1 sticks. A
-        softmax has no order of topics. Its intervals of effects cover the truth about as often as
-        those of sticks if data come from sticks, and more often if they come from a softmax.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     effect_scale : float
@@ -192,7 +173,6 @@ class StructuralTopics(GaussianTopics):
     num_topics: NumTopics
     word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
-    effects: Literal["softmax", "sticks"] = "softmax"
     start_sweeps: StartSweeps = START_SWEEPS
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
@@ -200,6 +180,11 @@ class StructuralTopics(GaussianTopics):
     block_rows: BlockRows = BLOCK_ROWS
 
     state_type: ClassVar[type[Any]] = StructuralTopicsState
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(StructuralTopicsState) | {
+        **OF_TOPICS,
+        "mu": ("topic",),
+        "group_tokens": ("group", "topic"),
+    }
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
@@ -209,21 +194,15 @@ class StructuralTopics(GaussianTopics):
     )  # fmt: skip
 
     def _complete(self) -> None:
-        columns = len(self._uniform())
-        if self.regression is not None and self.regression.mean.shape[1] != columns:
+        if self.regression is not None and self.regression.mean.shape[1] != self.num_topics:
             raise ValueError(
-                f"regression must have {columns} columns under effects={self.effects!r}, got"
+                f"regression must have a column for each of {self.num_topics} topics, got"
                 f" {self.regression.mean.shape[1]}"
             )
 
-    @property
-    def dims(self) -> Mapping[str, tuple[str, ...]]:  # type: ignore[override]
-        """Axes of all variables: those of psi are topics or sticks."""
-        return _OVER_TOPICS if self.effects == "softmax" else _OVER_STICKS
-
-    def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
+    def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
-        return LogisticNormal() if self.effects == "softmax" else StickBreaking()
+        return LogisticNormal()
 
     @property
     def psi_mean(self) -> RegressedMean:

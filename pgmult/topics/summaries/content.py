@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_kind, as_probability
+from pgmult.core.arguments import as_choice, as_probability
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_interval
@@ -294,7 +294,7 @@ def content(
     ValueError
         If the data have no content covariates, or the variables were not kept.
     """
-    data = structured_data(as_kind(posterior, "posterior", Posterior), data)
+    data = structured_data(posterior, data)
     if data.content is None:
         raise ValueError(
             "posterior must be of data with content covariates, got none (name them in content= of"

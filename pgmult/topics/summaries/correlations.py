@@ -28,11 +28,11 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
+    as_draws,
     as_topic_numbers,
     of_chain,
     share_of_draws,
     spread,
-    with_model,
 )
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
@@ -146,7 +146,7 @@ def topic_correlations(
     """
     probability = as_probability(probability, "probability")
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
-    link = with_model(posterior).link
+    link = as_draws(posterior).link
     chains = aligned_chains(posterior, chain, "mu")
     noise = np.random.default_rng(as_seed(random_seed))
     normals: FloatArray | None = None

@@ -14,7 +14,8 @@ from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.draws import as_draws, names_along, quantile
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
@@ -64,7 +65,7 @@ class DocumentTopics(Tabled):
 
 
 def document_topics(
-    posterior: Draws,
+    posterior: Posterior,
     documents: Sequence[int | str] | IntArray | None = None,
     *,
     chain: int | None = None,
@@ -75,8 +76,8 @@ def document_topics(
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with ``theta`` or ``psi``
-        ``(chain, draw, document, topic)`` or ``(chain, draw, document, stick)``.
+    posterior : Posterior
+        With ``theta`` or ``psi``.
     documents : sequence of int or str, optional
         Numbers or names; all documents if left out.
     chain : int, optional
@@ -117,7 +118,7 @@ def moments_of(theta: FloatArray, probability: float) -> FloatArray:
     return np.stack([np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends])
 
 
-def source_of(posterior: Draws) -> str:
+def source_of(posterior: Posterior) -> str:
     """The variable that proportions are read from, or made of."""
     for name in ("theta", "psi"):
         if name in as_draws(posterior):
@@ -129,11 +130,11 @@ def source_of(posterior: Draws) -> str:
 
 
 def each_theta(
-    posterior: Draws, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
+    posterior: Posterior, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw; nan of topics a chain did not find."""
     name = source_of(posterior)
-    link = None if name == "theta" else with_model(posterior).link
+    link = None if name == "theta" else posterior.link
     for one, draw in each_aligned(posterior, name, chains, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
         theta = chosen if link is None else link.probs(chosen)

@@ -56,7 +56,6 @@ from pgmult.topics.draws import (
     share_of_draws,
     spread,
     telling,
-    with_model,
 )
 from pgmult.topics.summaries.matching import (
     aligned_chains,
@@ -304,7 +303,7 @@ def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
-    own: object = with_model(posterior).data if data is None else data
+    own: object = as_draws(posterior).data if data is None else data
     if data is None and not isinstance(own, StructuredCorpus):
         raise ValueError(
             "posterior must be of data with covariates, got one of"
@@ -322,7 +321,7 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
     if "topics" not in posterior:
         count = len(posterior.coords["topic"]) if "topic" in posterior.coords else None
         if count is None:
-            count = with_model(posterior).model.num_topics
+            count = posterior.model.num_topics
         return [f"topic {k}" for k in range(count)]
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
     words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from pgmult.core.arguments import as_list, as_real
 from pgmult.core.comparison import Comparison
 from pgmult.core.tabled import WIDTH, Column, Table, Tabled, number, wrapped_pieces
 from pgmult.core.typing import FloatArray, IntArray
@@ -25,35 +24,34 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
-    Draws,
     as_chain,
     as_draws,
     each_draw,
     mean_of,
     most_probable,
     names_along,
-    num_chains,
     share_of_draws,
-    with_model,
 )  # fmt: skip
 
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
 
 
-def best_chain(posterior: Draws) -> int:
+def best_chain(posterior: Posterior) -> int:
     """The chain to read where one is shown: with the best log likelihood, on average.
 
     0 where draws hold none. All chains are of one model, so their scores of words left out differ
     as their log likelihoods do: on docstrings, K = 20, importance-sampled leave-one-out and WAIC
     chose the same of four chains in five runs of five, and went no closer with words held out.
     """
-    if not isinstance(posterior, Posterior) or posterior.num_draws == 0:
+    if as_draws(posterior).num_draws == 0:
         return 0
     log_likelihood = posterior.sample_stats.get("log_likelihood")
     return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
 
 
-def mean_topics(posterior: Draws, chain: int = 0, *, max_draws: int | None = None) -> FloatArray:
+def mean_topics(
+    posterior: Posterior, chain: int = 0, *, max_draws: int | None = None
+) -> FloatArray:
     """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``.
 
     Of `max_draws` draws, evenly spread, where given.
@@ -61,20 +59,20 @@ def mean_topics(posterior: Draws, chain: int = 0, *, max_draws: int | None = Non
     return mean_of(each_draw(posterior, "topics", chain, max_draws))
 
 
-def match_topics(posterior: Draws) -> LabelMatches:
+def match_topics(posterior: Posterior) -> LabelMatches:
     """Match the topics of every chain of a posterior, or of ``topics`` alone, to the best one's."""
     as_draws(posterior, "topics")
     means, worst = _chain_means(posterior), "group_topics" in posterior
     return match_rows(means, best_chain(posterior), worst=worst)
 
 
-def _chain_means(posterior: Draws) -> FloatArray:
+def _chain_means(posterior: Posterior) -> FloatArray:
     """What each chain's topics say; by group, ``(chain, topic, group, word)``, where that differs.
 
     Two chains may agree on a topic's average words and differ in the words of single groups; then
     their topics are different.
     """
-    chains = range(num_chains(posterior, "topics"))
+    chains = range(posterior.num_chains)
     if "group_topics" not in posterior:
         return np.stack([mean_topics(posterior, c, max_draws=_MATCHED_DRAWS) for c in chains])
     by_group = [mean_of(each_draw(posterior, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
@@ -104,19 +102,20 @@ class AlignedChain:
         return np.moveaxis(placed, -1, axis)
 
 
-def aligned_chains(posterior: Draws, chain: int | None, name: str) -> list[AlignedChain]:
+def aligned_chains(posterior: Posterior, chain: int | None, name: str) -> list[AlignedChain]:
     """The chain asked for as it is, or all of them with their topics matched to the best one's.
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with `name`, and with ``topics`` where chains are several
+    posterior : Posterior
+        With `name`, and with ``topics`` where chains are several.
     chain : int or None
         None for all.
     name : str
         A variable that is there.
     """
     as_draws(posterior, name)
-    if chain is None and num_chains(posterior, name) > 1:
+    if chain is None and posterior.num_chains > 1:
         if "topics" not in posterior:
             raise ValueError(
                 "chain must be given, for chains are aligned by their topics, and posterior holds"
@@ -127,9 +126,7 @@ def aligned_chains(posterior: Draws, chain: int | None, name: str) -> list[Align
             AlignedChain(c, order, found)
             for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
-    return [
-        AlignedChain(as_chain(posterior, name, 0 if chain is None else chain), slice(None), True)
-    ]
+    return [AlignedChain(as_chain(posterior, 0 if chain is None else chain), slice(None), True)]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
@@ -140,7 +137,7 @@ def scope_of(chains: list[AlignedChain]) -> str:
 
 
 def each_aligned(
-    posterior: Draws,
+    posterior: Posterior,
     name: str,
     chains: list[AlignedChain],
     max_draws: int,
@@ -153,7 +150,7 @@ def each_aligned(
 
 
 def placed_draws(
-    posterior: Draws, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
+    posterior: Posterior, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
 ) -> Iterator[FloatArray]:
     """As `each_aligned`, topics (on `axis`) in the reference's order: see `AlignedChain.place`."""
     draws = each_aligned(posterior, name, chains, max_draws)
@@ -226,11 +223,9 @@ class RunMatches(Tabled):
 
 
 def compare(
-    first: Draws,
-    second: Draws | None = None,
+    first: Posterior,
+    second: Posterior | None = None,
     *,
-    chains: tuple[int, int] | None = None,
-    max_distance: float = MATCH_LIMIT,
     num_words: int = 8,
     random_seed: int = 0,
 ) -> RunMatches | Comparison:
@@ -238,15 +233,11 @@ def compare(
 
     Parameters
     ----------
-    first, second : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
-        Words are compared by name; a word of one run alone has probability 0 in the other. The runs
-        may differ in number of topics and in vocabulary. Without a second run the first is compared
-        with LDA and word frequencies on words held out of short runs: see
-        `pgmult.topics.scores.rivals`.
-    chains : (int, int), optional
-        The chain of each; that with the best log likelihood if left out.
-    max_distance : float in (0, 1]
-        Topics farther apart are not matched.
+    first, second : Posterior
+        With ``topics``, of each the chain with the best log likelihood. Words are compared by name;
+        a word of one run alone has probability 0 in the other. The runs may differ in number of
+        topics and in vocabulary. Without a second run the first is compared with LDA and word
+        frequencies on words held out of short runs: see `pgmult.topics.scores.rivals`.
     num_words : int
         Shown of each topic.
     random_seed : int
@@ -260,23 +251,17 @@ def compare(
     if second is None:
         from pgmult.topics.scores.rivals import compare_with_rivals
 
-        return compare_with_rivals(with_model(first), random_seed=random_seed)
-    max_distance = as_real(max_distance, "max_distance", above=0.0, maximum=1.0)
+        return compare_with_rivals(as_draws(first), random_seed=random_seed)
     num_words = as_positive_int(num_words, "num_words")
     runs = [
         as_draws(run, "topics", argument=name)
         for run, name in ((first, "first"), (second, "second"))
     ]
-    given = [best_chain(run) for run in runs] if chains is None else chains
-    pair = as_list(given, "chains", "two numbers of chains")
-    if len(pair) != 2:
-        raise ValueError(f"chains must be one for each of the two runs, got {len(pair)}")
-    chosen = [as_chain(run, "topics", c, "chains") for run, c in zip(runs, pair, strict=True)]
-    means = [mean_topics(run, chain) for run, chain in zip(runs, chosen, strict=True)]
+    means = [mean_topics(run, best_chain(run)) for run in runs]
     names = [names_along(run, "word", m.shape[1]) for run, m in zip(runs, means, strict=True)]
     costs = distances(*_in_one_vocabulary(names, means))
-    rows, columns = linear_sum_assignment(np.minimum(costs, max_distance))
-    near = costs[rows, columns] < max_distance
+    rows, columns = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
+    near = costs[rows, columns] < MATCH_LIMIT
     distance = costs[rows, columns][near]
     closest = np.argsort(distance, kind="stable")
     pairs = np.column_stack([rows, columns])[near][closest]

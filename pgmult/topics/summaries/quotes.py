@@ -12,10 +12,10 @@ from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import Draws, mean_of
+from pgmult.topics.draws import mean_of
 from pgmult.topics.summaries.documents import document_topics, each_theta, source_of
 from pgmult.topics.summaries.effects import topic_names
-from pgmult.topics.summaries.matching import aligned_chains, best_chain
+from pgmult.topics.summaries.matching import aligned_chains
 
 _FEWEST_CHARACTERS = 20
 
@@ -88,7 +88,7 @@ class Quotes(Tabled):
 
 
 def quotes(
-    posterior: Draws,
+    posterior: Posterior,
     topic: int | Sequence[int] | None = None,
     num_quotes: int = 3,
     *,
@@ -101,7 +101,8 @@ def quotes(
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with ``theta`` or ``psi``
+    posterior : Posterior
+        With ``theta`` or ``psi``.
     topic : int or sequence of int, optional
         All topics if left out.
     num_quotes : int
@@ -146,18 +147,12 @@ def quotes(
     note = ""
     if known is None:
         note = "The run holds no texts, so documents are named only."
-    names = (
-        topic_names(posterior, best_chain(posterior) if chain is None else chain)
-        if isinstance(posterior, Posterior)
-        else [f"topic {k}" for k in range(count)]
-    )
+    names = topic_names(posterior, chain)
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
 
 
-def _texts(posterior: Draws) -> Sequence[str] | None:
+def _texts(posterior: Posterior) -> Sequence[str] | None:
     """Those of the posterior's corpus."""
-    if not isinstance(posterior, Posterior):
-        return None
     try:
         data: object = posterior.data
     except ValueError:  # draws that know of no data

@@ -19,8 +19,9 @@ Chains that were started from one shared state agree by construction; the headli
 drift within that mode can be seen.
 
 >>> import numpy as np
+>>> from pgmult import Posterior
 >>> first = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
->>> draws = {"topics": np.stack([first, first[::-1]])[:, None]}
+>>> draws = Posterior({"topics": np.stack([first, first[::-1]])[:, None]})
 >>> found = topic_stability(draws)
 >>> found.headline, found.found_again.round(2).tolist()
 ('2 of 2 topics were found by both chains', [0.99, 0.99])
@@ -39,7 +40,6 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
-    Draws,
     as_topic_numbers,
     each_draw,
     mean_of,
@@ -225,12 +225,13 @@ def _others(matches: LabelMatches) -> FloatArray:
     return np.delete(matches.distance, matches.reference, axis=0)
 
 
-def topic_stability(posterior: Draws) -> TopicStability:
+def topic_stability(posterior: Posterior) -> TopicStability:
     """Match the topics of all chains and count, for each topic, the chains that found it.
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
+    posterior : Posterior
+        With ``topics``.
 
     Returns
     -------
@@ -250,7 +251,7 @@ def topic_stability(posterior: Draws) -> TopicStability:
             ]
         )
         shares = (each * matches.found).sum(axis=0) / matches.found.sum(axis=0)
-    attrs: Any = posterior.attrs if isinstance(posterior, Posterior) else {}
+    attrs = posterior.attrs
     return TopicStability(
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],

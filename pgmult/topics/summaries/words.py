@@ -26,7 +26,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import Draws, as_draws, names_along
+from pgmult.topics.draws import as_draws, names_along
 from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
 
 
@@ -164,7 +164,7 @@ class TopWord(NamedTuple):
 
 
 def word_scores(
-    posterior: Draws,
+    posterior: Posterior,
     by: str = "probability",
     *,
     chain: int | None = None,
@@ -174,7 +174,8 @@ def word_scores(
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
+    posterior : Posterior
+        With ``topics``.
     by : {"probability", "frex"}
         FREX with half of its weight on exclusivity.
     chain : int, optional
@@ -203,7 +204,7 @@ def word_scores(
 
 
 def top_words(
-    posterior: Draws,
+    posterior: Posterior,
     num_words: int = 10,
     *,
     by: str = "probability",

@@ -42,8 +42,7 @@ def problem(formula, keywords=None, **options):
     model = StructuralTopics(
         3,
         word_concentration=0.8,
-        regression=MatrixNormalInverseWishart(np.zeros((p, 2)), np.eye(p), 8.0, 5.0 * np.eye(2)),
-        effects="sticks",
+        regression=MatrixNormalInverseWishart(np.zeros((p, 3)), np.eye(p), 9.0, 5.0 * np.eye(3)),
         content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
         keywords=keywords,
         block_rows=3,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
+from pgmult import LogisticNormal, MatrixNormalInverseWishart, Posterior
 from pgmult.priors.mixed_regression import MixedRegression
 from pgmult.sampling import Origin
 from pgmult.sampling.blocks import Sums
@@ -21,14 +21,12 @@ DATA = with_covariates(
     as_corpus(COUNTS), {"year": [1.0, 2.0, 4.0, 7.0, 8.0, 3.0], "party": list("DRRDDR")}
 )
 PRIOR = MatrixNormalInverseWishart(
-    mean=np.array([[0.8, -0.5], [0.6, 0.0], [-0.7, 0.5]]),
+    mean=np.array([[0.8, -0.5, 0.0], [0.6, 0.0, -0.2], [-0.7, 0.5, 0.1]]),
     row_precision=np.array([[1.5, 0.4, 0.0], [0.4, 1.0, 0.2], [0.0, 0.2, 0.8]]),
-    dof=5.0,
-    scale=np.array([[2.0, 0.8], [0.8, 1.5]]),
+    dof=6.0,
+    scale=np.array([[2.0, 0.8, 0.0], [0.8, 1.5, -0.4], [0.0, -0.4, 1.0]]),
 )
-MODEL = StructuralTopics(
-    num_topics=3, word_concentration=0.8, regression=PRIOR, effects="sticks", start_sweeps=2
-)
+MODEL = StructuralTopics(num_topics=3, word_concentration=0.8, regression=PRIOR, start_sweeps=2)
 
 
 def regression_of(state, data):
@@ -52,10 +50,9 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
     [
         MODEL,
         replace(MODEL, block_rows=2),
-        StructuralTopics(2, word_concentration=1.5, effects="sticks", block_rows=2),
         StructuralTopics(2, word_concentration=1.5, block_rows=2),
     ],
-    ids=["3 topics", "blocks", "2 topics, blocks", "softmax"],
+    ids=["3 topics", "blocks", "2 topics, blocks"],
 )
 def test_structural_topics(model):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
@@ -77,7 +74,7 @@ def coefficients_block(state, prior, covariates=DATA.covariates):
         errors = state.psi - DATA.covariates @ coefficients
         return (
             PRIOR.log_density(*point)
-            + stats.multivariate_normal(np.zeros(2), Sigma).logpdf(errors).sum()
+            + stats.multivariate_normal(np.zeros(3), Sigma).logpdf(errors).sum()
         )
 
     rng = np.random.default_rng(6)
@@ -162,11 +159,11 @@ def errors_twice(sums, psi, data):
 
 BROKEN_MODELS = {
     "the prior precision forgotten": with_prior(row_precision=0.01 * PRIOR.row_precision),
-    "the prior mean forgotten": with_prior(mean=np.zeros((3, 2))),
+    "the prior mean forgotten": with_prior(mean=np.zeros((3, 3))),
     "a degree of freedom lost": with_prior(dof=PRIOR.dof - 1.0),
     "covariates of the document before": with_sums(sums_of_others),
     "errors counted twice": with_sums(errors_twice),
-    "sticks of the coefficients exchanged": with_state(
+    "coefficients of topics exchanged": with_state(
         lambda state, data: replace(state, coefficients=state.coefficients[:, ::-1].copy())
     ),
     "effects left out of the mean of psi": with_state(
@@ -201,18 +198,18 @@ def test_geweke_refuses_broken_structural_topics(kind):
 def simulated_effects(rng, num_documents=150, words_a_topic=8):
     """A corpus of three topics of disjoint words, its covariate, coefficients and Sigma."""
     x = rng.normal(size=num_documents)
-    coefficients = np.array([[-0.6, 0.1], rng.normal(size=2)])
-    Sigma = np.array([[0.8, 0.2], [0.2, 0.5]])
+    coefficients = np.array([[-0.6, 0.1, 0.0], rng.normal(size=3)])
+    Sigma = np.array([[0.8, 0.2, 0.0], [0.2, 0.5, -0.1], [0.0, -0.1, 0.4]])
     means = np.column_stack([np.ones(num_documents), x]) @ coefficients
-    psi = means + rng.multivariate_normal(np.zeros(2), Sigma, size=num_documents)
+    psi = means + rng.multivariate_normal(np.zeros(3), Sigma, size=num_documents)
     topics = np.kron(np.eye(3), np.full((1, words_a_topic), 1.0 / words_a_topic))
-    counts = [rng.multinomial(40, theta) for theta in StickBreaking().probs(psi) @ topics]
+    counts = [rng.multinomial(40, theta) for theta in LogisticNormal().probs(psi) @ topics]
     return with_covariates(np.array(counts), {"x": x}), coefficients, Sigma
 
 
 def fitted(rng, data, num_draws=300, tune=200):
     """Draws, and which topic of the model has the words of which true topic."""
-    model = StructuralTopics(3, effects="sticks", start_sweeps=50)
+    model = StructuralTopics(3, start_sweeps=50)
     # one start in a hundred merges two topics for good: take the best of three
     starts = [model.init(rng, data) for _ in range(3)]
     state = max(starts, key=lambda start: model.log_likelihood(start, data))
@@ -236,10 +233,10 @@ def test_intervals_of_a_known_effect_cover_it():
         data, coefficients, Sigma = simulated_effects(rng)
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
         raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
-        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3, effects="sticks"), plain))
+        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3), plain))
         truth = effects(exact, "x", at=at, num_simulated=20_000)
         draws, owner = fitted(rng, data)
-        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3, effects="sticks"), data))
+        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3), data))
         found = effects(posterior, "x", at=at, probability=probability)
         rise = tuple(one.difference("x", 1.0, -1.0) for one in (truth, found))
         for one, other in ((truth, found), rise):

@@ -300,11 +300,8 @@ class TestFiles:
 
     def test_search(self, capsys, folder, run, tmp_path):
         search = ["topics", "search", folder / "speeches.csv", "--column", "text", "--topics"]
-        assert "--effects is for --prevalence" in refused(
-            capsys, *search, 2, "--effects", "sticks", "--quiet"
-        )
         output = said(
-            capsys, *search, 3, 2, "--prevalence", "~ party", "--effects", "sticks", "--draws", 6,
+            capsys, *search, 3, 2, "--prevalence", "~ party", "--draws", 6,
             "--tune", 5, "--chains", 1, "--quiet", "--figure", tmp_path / "search.svg",
         )  # fmt: skip
         assert "coherence  exclusivity" in output

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from topic_runs import run_of
 
+from pgmult import Posterior
 from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
@@ -41,11 +42,11 @@ def posterior_of(rng, data, num_draws=50, tokens=((400, 30), (300, 900))):
     draws["group_topics"][1] = phi[1][:, :, ::-1]
     draws["group_tokens"][1] = counts[1][:, :, ::-1]
     draws["topics"][1] = topics[1][:, ::-1]
-    draws["coefficients"] = np.zeros((2, num_draws, 2, 1))
-    draws["Sigma"] = np.ones((2, num_draws, 1, 1))
+    draws["coefficients"] = np.zeros((2, num_draws, 2, 2))
+    draws["Sigma"] = np.tile(np.eye(2), (2, num_draws, 1, 1))
     draws["theta"] = rng.dirichlet([1.0, 1.0], size=(2, 1, 8)).repeat(num_draws, axis=1)
     draws["theta"][1] = draws["theta"][0][..., ::-1]
-    return run_of(StructuralTopics(2, effects="sticks"), data, **draws)
+    return run_of(StructuralTopics(2), data, **draws)
 
 
 def test_words_by_group_are_posterior_quantiles(rng, data):
@@ -84,7 +85,7 @@ def test_a_topic_that_groups_word_crosswise_is_not_the_same(rng, data):
     posterior = posterior_of(rng, data)
     assert (topic_stability(posterior).found_again > 0.9).all()
     posterior["group_topics"][1, :, 1] = posterior["group_topics"][1, :, 1, ::-1].copy()
-    mixed = match_topics({"topics": posterior["topics"]})
+    mixed = match_topics(Posterior({"topics": posterior["topics"]}))
     assert mixed.by_all.all(), "by the words of all groups there is nothing to see"
     assert (match_topics(posterior).distance[1] > 0.5).all()
     assert not topic_stability(posterior).is_likely.any()

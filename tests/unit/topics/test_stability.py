@@ -76,8 +76,8 @@ def test_two_chains_say_less_than_many():
     """What agrees with one other chain alone is less sure, and so is what does not."""
     posterior = three_chains()
     draws = {"topics": np.concatenate([posterior["topics"], posterior["topics"][1:]])}
-    few = topic_stability({"topics": draws["topics"][[1, 2]]})
-    many = topic_stability({"topics": draws["topics"][[1, 2, 2, 2]]})
+    few = topic_stability(Posterior({"topics": draws["topics"][[1, 2]]}))
+    many = topic_stability(Posterior({"topics": draws["topics"][[1, 2, 2, 2]]}))
     np.testing.assert_allclose(few.mean_distance, many.mean_distance)
     assert few.found_again.min() > many.found_again.min()
     assert few.found_again.max() <= many.found_again.max()

@@ -193,16 +193,13 @@ def test_data_without_the_models_covariates_are_refused(corpus):
         sample(model, with_covariates(corpus, {"year": YEARS}))
 
 
-@pytest.mark.parametrize(
-    ("plain", "effects"), [(CorrelatedTopics, "sticks"), (LogisticNormalTopics, "softmax")]
-)
-def test_an_intercept_alone_is_the_correlated_topic_model(corpus, plain, effects):
+def test_an_intercept_alone_is_the_correlated_topic_model(corpus):
     """The same random numbers and the same prior: the same draws, up to rounding."""
     data = with_covariates(corpus, {}, "~ 1")
     for method in ("prior", "init"):
         one, other = (
             getattr(model, method)(np.random.default_rng(4), data)
-            for model in (plain(3), StructuralTopics(3, effects=effects))
+            for model in (LogisticNormalTopics(3), StructuralTopics(3))
         )
         np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
         for name in ("psi", "Sigma", "topics", "topic_counts"):
