@@ -1,11 +1,11 @@
-"""Correlated topics by Laplace and the delta method, beside Gibbs sampling of sticks.
+"""Correlated topics by Laplace's method, beside Gibbs sampling of sticks.
 
     python -m examples.papers.wang2013.ctm --out results      # Figures 2, 5 and 6, some ten minutes
     python -m examples.papers.wang2013.ctm --corpus nips11 --documents 60 --out nips
     python -m examples.papers.wang2013.ctm --words            # the language model, without topics
 
-Held-out log likelihood against the number of topics and against seconds, and the methods'
-objectives against seconds. Writes ``ctm.csv``, a row for
+Held-out log likelihood against the number of topics and against seconds, and the objective
+against seconds. Writes ``ctm.csv``, a row for
 each share observed, K, method and time, and ``ctm.png`` into the folder given as ``--out``, and
 prints a table. Needs matplotlib and the corpus, in the folder that PGMULT_DATA names: articles of
 the Associated Press (otherwise a download) or of NIPS 2011 (``nips11/nips11_v2000.npz``).
@@ -27,8 +27,7 @@ from examples.papers.wang2013.language_model import fit_language_model
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.ascent import has_settled
 
-METHODS = {"Laplace": "laplace", "delta": "delta"}
-GIBBS = "SB-CTM Gibbs"
+LAPLACE, GIBBS = "Laplace", "SB-CTM Gibbs"
 STOP = 1e-3  # relative change of the objective at which variational EM ends in the table
 
 
@@ -53,7 +52,7 @@ def rows_held_out(training, held_out):
     return (pgmult.topics.as_corpus(corpus.to_csr()[rows]) for corpus in (training, held_out))
 
 
-def run_em(training, held_out, num_topics, method, iterations):
+def run_em(training, held_out, num_topics, iterations):
     """Seconds, score, objective, whether EM would have stopped, iteration after iteration.
 
     Scoring is not timed; the objective is in nats a token.
@@ -71,12 +70,10 @@ def run_em(training, held_out, num_topics, method, iterations):
 
     model = pgmult.topics.LogisticNormalTopics(num_topics)
     warm = pgmult.topics.as_corpus(training.to_csr()[:8])
-    pgmult.topics.fits.fit_ctm(
-        model, warm, method=method, cores=1, max_iterations=2, random_seed=0
-    )  # compile
+    pgmult.topics.fits.fit_ctm(model, warm, cores=1, max_iterations=2, random_seed=0)  # compile
     clock.begin = time.process_time()
     pgmult.topics.fits.fit_ctm(
-        model, training, method=method, cores=1, random_seed=0, tolerance=1e-9,
+        model, training, cores=1, random_seed=0, tolerance=1e-9,
         max_iterations=iterations, callback=record,
     )  # fmt: skip
     return results
@@ -117,10 +114,7 @@ def measure(options):
         )
         unigram = unigram_log_predictive(training, held_out).log_predictive
         for num_topics in options.topics:
-            runs = {
-                name: run_em(training, held_out, num_topics, method, options.iterations)
-                for name, method in METHODS.items()
-            }
+            runs = {LAPLACE: run_em(training, held_out, num_topics, options.iterations)}
             seconds = options.seconds * max(1.0, num_topics / 50)
             runs[GIBBS] = run_gibbs(training, held_out, num_topics, seconds)
             for name, results in runs.items():

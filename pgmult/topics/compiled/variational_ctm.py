@@ -4,7 +4,7 @@ Documents sit in the lanes of one batch of Gaussian systems (see pgmult.compiled
 document is done takes the next one; what a document ends with depends on itself alone, not on its
 neighbours in the batch and not on the split among threads.
 
-With N tokens, prior N(centre, precision^-1) and rho = softmax(m), every method climbs with
+With N tokens, prior N(centre, precision^-1) and rho = softmax(m), documents climb with
 
     H = precision + N (diag rho - rho rho'),
 
@@ -135,33 +135,6 @@ def _load_curvatures(precision, rho, scaled, packed):
         store(packed, row + i * WIDTH, x)
 
 
-@jit
-def _product_lanes(a, x, y, n):
-    """Write A' A x into y, A a packed lower triangle of lanes; y must not be x."""
-    for k in range(n):
-        store(y, k * WIDTH, splat(0.0))
-    for i in range(n):
-        row, total = row_at(i), splat(0.0)
-        for k in range(0, (i + 1) * WIDTH, WIDTH):
-            total = add_product(total, load(a, row + k), load(x, k))
-        for k in range(0, (i + 1) * WIDTH, WIDTH):
-            store(y, k, add_product(load(y, k), load(a, row + k), total))
-
-
-@jit(within=True)
-def _add_trace_gradient(count, rho, variances, products, gradient):
-    """Add half the gradient of -N Tr((diag rho - rho rho') S) with respect to m, S held fixed.
-
-    `variances` are the diagonal of S and `products` S rho.
-    """
-    n = rho.shape[0]
-    mean_variance = dot(rho, variances)
-    quadratic = dot(rho, products)
-    for k in range(n):
-        inner = mean_variance - variances[k] + 2.0 * (products[k] - quadratic)
-        gradient[k] += 0.5 * count * rho[k] * inner
-
-
 class _Lanes(NamedTuple):
     """A document on its way in each lane. Rows are lanes, or numbers of all lanes lie together."""
 
@@ -210,7 +183,7 @@ def _take_documents(lanes, upcoming, stop, found):
 
 @jit(within=True)
 def _evaluate(lanes, tokens, prior, found):
-    """The level of each trial, its gradient with S not yet in it, and rho.
+    """The level of each trial, its gradient, and rho.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic.
     """
@@ -247,37 +220,6 @@ def _solve_steps(lanes, precision):
         packed[row_at(n) + n * WIDTH + lane] = 1.0
     x[:] = 0.0
     solve_lanes(packed, x, n)
-
-
-@jit(within=True)
-def _solve_delta_steps(lanes, totals, precision):
-    """X = S gradient, with S = H^-1 itself: its diagonal and its determinant are in the level."""
-    n = precision.shape[0]
-    packed, rho = lanes.packed, lanes.here_rho
-    squares, products, row = np.empty(n * WIDTH), np.empty(n * WIDTH), np.empty(n * WIDTH)
-    _load_curvatures(precision, lanes.rho, lanes.scaled, packed)
-    factor_lanes(packed, n)
-    for lane in range(WIDTH):
-        if lanes.document[lane] >= 0:
-            for k in range(n):  # the diagonal of the factor is stored as its reciprocal
-                lanes.value[lane] += math.log(packed[row_at(k) + k * WIDTH + lane])
-    invert_lanes(packed, n, row)
-    _product_lanes(packed, lanes.rho, products, n)
-    squares_lanes(packed, squares, n)
-    variances, sent = np.empty(n), np.empty(n)
-    for lane in range(WIDTH):
-        d = lanes.document[lane]
-        if d < 0:
-            continue
-        for k in range(n):
-            rho[k] = lanes.rho[k * WIDTH + lane]
-            variances[k] = squares[k * WIDTH + lane]
-            sent[k] = products[k * WIDTH + lane]
-        _add_trace_gradient(totals[d], rho, variances, sent, lanes.gradient[lane])
-        for k in range(n):
-            lanes.x[k * WIDTH + lane] = lanes.gradient[lane, k]
-    _product_lanes(packed, lanes.x, products, n)
-    lanes.x[:] = products
 
 
 @jit(within=True)
@@ -327,12 +269,11 @@ def _settle(lanes, tolerance, max_steps, tokens, found):
 
 
 @jit
-def infer_eta(worker, start, stop, is_delta, tokens, prior, tolerance, max_steps, found):
+def infer_eta(worker, start, stop, tokens, prior, tolerance, max_steps, found):
     """Climb from `found.mean` to the approximation of each document, q(z) kept at its best.
 
     A step is H^-1 gradient, halved until the level rises enough. The climb ends when a step is no
-    longer than `tolerance` in standard deviations, or after `max_steps`. The delta method needs the
-    covariances themselves at every step.
+    longer than `tolerance` in standard deviations, or after `max_steps`.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic, or for
     which H is singular to working precision.
@@ -345,10 +286,7 @@ def infer_eta(worker, start, stop, is_delta, tokens, prior, tolerance, max_steps
         failed = _evaluate(lanes, tokens, prior, found)
         if failed:
             return failed
-        if is_delta:
-            _solve_delta_steps(lanes, tokens.totals, prior.precision)
-        else:
-            _solve_steps(lanes, prior.precision)
+        _solve_steps(lanes, prior.precision)
         failed = _settle(lanes, tolerance, max_steps, tokens, found)
         if failed:
             return failed

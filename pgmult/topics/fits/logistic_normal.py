@@ -1,4 +1,4 @@
-r"""The logistic normal topic model by variational EM: Laplace's approximation, or the delta method.
+r"""The logistic normal topic model by variational EM, documents by Laplace's approximation.
 
 The model of `pgmult.topics.LogisticNormalTopics` (Blei and Lafferty 2007), eta its psi::
 
@@ -12,21 +12,11 @@ level
     sum_i log sum_k exp(m_k) topics[k, word_i]  -  N E log sum_k exp(eta_k)
         -  KL(N(m, S) || N(mu, Sigma)),
 
-whose only term without a closed form is E log sum exp. The methods differ in what they put there
-(Wang and Blei 2013; pi = softmax(m)):
-
-"laplace"   the expansion of the log joint at its maximum, so m does not depend on S;
-"delta"     the expansion at the mean of q,
-            log sum exp(m) + Tr((diag pi - pi pi') S) / 2.
-
-The best S is (Sigma^-1 + N (diag pi - pi pi'))^-1 for both, so it is put in as well, and m climbs
-alone. The gradient of N times the trace above is
-
-    N pi_i [S_ii - sum_k pi_k S_kk - 2 (S pi)_i + 2 pi' S pi]         S held fixed,
-
-which has a factor N that appendix B of the paper leaves out. A step is S times the gradient, halved
-until the level rises: no start diverges. Blei and Lafferty's bound was measured beside them on two
-corpora: slower than Laplace, and worse for held-out words
+whose only term without a closed form is E log sum exp. Laplace's method (Wang and Blei 2013) puts
+there the expansion of the log joint at its maximum, so m does not depend on S, and S is
+(Sigma^-1 + N (diag pi - pi pi'))^-1, pi = softmax(m). A step of m is S times the gradient, halved
+until the level rises: no start diverges. The delta method and Blei and Lafferty's bound were
+measured beside it on two corpora: slower, and worse for held-out words
 (``examples/papers/wang2013/README.md``).
 
 The M-step is the mode under the priors of the model: topics from expected counts plus
@@ -44,12 +34,12 @@ Sigma^-1 at the mode under the normal-inverse-Wishart, with the covariances S_d 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
-from pgmult.core.arguments import as_choice, as_kind, as_real, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_kind, as_real, as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -70,7 +60,6 @@ from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.ascent import has_settled
 
-Method = Literal["laplace", "delta"]
 _FIT_TOLERANCE, _FIT_STEPS = 1e-2, 5  # of documents while topics still move
 
 
@@ -125,7 +114,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
     Attributes
     ----------
     model : LogisticNormalTopics
-    method : {"laplace", "delta"}
+    method : "laplace"
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic; rows sum to 1.
     mu : array, ``(num_topics,)``
@@ -139,7 +128,6 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
     """
 
     model: LogisticNormalTopics
-    method: Method
     topics: FloatArray
     mu: FloatArray
     Sigma: FloatArray
@@ -147,6 +135,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
     change: FloatArray = field(default_factory=lambda: np.empty(0))
     converged: bool = False
 
+    method: ClassVar[str] = "laplace"
     is_bound: ClassVar[bool] = False
 
     def _infer(
@@ -173,7 +162,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
             np.empty(count), np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_),
         )  # fmt: skip
         statuses = over_rows(
-            compiled.infer_eta, count, self.method == "delta", tokens, prior, tolerance, max_steps,
+            compiled.infer_eta, count, tokens, prior, tolerance, max_steps,
             found,
         )  # fmt: skip
         refuse_failed(statuses, "Gaussian approximation")
@@ -220,7 +209,6 @@ def fit_ctm(
     model: LogisticNormalTopics,
     corpus: Any,
     *,
-    method: Method = "laplace",
     max_iterations: int = 200,
     tolerance: float = 1e-4,
     start_sweeps: int = START_SWEEPS,
@@ -235,14 +223,9 @@ def fit_ctm(
     model : LogisticNormalTopics
         Its `start_sweeps` is of the sampler, and not used.
     corpus : Corpus, or sparse matrix or array of counts
-    method : {"laplace", "delta"}
-        Of the E-step.
     max_iterations : int
     tolerance : float
-        The fit ends when the objective changes by less than this share of itself. With Laplace's
-        method held-out words gain from going on. With the delta method they lose: on newswire
-        articles documents get ever fewer topics and Sigma ever larger eigenvalues, and 1e-3 does
-        better.
+        The fit ends when the objective changes by less than this share of itself.
     start_sweeps : int
         Collapsed sweeps of the search for a start: see `pgmult.topics.find_start`.
     random_seed : int, optional
@@ -265,7 +248,6 @@ def fit_ctm(
     -----
     An iteration takes documents up to five steps further from where the last one left them.
     """
-    as_choice(method, "method", ("laplace", "delta"))
     refuse_unfitted(as_kind(model, "model", LogisticNormalTopics))
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a fit, got {brief(callback)}")
@@ -284,7 +266,7 @@ def fit_ctm(
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)
         # theta says nothing of the mean of a document's eta, which eta above has at zero
         Sigma = Sigma + np.trace(Sigma) / model.num_topics**2
-        fit = CTMFit(model, method, start.topics(), gaussian.mean, Sigma)
+        fit = CTMFit(model, start.topics(), gaussian.mean, Sigma)
         documents = fit._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, eta)
         change = np.inf
         while True:

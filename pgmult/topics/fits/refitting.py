@@ -19,7 +19,6 @@ The answer is a posterior of `StructuralTopics` given the new documents: ask it 
 (2, 3)
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -151,20 +150,14 @@ def held_step(
     data: StructuredCorpus,
 ) -> StructuralTopicsState:
     """One sweep over all but the topics."""
-    moved: StructuralTopicsState = step(model, rng, state, data, _mean_step(model))
-    return moved
 
-
-def _mean_step(model: StructuralTopics) -> Callable[..., StructuralTopicsState]:
-    """The shared step of the mean and covariance of psi alone: it asks the blocks nothing."""
-
-    def act(
+    def shared_step(
         rng: np.random.Generator, state: StructuralTopicsState, sums: Sums, data: Any, ask: Asks
     ) -> StructuralTopicsState:
-        moved: StructuralTopicsState = model._sample_mean(rng, state, sums, data)
-        return moved
+        return replace(state, **model.psi_mean.given(rng, state, sums, data))
 
-    return act
+    moved: StructuralTopicsState = step(model, rng, state, data, shared_step)
+    return moved
 
 
 def _start(

@@ -52,12 +52,9 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_share
 from pgmult.core.parameters import axes_of, real
-from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
-from pgmult.links import StickBreaking
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
-from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import Corpus, refuse_to_simulate, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.models.gaussian import (
     OF_TOPICS,
@@ -65,14 +62,12 @@ from pgmult.topics.models.gaussian import (
     NormalTopics,
     NumTopics,
 )
-from pgmult.topics.priors.chains import ScalarChains
-from pgmult.topics.priors.walk import WalkingMean, log_inverse_gamma, sample_inverse_gamma
-from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.priors.walk import WalkingMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.drifting import DriftingWords
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
-_SLICE_WIDTH = 0.15  # of log variances
 
 Above0 = Annotated[float, real(above=0.0)]
 
@@ -156,7 +151,7 @@ class DynamicTopics(NormalTopics):
     start_sweeps: StartSweeps = START_SWEEPS
     block_rows: BlockRows = 8 * BLOCK_ROWS
 
-    keywords: ClassVar[tuple[()]] = ()  # type: ignore[misc]
+    keywords: ClassVar[Any] = ()  # type: ignore[misc]
 
     state_type: ClassVar[type[Any]] = DynamicTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(DynamicTopicsState) | {
@@ -187,71 +182,24 @@ class DynamicTopics(NormalTopics):
         """Times, and words and documents by name where the corpus has names."""
         return {**NormalTopics.coords(self, data), "time": data.time_labels}
 
-    def _words_from_prior(self, rng: np.random.Generator, data: TimedCorpus) -> dict[str, Any]:
-        """Base, variances and eta from their priors."""
-        centre = _uniform_sticks(data.num_words)
-        base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
-        initial_var = sample_inverse_gamma(
-            rng, self.initial_shape, self.initial_scale, self.num_topics
-        )
-        drift_var = sample_inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
-        eta = self._chains(base, initial_var, drift_var, data).sample(rng)
-        return self._words(base, initial_var, drift_var, eta, data)
-
-    def _words(
-        self,
-        base: FloatArray,
-        initial_var: FloatArray,
-        drift_var: FloatArray,
-        eta: FloatArray,
-        data: TimedCorpus,
-    ) -> dict[str, Any]:
-        """The state's fields of topics and their words."""
-        return {
-            "base": base, "initial_var": initial_var, "drift_var": drift_var, "eta": eta,
-            "topics": self.word_link(data).probs(eta),
-        }  # fmt: skip
-
-    def simulate(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
-    ) -> TimedCorpus:
-        """Documents of the same lengths and times: a word for every token the state allocates."""
-        refuse_to_simulate(data)
-        rows = np.arange(self.num_topics) * data.num_times + data.times[:, None]
-        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
-        topics = state.topics.reshape(-1, data.num_words)
-        return simulate_words(rng, assignments, topics, data)
-
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
         return _START_CONCENTRATION
 
-    def _from_part(self, rng: np.random.Generator, at: Searched, part: TimedCorpus) -> Any:
-        """A state of a part; its topics are means."""
-        return self.from_allocation(rng, at, part)
-
-    def _words_at(
-        self, rng: np.random.Generator, at: Searched, data: TimedCorpus
-    ) -> dict[str, Any]:
-        """Words that are the same at all times."""
-        level = self.link().inverse(at.topics()[:, data.order])
-        base = level.mean(axis=0)
-        initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
-        drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
-        eta = np.repeat(level[:, None], data.num_times, axis=1)
-        return self._words(base, initial_var, drift_var, eta, data)
+    def words(self, data: TimedCorpus) -> DriftingWords:
+        """The prior of the topics' words, and how they move."""
+        return DriftingWords(
+            self.num_topics, self.persistence, self.base_var,
+            (self.initial_shape, self.initial_scale), (self.drift_shape, self.drift_scale),
+        )  # fmt: skip
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
         ask: Asks,
     ) -> DynamicTopicsState:  # fmt: skip
         """Prevalence given psi, then words given z."""
-        state = self._sample_mean(rng, state, sums, data)
-        word_counts = sums.exact[1].reshape(state.topics.shape)
-        initial_var, drift_var, eta = self._sample_chains(rng, state, word_counts, data)
-        mean, var = self._base_given(eta, initial_var, drift_var)
-        base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        return replace(state, **self._words(base, initial_var, drift_var, eta, data))
+        state = replace(state, **self.psi_mean.given(rng, state, sums, data))
+        return replace(state, **self.words(data).given(rng, state, sums.exact[1], data))
 
     def local_summary(
         self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
@@ -274,84 +222,10 @@ class DynamicTopics(NormalTopics):
         times = {"time_of_document": (("document",), np.asarray(data.time_labels)[data.times])}
         return rows._replace(constants={**rows.constants, **times})
 
-    def row_probs(self, draw: Mapping[str, Any], data: TimedCorpus) -> FloatArray:
-        """Word probabilities of documents, from the topics of their time."""
-        theta, topics = self.kept_shares(draw, "topics", data)
-        return data.versions.word_probs(theta, topics.swapaxes(0, 1))
-
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
         return _prevalence(data.versions.tokens(state.topic_counts))
 
-    def _corpus_of(self, data: TimedCorpus) -> Corpus:
-        """The words as pairs of a time and a word, so that one call serves all times."""
-        return data.by_version()
-
-    def _topics_of(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """Topics over these pairs, ``(num_topics, num_times * num_words)``."""
-        return state.topics.reshape(self.num_topics, -1)
-
-    def mean_topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """The topics as drawn: the tokens' topics do not give their mean."""
-        return self._topics_of(state, data)
-
-    def word_link(self, data: TimedCorpus) -> StickBreaking:
-        """The link from eta to the words of a topic, frequent words first."""
-        return StickBreaking(order=data.order)
-
-    def _chains(
-        self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, data: TimedCorpus
-    ) -> ScalarChains:
-        """The prior of eta."""
-        return ScalarChains(base, initial_var, drift_var, data.num_times, self.persistence)
-
-    def _sample_chains(
-        self,
-        rng: np.random.Generator,
-        state: DynamicTopicsState,
-        word_counts: IntArray,
-        data: TimedCorpus,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """initial_var, drift_var and eta given the tokens' topics."""
-        taken = word_counts[..., data.order[:-1]].astype(np.float64, order="C")
-        reaching = self.word_link(data).totals(word_counts).astype(np.float64, order="C")
-        chains = self._chains(state.base, state.initial_var, state.drift_var, data)
-        eta = chains.slice(rng, state.eta, taken, reaching)
-        name, shape, scale = "innovation_var", self.drift_shape, self.drift_scale
-        if rng.random() < 0.5:
-            name, shape, scale = "initial_var", self.initial_shape, self.initial_scale
-        given = chains.condition(chains.surrogate(rng, eta, taken, reaching))
-        noise = given.noise_of(eta)
-
-        def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            moved = given.with_vars(**{name: np.exp(log_var)})
-            likelihood = moved.log_place(noise, taken, reaching, active)
-            return log_inverse_gamma(log_var, shape, scale) + likelihood
-
-        log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
-        moved = given.with_vars(**{name: np.exp(log_var)})
-        return moved.initial_var, moved.innovation_var, moved.place(noise)
-
-    def _base_given(
-        self, eta: FloatArray, initial_var: FloatArray, drift_var: FloatArray
-    ) -> tuple[FloatArray, float]:
-        """Means of base and their common variance."""
-        pull = 1.0 - self.persistence  # of base on eta_t given eta_{t-1}
-        num_steps = eta.shape[1] - 1
-        innovation = eta[:, 1:] - self.persistence * eta[:, :-1]
-        precision = (
-            np.sum(1.0 / initial_var + pull**2 * num_steps / drift_var) + 1.0 / self.base_var
-        )
-        linear = _uniform_sticks(eta.shape[2] + 1) / self.base_var
-        linear = linear + (1.0 / initial_var) @ eta[:, 0]
-        linear = linear + (pull / drift_var) @ innovation.sum(axis=1)
-        return linear / precision, float(1.0 / precision)
-
 
 def _prevalence(tokens: IntArray) -> FloatArray:
     return np.asarray(tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1))
-
-
-def _uniform_sticks(size: int) -> FloatArray:
-    """The sticks of `size` equally probable categories."""
-    return StickBreaking().inverse(np.full(size, 1.0 / size))

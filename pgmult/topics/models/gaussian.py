@@ -1,6 +1,19 @@
 """Shared parts of topic models with Gaussian psi: their sweeps, and Dirichlet topics.
 
-They differ in the link, and in what the mean of psi depends on: see `pgmult.topics.priors.means`.
+They differ in the link, in what the mean of psi depends on (`pgmult.topics.priors.means`), and in
+how words vary (`pgmult.topics.updates.words`). With ``keywords=`` some words of the first topics
+are given (`pgmult.topics.updates.keywords`):
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 4))
+>>> corpus = pgmult.topics.as_corpus(counts, ["tax", "jobs", "war", "peace"])
+>>> posterior = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=3, keywords={"economy": ["tax", "jobs"]}), corpus,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> found = posterior.keywords()
+>>> found.labels["topic"], found.mean.shape
+(['economy'], (1, 2))
 """
 
 from abc import abstractmethod
@@ -15,14 +28,16 @@ from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import Dirichlet, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
-from pgmult.topics.models.words import KeywordsState, WordsOfTopics
 from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.updates.allocation import WordTables, kept_counts, no_counts
+from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, no_counts
+from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
 from pgmult.topics.updates.swing import swing_psi
+from pgmult.topics.updates.words import DirichletWords
 
 NumTopics = Annotated[int, as_num_topics]
 Concentration = Annotated[float, real(above=0.0, minimum=1e-300)]
@@ -33,12 +48,13 @@ OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effect
 """Axes of what follows from the state of a topic model."""
 
 
-class GaussianTopics(Checked, WordsOfTopics):
+class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
     num_topics: int
     word_concentration: float
+    keywords: Any
     block_rows: int
 
     state_type: ClassVar[type[Any]]
@@ -49,15 +65,48 @@ class GaussianTopics(Checked, WordsOfTopics):
 
     def _complete(self) -> None:
         refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
+        keywords = as_keywords(self.keywords, self.num_topics)
+        if keywords != self.keywords:
+            self._set(keywords=keywords)
 
     @property
     @abstractmethod
     def psi_mean(self) -> PsiMean:
         """The prior of the mean and covariance of psi, and how they move."""
 
+    def words(self, data: Any) -> Any:
+        """The prior of the topics' words, and how they move."""
+        return DirichletWords(self.num_topics, self.word_concentration, self.keywords)
+
     def link(self, data: Any = None) -> Any:
         """The link from psi to topic proportions."""
         return StickBreaking()
+
+    def as_data(self, data: Any) -> Any:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
+        corpus = AllocatedTopics.as_data(self, data)
+        Keywords.of(self.keywords, corpus)
+        return corpus
+
+    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+        """Words and documents by name where the corpus has names, and keywords."""
+        coords = dict(AllocatedTopics.coords(self, data))
+        if self.keywords:
+            coords["keyword_topic"] = np.array([name for name, _ in self.keywords], dtype=np.str_)
+            pairs = [f"{name}: {word}" for name, words in self.keywords for word in words]
+            coords["keyword"] = np.array(pairs, dtype=np.str_)
+        return coords
+
+    def absent(self, data: Any) -> frozenset[str]:
+        """Variables that these data, or this model, leave empty."""
+        return frozenset() if self.keywords else frozenset({"keyword_shares", "keyword_words"})
+
+    def in_order(self, at: Searched, data: Any) -> Searched:
+        """Topics with keywords first."""
+        if not self.keywords:
+            return at
+        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
+        return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
     def _uniform(self) -> FloatArray:
         """The psi at which all topics are equally probable."""
@@ -66,19 +115,25 @@ class GaussianTopics(Checked, WordsOfTopics):
     def prior(self, rng: np.random.Generator, data: Any) -> Any:
         """A state from the prior, its topic counts from the documents' totals."""
         psi, of_psi = self.psi_mean.prior(rng, data)
-        words = self._words_from_prior(rng, data)
+        words = self.words(data).prior(rng, data)
         topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
-        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
-        return self._varied_from_prior(rng, state, data)
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn given them."""
         psi = at.psi(self.link(data))
-        words = self._words_at(rng, at, data)
+        words = self.words(data).start(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
         topic_counts = kept_counts(at.allocation.topic_counts)
-        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
-        return self._varied_at_start(rng, state, data)
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+
+    def from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
+        """A state of a part; topics that nothing varies at their mean.
+
+        A draw given so few tokens is far from it.
+        """
+        state = self.from_allocation(rng, at, part)
+        return replace(state, topics=at.topics()) if self.words(part).is_plain else state
 
     def local_step(
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
@@ -94,8 +149,8 @@ class GaussianTopics(Checked, WordsOfTopics):
         self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks
     ) -> Any:
         """Words given z; the mean and covariance of psi given psi."""
-        state = self._sample_words(rng, state, sums.exact[1], data)
-        return self._sample_mean(rng, state, sums, data)
+        state = replace(state, **self.words(data).given(rng, state, sums.exact[1], data))
+        return replace(state, **self.psi_mean.given(rng, state, sums, data))
 
     def _sample_psi(
         self, rng: np.random.Generator, state: Any, topic_counts: IntArray, data: Any
@@ -104,25 +159,13 @@ class GaussianTopics(Checked, WordsOfTopics):
         means = self.psi_mean.means(state, data)
         return swing_psi(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
 
-    def _sample_mean(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
-        """The mean and covariance of psi given psi."""
-        return replace(state, **self.psi_mean.given(rng, state, sums, data))
-
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""
         return self.word_concentration
 
-    def _words_from_prior(self, rng: np.random.Generator, data: Any) -> dict[str, Any]:
-        """The state's fields of topics and their words, drawn from the prior."""
-        shape = self.num_topics, data.num_words
-        topics = Dirichlet(self.word_concentration).sample(rng, shape)
-        return {"topics": topics, "word_counts": no_counts(*shape)}
-
-    def _words_at(self, rng: np.random.Generator, at: Searched, data: Any) -> dict[str, Any]:
-        """The same given the topics of the tokens."""
-        posterior = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
-        topics = posterior.sample(rng)
-        return {"topics": topics, "word_counts": no_counts(*topics.shape)}
+    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+        """Mean word probabilities given the topics of the tokens, once these are known."""
+        return np.asarray(self.words(data).mean(state, data))
 
     def mean_theta(
         self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
@@ -154,7 +197,7 @@ class ExchangeableTopicsState(KeywordsState):
         Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
         before the first sweep.
     keyword_shares, keyword_words : arrays
-        See `pgmult.topics.models.words.KeywordsState`.
+        See `pgmult.topics.updates.keywords.KeywordsState`.
     """
 
     psi: Annotated[FloatArray, "document", "stick"]

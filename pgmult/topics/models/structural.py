@@ -62,8 +62,8 @@ from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, Total, blocks, step
-from pgmult.topics.data.corpus import Corpus, StructuredCorpus, refuse_to_simulate, simulate_words
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, step
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.models.gaussian import (
     OF_TOPICS,
     BlockRows,
@@ -71,13 +71,13 @@ from pgmult.topics.models.gaussian import (
     GaussianTopics,
     NumTopics,
 )
-from pgmult.topics.models.words import KeywordsState
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
-from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts
-from pgmult.topics.updates.content import ContentPrior, sample_content, vary
-from pgmult.topics.updates.keywords import Keywords
+from pgmult.topics.updates.allocation import no_counts
+from pgmult.topics.updates.content import ContentPrior, WordsByGroup
+from pgmult.topics.updates.keywords import KeywordsState
+from pgmult.topics.updates.words import DirichletWords
 
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
@@ -108,7 +108,7 @@ class StructuralTopicsState(KeywordsState):
     content_rate : float
         Of the prior of these.
     keyword_shares, keyword_words : arrays
-        See `pgmult.topics.models.words.KeywordsState`.
+        See `pgmult.topics.updates.keywords.KeywordsState`.
     plain_topics : array, ``(num_topics, num_words)``
         With keywords and groups, what groups vary around: `topics` without keywords.
     word_counts : int32 array, ``(num_topics, num_words)``, by group ``(num_groups, ...)``
@@ -185,6 +185,7 @@ class StructuralTopics(GaussianTopics):
         "mu": ("topic",),
         "group_tokens": ("group", "topic"),
     }
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
@@ -217,8 +218,8 @@ class StructuralTopics(GaussianTopics):
                 " (make one with pgmult.topics.with_covariates)"
             )
         self.psi_mean.prior_of(data)
-        self._keywords_in(data)
-        return data
+        corpus: StructuredCorpus = GaussianTopics.as_data(self, data)
+        return corpus
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates, effects and groups by name; words and documents where they have names."""
@@ -240,65 +241,20 @@ class StructuralTopics(GaussianTopics):
             absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
         return frozenset(absent)
 
-    def _varied_from_prior(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
-    ) -> StructuralTopicsState:
-        """The state with groups and keywords, both from their priors around its topics."""
-        if data.content is not None:
-            rate = self.content.sample_rate(rng)
-            concentration = self.content.sample(rng, rate, self.num_topics)
-            none = np.zeros((data.content.num_groups, *state.topics.shape), dtype=np.int64)
-            state = replace(
-                state, group_topics=vary(rng, state.topics, concentration, none),
-                content_concentration=concentration, content_rate=rate,
-                word_counts=no_counts(*none.shape),
-            )  # fmt: skip
-        varied: StructuralTopicsState = GaussianTopics._varied_from_prior(self, rng, state, data)
-        return varied
-
-    def _mixed(
-        self,
-        state: StructuralTopicsState,
-        shares: FloatArray,
-        words: FloatArray,
-        data: StructuredCorpus,
-    ) -> StructuralTopicsState:
-        """The state with keywords mixed into topics that have none yet."""
-        mixed: StructuralTopicsState = GaussianTopics._mixed(self, state, shares, words, data)
+    def words(self, data: StructuredCorpus) -> DirichletWords:
+        """The prior of the topics' words, by group if there are groups, and how they move."""
+        about = self.num_topics, self.word_concentration, self.keywords
         if data.content is None:
-            return mixed
-        groups = Keywords.of(self.keywords, data).mixed(state.group_topics, shares, words)
-        return replace(mixed, group_topics=groups, plain_topics=state.topics)
+            return DirichletWords(*about)
+        return WordsByGroup(*about, self.content)
 
-    def _from_part(
-        self, rng: np.random.Generator, at: Searched, part: StructuredCorpus
-    ) -> StructuralTopicsState:
-        """A state of a part: topics at their mean, if neither groups nor keywords vary them."""
-        if part.content is not None:
-            whole: StructuralTopicsState = self.from_allocation(rng, at, part)
-            return whole
-        state: StructuralTopicsState = GaussianTopics._from_part(self, rng, at, part)
-        return state
-
-    def _varied_at_start(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
     ) -> StructuralTopicsState:
         """With groups, some sweeps follow in which these are free to differ."""
-        topics = state.topics
-        if data.content is not None:
-            content = self.content
-            state = replace(
-                state,
-                group_topics=np.repeat(topics[None], data.content.num_groups, axis=0),
-                word_counts=no_counts(data.content.num_groups, *topics.shape),
-                content_concentration=np.full(self.num_topics, content.start),
-                content_rate=content.shape / content.start,
-            )
-        state = GaussianTopics._varied_at_start(self, rng, state, data)
-        if data.content is not None:
-            hold = partial(self.shared_step, hold=True)
-            for _ in range(self.content.start_sweeps):
-                state = step(self, rng, state, data, hold)
+        state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
+        for _ in range(0 if data.content is None else self.content.start_sweeps):
+            state = step(self, rng, state, data, partial(self.shared_step, hold=True))
         return state
 
     def shared_step(
@@ -311,66 +267,9 @@ class StructuralTopics(GaussianTopics):
         hold: bool = False,
     ) -> StructuralTopicsState:
         """All words, then the regression of psi; `hold` keeps concentrations of content fixed."""
-        state = self._sample_words(rng, state, sums.exact[1], data, hold)
-        moved: StructuralTopicsState = self._sample_mean(rng, state, sums, data)
-        return moved
-
-    def _sample_words(
-        self,
-        rng: np.random.Generator,
-        state: StructuralTopicsState,
-        word_counts: IntArray,
-        data: StructuredCorpus,
-        hold: bool = False,
-    ) -> StructuralTopicsState:
-        """Words of topics, groups and keywords given the tokens' topics."""
-        if data.content is None:
-            plain_state: StructuralTopicsState = GaussianTopics._sample_words(
-                self, rng, state, word_counts, data
-            )
-            return plain_state
-        keywords = self._keywords_in(data)
-        by_word = word_counts.T.reshape(data.content.num_groups, data.num_words, self.num_topics)
-        counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
-        plain, shares, words = state, state.keyword_shares, state.keyword_words
-        if keywords is not None:
-            counts, shares, words = keywords.sample(rng, counts, state.group_topics, shares, words)
-            plain = replace(state, topics=state.plain_topics)
-        eta = self.word_concentration
-        moved = sample_content(rng, self.content, eta, counts, plain, hold)
-        state = replace(state, word_counts=kept_counts(counts), **moved)
-        return state if keywords is None else self._mixed(state, shares, words, data)
-
-    def mean_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
-        """Mean word probabilities, as `_topics_of` has them, given which topic a token is of.
-
-        And given which came as keywords, and what groups vary around.
-        """
-        counts, content = state.word_counts, data.content
-        if content is None:
-            return GaussianTopics.mean_topics(self, state, data)
-        if not counts.any():
-            return self._topics_of(state, data)
-        above = state.plain_topics if self.keywords else state.topics
-        around = state.content_concentration[:, None] * above
-        mean = mean_words(state.group_topics, counts, around)
-        keywords = self._keywords_in(data)
-        if keywords is not None:
-            mean = keywords.mixed(mean, state.keyword_shares, state.keyword_words)
-        return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
-
-    def simulate(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
-    ) -> StructuredCorpus:
-        """Documents of the same lengths: a word for every token that the state allocates."""
-        if data.content is None:
-            simulated: StructuredCorpus = GaussianTopics.simulate(self, rng, state, data)
-            return simulated
-        refuse_to_simulate(data)
-        rows = data.content.codes[:, None] * self.num_topics + np.arange(self.num_topics)
-        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
-        topics = state.group_topics.reshape(-1, data.num_words)
-        return simulate_words(rng, assignments, topics, data)
+        words = replace(self.words(data), hold=True) if hold else self.words(data)
+        state = replace(state, **words.given(rng, state, sums.exact[1], data))
+        return replace(state, **self.psi_mean.given(rng, state, sums, data))
 
     def local_summary(
         self,
@@ -392,13 +291,8 @@ class StructuralTopics(GaussianTopics):
         if name == "group_tokens":
             return groups
         if name == "mu":
-            average = summary.rounded[1] / count
-            return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
+            return self.psi_mean.at(state, summary.rounded[1] / count)
         return GaussianTopics.summarized(self, name, state, summary, data)
-
-    def _corpus_of(self, data: StructuredCorpus) -> Corpus:
-        """The words as pairs of a group and a word."""
-        return data.by_version()
 
     def _topics_of(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Topics over these pairs, ``(num_topics, num_groups * num_words)``."""
@@ -427,9 +321,4 @@ class StructuralTopics(GaussianTopics):
 
         With Sigma it determines how topics correlate in documents of the same covariates.
         """
-        parts = blocks(data.num_documents, self.block_rows)
-        total = Total()
-        for b, part in enumerate(parts):
-            total.add(b, Sums((), (data.covariates[part].sum(axis=0),)))
-        average = total.result(len(parts)).rounded[0] / data.num_documents
-        return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
+        return self.psi_mean.at_average(state, data, self.block_rows)

@@ -23,7 +23,7 @@ from pgmult.priors.mixed_regression import (
     prior_effects,
     prior_variances,
 )
-from pgmult.sampling.blocks import Sums
+from pgmult.sampling.blocks import Sums, Total, blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.priors.means import Fields
@@ -80,6 +80,17 @@ class RegressedMean:
     def means(self, state: Any, data: StructuredCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
+
+    def at(self, state: Any, covariates: FloatArray) -> FloatArray:
+        """Mean of psi at some covariates and no random effects, ``(n,)``."""
+        return np.asarray(np.einsum("p,pn->n", covariates, state.coefficients))
+
+    def at_average(self, state: Any, data: StructuredCorpus, block_rows: int) -> FloatArray:
+        """Mean of psi at the documents' average covariates, summed block by block, ``(n,)``."""
+        parts, total = blocks(data.num_documents, block_rows), Total()
+        for b, part in enumerate(parts):
+            total.add(b, Sums((), (data.covariates[part].sum(axis=0),)))
+        return self.at(state, total.result(len(parts)).rounded[0] / data.num_documents)
 
     def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""

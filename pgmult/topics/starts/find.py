@@ -10,7 +10,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -58,6 +58,10 @@ class StartsFromTopics(ABC):
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn or set given them."""
 
+    @abstractmethod
+    def from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
+        """The same of a part of the documents."""
+
     def in_order(self, at: Searched, data: Any) -> Searched:
         """Topics in the order that the model wants of those sorted by size."""
         return at
@@ -88,11 +92,7 @@ class StartsFromTopics(ABC):
         if small is not data:
             found = counted(rng, found, only_words(data, chosen))
         at = self.in_order(found.by_size(), data)
-        return self._from_part(rng, at, data[chosen]), Placement.of(at)
-
-    def _from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
-        """A state of the part, topics at their mean: a draw given so few tokens is far from it."""
-        return replace(self.from_allocation(rng, at, part), topics=at.topics())
+        return self.from_part(rng, at, data[chosen]), Placement.of(at)
 
     def local_start(
         self, rng: np.random.Generator, found: Placement, data: Any
@@ -133,7 +133,7 @@ class StartsFromTopics(ABC):
         else:
             own = found if small is data else counted(rng, found, only_words(data, chosen))
             best = self.in_order(own.by_size(), data)
-            state = self._from_part(rng, best, data[chosen])
+            state = self.from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(
             state=state,

@@ -221,10 +221,11 @@ class AllocatedTopics(SweepsInBlocks):
     def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
         """Documents of the same lengths: a word for every token that the state allocates."""
         refuse_to_simulate(data)
-        num_documents, num_topics = state.topic_counts.shape
-        topic_ids = np.tile(np.arange(num_topics), num_documents)
-        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
-        return simulate_words(rng, assignments, state.topics, data)
+        codes, number = data.versions or (np.zeros(data.num_documents, dtype=np.int64), 1)
+        rows = np.arange(state.topic_counts.shape[1]) * number + codes[:, None]
+        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
+        topics = self._topics_of(state, data).reshape(-1, data.num_words)
+        return simulate_words(rng, assignments, topics, data)
 
     def summary_table(self, state: Any, data: Any) -> FloatArray:
         """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
@@ -244,12 +245,12 @@ class AllocatedTopics(SweepsInBlocks):
 
     def _corpus_of(self, data: Any) -> Corpus:
         """The tokens, of the words that `_topics_of` has probabilities of."""
-        tokens: Corpus = data
+        tokens: Corpus = data.by_version()
         return tokens
 
     def _topics_of(self, state: Any, data: Any) -> FloatArray:
-        """Word probabilities, ``(num_topics, num_words)``."""
-        return np.asarray(state.topics)
+        """Word probabilities; of versions beside each other, as `Corpus.by_version` has them."""
+        return np.asarray(state.topics.reshape(len(state.topics), -1))
 
     def sweep_tables(self, state: Any, data: Any) -> WordTables:
         """Tables that blocks of documents share in a sweep: topics and word counts."""
@@ -293,7 +294,10 @@ class AllocatedTopics(SweepsInBlocks):
     def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
         """Word probabilities of documents from kept ``topics`` and ``theta`` or ``psi``."""
         theta, topics = self.kept_shares(draw, "topics", data)
-        return np.asarray(theta @ topics)
+        if topics.ndim == 2:
+            return np.asarray(theta @ topics)
+        probs: FloatArray = data.versions.word_probs(theta, topics.swapaxes(0, 1))
+        return probs
 
     def kept_shares(
         self, draw: Mapping[str, Any], words: str, data: Any

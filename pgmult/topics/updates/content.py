@@ -29,14 +29,20 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.priors import Dirichlet
 from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
-from pgmult.topics.updates.allocation import sample_topics
+from pgmult.topics.priors.means import Fields
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
+from pgmult.topics.updates.keywords import Keywords
+from pgmult.topics.updates.words import DirichletWords
 
 Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
 
@@ -98,44 +104,100 @@ def vary(
     return words
 
 
-def sample_content(
-    rng: np.random.Generator,
-    prior: ContentPrior,
-    word_concentration: float,
-    counts: IntArray,
-    at: Any,
-    hold: bool = False,
-) -> dict[str, Any]:
-    """One sweep over the words of topics and groups and over their concentrations.
+@dataclass(frozen=True, slots=True, eq=False)
+class WordsByGroup(DirichletWords):
+    """Topics that groups of documents vary, with keywords or without.
 
-    Parameters
+    Attributes
     ----------
-    counts : int64 array, ``(num_groups, num_topics, num_words)``
-        Tokens as last allocated.
-    at : StructuralTopicsState
-        Its topics, without keywords, and the concentrations.
+    content : ContentPrior
     hold : bool
         Leave concentrations and the rate as they are.
-
-    Returns
-    -------
-    dict
-        New values of the fields of the state.
-
-    Notes
-    -----
-    O(groups K V) gamma variates, and as many uniforms as there are tokens.
     """
-    concentration, rate = at.content_concentration.copy(), at.content_rate
-    tables = np.zeros(at.topics.shape, dtype=np.int64)
-    over_rows(
-        sample_tables, len(tables), new_key(rng), counts, at.topics, prior.shape, float(rate), hold,
-        concentration, tables, grain=1,
-    )  # fmt: skip
-    if not hold:
-        rate = prior.rate_given(rng, concentration)
-    topics = sample_topics(rng, word_concentration, tables)
-    return {
-        "topics": topics, "group_topics": vary(rng, topics, concentration, counts),
-        "content_concentration": concentration, "content_rate": rate,
-    }  # fmt: skip
+
+    content: ContentPrior
+    hold: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether topics are Dirichlet rows and nothing else."""
+        return False
+
+    def prior(self, rng: np.random.Generator, data: Any) -> Fields:
+        """The fields of this part, drawn from the prior."""
+        known = Keywords.of(self.keywords, data)
+        none = np.zeros((data.content.num_groups, self.num_topics, data.num_words), dtype=np.int64)
+        topics = Dirichlet(self.concentration).sample(rng, none.shape[1:])
+        rate = self.content.sample_rate(rng)
+        concentration = self.content.sample(rng, rate, self.num_topics)
+        groups = vary(rng, topics, concentration, none)
+        return {
+            **self._by_group(known, topics, groups, no_counts(*none.shape), *known.prior(rng)),
+            "content_concentration": concentration, "content_rate": rate,
+        }  # fmt: skip
+
+    def start(self, rng: np.random.Generator, at: Searched, data: Any) -> Fields:
+        """Fields that a chain starts from: groups that are alike."""
+        topics, num_groups = self._topics_at(rng, at), data.content.num_groups
+        known, groups = Keywords.of(self.keywords, data), np.repeat(topics[None], num_groups, 0)
+        return {
+            **self._by_group(known, topics, groups, no_counts(*groups.shape), *known.start()),
+            "content_concentration": np.full(self.num_topics, self.content.start),
+            "content_rate": self.content.shape / self.content.start,
+        }  # fmt: skip
+
+    def given(
+        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
+    ) -> Fields:
+        """New values of the fields, keywords first, given the topics of the tokens.
+
+        O(groups K V) gamma variates, and as many uniforms as there are tokens.
+        """
+        known = Keywords.of(self.keywords, data)
+        by_word = word_counts.T.reshape(data.content.num_groups, data.num_words, self.num_topics)
+        counts, shares, words = known.sample(
+            rng, np.ascontiguousarray(by_word.swapaxes(1, 2)), state.group_topics,
+            state.keyword_shares, state.keyword_words,
+        )  # fmt: skip
+        concentration, rate = state.content_concentration.copy(), state.content_rate
+        above, prior = self._above(state), self.content
+        tables = np.zeros(above.shape, dtype=np.int64)
+        over_rows(
+            sample_tables, len(tables), new_key(rng), counts, above, prior.shape, float(rate),
+            self.hold, concentration, tables, grain=1,
+        )  # fmt: skip
+        if not self.hold:
+            rate = prior.rate_given(rng, concentration)
+        topics = sample_topics(rng, self.concentration, tables)
+        groups = vary(rng, topics, concentration, counts)
+        return {
+            **self._by_group(known, topics, groups, kept_counts(counts), shares, words),
+            "content_concentration": concentration, "content_rate": rate,
+        }  # fmt: skip
+
+    def mean(self, state: Any, data: Any) -> FloatArray:
+        """As of `DirichletWords`, given what groups vary around, too."""
+        around = state.content_concentration[:, None] * self._above(state)
+        mean = mean_words(state.group_topics, state.word_counts, around)
+        if mean is not state.group_topics:
+            known = Keywords.of(self.keywords, data)
+            mean = known.mixed(mean, state.keyword_shares, state.keyword_words)
+        return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
+
+    def _above(self, state: Any) -> FloatArray:
+        """What groups vary around: topics without keywords."""
+        return np.asarray(state.plain_topics if self.keywords else state.topics)
+
+    def _by_group(
+        self,
+        known: Keywords,
+        topics: FloatArray,
+        groups: FloatArray,
+        word_counts: NDArray[np.int32],
+        shares: FloatArray,
+        words: FloatArray,
+    ) -> Fields:
+        """The fields, keywords mixed into topics and groups that have none yet."""
+        plain = {"plain_topics": topics} if self.keywords else {}
+        fields = self._mixed(known, topics, word_counts, shares, words)
+        return {**fields, **plain, "group_topics": known.mixed(groups, shares, words)}

@@ -10,10 +10,11 @@ came as a keyword are binomial with probability pi_k kappa_kv over the mixture's
 everything is as if there were no keywords.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -25,9 +26,31 @@ from pgmult.topics.data.corpus import Corpus
 _SHARE = (1.0, 1.0)  # of the beta prior of pi
 _SPREAD = 0.5  # of the Dirichlet prior of kappa
 _START = 0.3  # pi where a chain begins
+_EMPTY = partial(np.empty, 0)
+
+NamedWords = tuple[tuple[str, tuple[str, ...]], ...]
+"""Names of topics and their keywords."""
 
 
-def as_keywords(keywords: Any, num_topics: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class KeywordsState:
+    """What a state holds of keywords: empty without any.
+
+    Attributes
+    ----------
+    keyword_shares : array, ``(num_keyword_topics,)``
+        Share of a topic's tokens that came as its keywords.
+    keyword_words : array, ``(num_keywords,)``
+        Probability of each keyword among those of its topic.
+    """
+
+    keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(
+        default_factory=_EMPTY, kw_only=True
+    )
+    keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY, kw_only=True)
+
+
+def as_keywords(keywords: Any, num_topics: int) -> NamedWords:
     """Names and words of the first topics, checked; () for none."""
     if keywords is None:
         return ()
@@ -62,7 +85,7 @@ def _is_checked(pair: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keywords:
-    """Keywords as pairs of a topic and a word.
+    """Keywords as pairs of a topic and a word; without any it leaves topics as they are.
 
     Attributes
     ----------
@@ -77,8 +100,11 @@ class Keywords:
     bounds: IntArray
 
     @classmethod
-    def of(cls, keywords: Sequence[tuple[str, tuple[str, ...]]], data: Corpus) -> "Keywords":
+    def of(cls, keywords: NamedWords, data: Corpus) -> "Keywords":
         """Keywords as words of a corpus; a word that it does not have is refused."""
+        if not keywords:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(none, none, np.zeros(1, dtype=np.int64))
         if data.vocabulary is None:
             raise ValueError("keywords need a corpus with a vocabulary (as_corpus(counts, words))")
         wanted = {word for _, words in keywords for word in words}
@@ -116,6 +142,8 @@ class Keywords:
 
     def mixed(self, plain: FloatArray, shares: FloatArray, words: FloatArray) -> FloatArray:
         """Words of topics ``(..., num_topics, num_words)`` with their keywords mixed in."""
+        if not len(shares):
+            return plain
         mixture = plain.copy()
         mixture[..., : len(shares), :] *= (1.0 - shares)[:, None]
         mixture[..., self.topics, self.words] += shares[self.topics] * words
@@ -141,6 +169,8 @@ class Keywords:
         -------
         counts without them, shares, words
         """
+        if not len(shares):
+            return counts, shares, words
         here = counts[:, self.topics, self.words]
         chance = shares[self.topics] * words / mixture[:, self.topics, self.words]
         came = rng.binomial(here, np.clip(np.where(here > 0, chance, 0.0), 0.0, 1.0))
@@ -155,4 +185,4 @@ class Keywords:
         sums = np.array([came[a:b].sum() for a, b in pairwise(self.bounds)])
         shares = rng.beta(_SHARE[0] + sums, _SHARE[1] + totals - sums)
         words = [rng.dirichlet(_SPREAD + came[a:b]) for a, b in pairwise(self.bounds)]
-        return np.asarray(shares), np.concatenate(words)
+        return np.asarray(shares), np.concatenate([np.empty(0), *words])

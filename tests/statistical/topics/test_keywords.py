@@ -1,7 +1,5 @@
 """Keywords of topics: drawn right, refused when broken."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from pgmult.core.typing import variable
 from pgmult.testing import check_geweke, rejects
 from pgmult.topics import CorrelatedTopics, LogisticNormalTopics, as_corpus
 from pgmult.topics.updates.keywords import Keywords
+from pgmult.topics.updates.words import DirichletWords
 
 pytestmark = pytest.mark.slow
 
@@ -62,11 +61,11 @@ def test_keywords_that_stay_among_the_counts_are_refused(monkeypatch):
 def test_words_drawn_without_their_keywords_are_refused(monkeypatch):
     """Tokens allocated by the topics without keywords."""
     model, data = PROBLEMS["CorrelatedTopics"]
-    right = type(model)._mixed
+    right = DirichletWords._mixed
 
-    def unmixed(self, state, shares, words, data):
-        mixed = right(self, state, shares, words, data)
-        return replace(mixed, topics=state.topics) if state.word_counts.any() else mixed
+    def unmixed(self, known, topics, word_counts, *keywords):
+        mixed = right(self, known, topics, word_counts, *keywords)
+        return mixed | {"topics": topics} if word_counts.any() else mixed
 
-    monkeypatch.setattr(type(model), "_mixed", unmixed)
+    monkeypatch.setattr(DirichletWords, "_mixed", unmixed)
     rejects(check_geweke, model, data, statistics=statistics_of(model), replicates=500)

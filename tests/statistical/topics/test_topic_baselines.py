@@ -207,12 +207,12 @@ def words_at_reversed_times(self, rng, state, sums, data, ask):
 
 
 def eta_of_other_variances(self, rng, state, word_counts, data):
-    initial_var, drift_var, _ = DYNAMIC._sample_chains(rng, state, word_counts, data)
-    return initial_var, drift_var, DYNAMIC._sample_chains(rng, state, word_counts, data)[2]
+    initial_var, drift_var, _ = WORDS.sample_chains(rng, state, word_counts, data)
+    return initial_var, drift_var, WORDS.sample_chains(rng, state, word_counts, data)[2]
 
 
 def eta_of_other_words(self, rng, state, word_counts, data):
-    return DYNAMIC._sample_chains(rng, state, np.roll(word_counts, 1, axis=2), data)
+    return WORDS.sample_chains(rng, state, np.roll(word_counts, 1, axis=2), data)
 
 
 def means_of_another_drift(self, rng, state, sums, data):
@@ -237,20 +237,29 @@ def broken_step(**attributes):
     )
 
 
-WALK = replace(DYNAMIC, persistence=1.0)
+def broken_words(**attributes):
+    """`DYNAMIC` with other moves of its words."""
+    words = mutant(WORDS, **attributes)
+    return broken_step(words=lambda self, data: words)
+
+
+WORDS = DYNAMIC.words(TIMED)
+WALK = replace(WORDS, persistence=1.0)
 BROKEN_DYNAMIC = {
     "words at reversed times": broken_step(shared_step=words_at_reversed_times),
-    "eta of other variances": broken_step(_sample_chains=eta_of_other_variances),
+    "eta of other variances": broken_words(sample_chains=eta_of_other_variances),
     "means of another drift": broken_step(
         psi_mean=mutant(DYNAMIC.psi_mean, given=means_of_another_drift)
     ),
     "means of the first time": broken_step(step=means_of_the_first_time),
-    "eta of other words": broken_step(_sample_chains=eta_of_other_words),
-    "variances of another shape": broken_step(
-        _sample_chains=replace(DYNAMIC, initial_shape=3.0, drift_shape=3.0)._sample_chains
+    "eta of other words": broken_words(sample_chains=eta_of_other_words),
+    "variances of another shape": broken_words(
+        sample_chains=replace(
+            WORDS, initial=(3.0, WORDS.initial[1]), drift=(3.0, WORDS.drift[1])
+        ).sample_chains
     ),
-    "base of walks": broken_step(_base_given=WALK._base_given),
-    "eta of walks": broken_step(_chains=WALK._chains),
+    "base of walks": broken_words(base_given=WALK.base_given),
+    "eta of walks": broken_words(chains=WALK.chains),
 }
 
 

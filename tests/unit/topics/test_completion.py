@@ -3,6 +3,7 @@
 A document of three tokens and one of two, three words, two topics: all 32 allocations are summed.
 """
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -100,7 +101,7 @@ def test_means_given_the_tokens_topics_are_those_of_the_draws(rng):
     means, draws = [], []
     word_counts = np.random.default_rng(0).integers(30, size=(2, 10))
     for _ in range(600):
-        moved = model._sample_words(rng, state, word_counts, data)
+        moved = replace(state, **model.words(data).given(rng, state, word_counts, data))
         means.append(model.mean_topics(moved, data))
         draws.append(model._topics_of(moved, data))
     means, draws = np.array(means), np.array(draws)

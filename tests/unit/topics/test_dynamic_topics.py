@@ -75,6 +75,7 @@ MODEL = DynamicTopics(
     3, gaussian=NIW, persistence=0.8, initial_scale=2.0, drift_scale=0.4, prevalence_scale=0.5,
     start_sweeps=2,
 )  # fmt: skip
+WORDS = MODEL.words(None)
 
 
 @pytest.fixture
@@ -160,7 +161,7 @@ def test_conditional_ratio_refuses_variances_that_forget(monkeypatch, state, dat
 
 
 def base_block(state, change=lambda mean, var: (mean, var)):
-    mean, var = change(*MODEL._base_given(state.eta, state.initial_var, state.drift_var))
+    mean, var = change(*WORDS.base_given(state.eta, state.initial_var, state.drift_var))
 
     def log_joint(base):
         centre = StickBreaking().inverse(np.full(12, 1.0 / 12))

@@ -11,12 +11,9 @@ from pgmult.compiled.rows import row_threads
 from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
-from pgmult.variational.laplace import fit_delta, fit_laplace
+from pgmult.variational.laplace import fit_laplace
 
 pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds
-
-CORE = {"laplace": fit_laplace, "delta": fit_delta}
-methods = pytest.mark.parametrize("method", CORE)
 
 
 def problem(seed=0, num_documents=11, num_topics=3, num_words=9, tokens=30):
@@ -31,13 +28,12 @@ def problem(seed=0, num_documents=11, num_topics=3, num_words=9, tokens=30):
     totals = np.full(num_documents, tokens)
     totals[1], totals[2] = 0, 40 * tokens
     counts = np.array([rng.multinomial(n, p) for n, p in zip(totals, theta @ topics, strict=True)])
-    return counts, CTMFit(LogisticNormalTopics(num_topics), "laplace", topics, mu, Sigma)
+    return counts, CTMFit(LogisticNormalTopics(num_topics), topics, mu, Sigma)
 
 
-@pytest.fixture(scope="module", params=CORE)
-def given(request):
-    counts, fit = problem()
-    return counts, dataclasses.replace(fit, method=request.param)
+@pytest.fixture(scope="module")
+def given():
+    return problem()
 
 
 # ------------------------------------------------------------------------- the E-step
@@ -50,7 +46,7 @@ def test_batch_agrees_with_the_generic_core(given):
     oracle = CorrelatedDocuments(counts, fit.topics, fit.mu, fit.Sigma)
     start, _ = oracle.start()
     f = oracle.objectives("eta", {}, found.topic_counts)
-    q = CORE[fit.method](f, start["eta"], tolerance=1e-11, max_iterations=500)
+    q = fit_laplace(f, start["eta"], tolerance=1e-11, max_iterations=500)
     np.testing.assert_allclose(found.mean, q.mean, rtol=0, atol=1e-8)
     expected = oracle.update_rest({"eta": q}, None)
     np.testing.assert_allclose(found.topic_counts, expected, rtol=1e-8, atol=1e-8)
@@ -71,11 +67,10 @@ def test_levels_against_quadrature():
     joint = counts @ np.log(theta @ fit.topics).T + log_prior
     evidence = logsumexp(joint, axis=1) + np.log(grid[1] - grid[0])
     weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    for method in CORE:
-        found = dataclasses.replace(fit, method=method).infer(counts, max_steps=5000)
-        np.testing.assert_allclose(found.level[1], evidence[1], atol=1e-9)  # the empty document
-        assert np.abs(found.level - evidence).max() < 0.6
-        np.testing.assert_allclose(found.theta(), weights @ theta, atol=0.08)
+    found = fit.infer(counts, max_steps=5000)
+    np.testing.assert_allclose(found.level[1], evidence[1], atol=1e-9)  # the empty document
+    assert np.abs(found.level - evidence).max() < 0.6
+    np.testing.assert_allclose(found.theta(), weights @ theta, atol=0.08)
 
 
 def test_theta_is_the_average_over_q(given):
@@ -161,10 +156,9 @@ def test_the_m_step_is_a_maximum_of_the_objective(corpus):
             assert expected(dataclasses.replace(best, **change)) < level
 
 
-@methods
-def test_held_out_words_are_more_probable_than_under_one_distribution(corpus, method):
+def test_held_out_words_are_more_probable_than_under_one_distribution(corpus):
     training, held_out = split_tokens(corpus, documents=40)
-    fit = fit_ctm(LogisticNormalTopics(3), training, method=method, random_seed=0)
+    fit = fit_ctm(LogisticNormalTopics(3), training, random_seed=0)
     score = completion_score([(fit.theta(training), fit.topics)], held_out)
     base = unigram_log_predictive(training, held_out)
     assert score.log_predictive > base.log_predictive + 2 * base.standard_error

@@ -213,9 +213,6 @@ MISSPELT = {
         lambda: fit_softmax_regression(COUNTED, method="newton", covariance="full"),
         "log, tilted, quadratic, bohning, taylor, adaptive, quadrature, laplace",
     ),
-    "fit_ctm": (
-        lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"), "laplace, delta"
-    ),
 }  # fmt: skip
 
 

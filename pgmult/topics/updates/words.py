@@ -1,0 +1,96 @@
+"""Words of topics as a part of a topic model: Dirichlet rows, some of them with keywords.
+
+In every topic model with Gaussian psi the words of a topic are drawn by a part of its own, as the
+mean of psi is (`pgmult.topics.priors.means`). A part owns some fields of the model's state: these
+here; topics that groups of documents vary (`pgmult.topics.updates.content`); topics that drift
+(`pgmult.topics.updates.drifting`). In states ``topics`` are the mixtures with keywords, by which
+tokens are allocated, and ``word_counts`` are the tokens that did not come as keywords.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.priors import Dirichlet
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.priors.means import Fields
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
+from pgmult.topics.updates.keywords import Keywords, NamedWords
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DirichletWords:
+    """Topics ~ Dirichlet(concentration), the first of them with keywords if there are some.
+
+    Attributes
+    ----------
+    num_topics : int
+    concentration : float
+        Eta.
+    keywords : names and words of the first topics
+    """
+
+    num_topics: int
+    concentration: float
+    keywords: NamedWords
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether topics are Dirichlet rows and nothing else."""
+        return not self.keywords
+
+    def prior(self, rng: np.random.Generator, data: Corpus) -> Fields:
+        """The fields of this part, drawn from the prior."""
+        known, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
+        topics = Dirichlet(self.concentration).sample(rng, shape)
+        return self._mixed(known, topics, no_counts(*shape), *known.prior(rng))
+
+    def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
+        """Fields that a chain starts from, given the topics of the tokens."""
+        topics = self._topics_at(rng, at)
+        known = Keywords.of(self.keywords, data)
+        return self._mixed(known, topics, no_counts(*topics.shape), *known.start())
+
+    def given(
+        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
+    ) -> Fields:
+        """New values of the fields, keywords first, given the topics of the tokens."""
+        known = Keywords.of(self.keywords, data)
+        (counts,), shares, words = known.sample(
+            rng, word_counts[None], state.topics[None], state.keyword_shares, state.keyword_words
+        )
+        topics = sample_topics(rng, self.concentration, counts)
+        return self._mixed(known, topics, kept_counts(counts), shares, words)
+
+    def mean(self, state: Any, data: Corpus) -> FloatArray:
+        """Mean topics given the topics of the tokens, and which came as keywords, once known.
+
+        Of topics in versions ``(num_topics, num_versions * num_words)``.
+        """
+        mean = mean_words(state.topics, state.word_counts, self.concentration)
+        if mean is state.topics:
+            return mean
+        known = Keywords.of(self.keywords, data)
+        return known.mixed(mean, state.keyword_shares, state.keyword_words)
+
+    def _topics_at(self, rng: np.random.Generator, at: Searched) -> FloatArray:
+        """Topics, without keywords, given the topics of the tokens."""
+        return Dirichlet(self.concentration).condition(at.allocation.word_counts.T).sample(rng)
+
+    def _mixed(
+        self,
+        known: Keywords,
+        topics: FloatArray,
+        word_counts: NDArray[np.int32],
+        shares: FloatArray,
+        words: FloatArray,
+    ) -> Fields:
+        """The fields, keywords mixed into topics that have none yet."""
+        return {
+            "topics": known.mixed(topics, shares, words), "word_counts": word_counts,
+            "keyword_shares": shares, "keyword_words": words,
+        }  # fmt: skip
