@@ -46,7 +46,7 @@ def topics():
     largest = np.argsort(-posterior["topic_shares"].mean(axis=(0, 1)))[:8]
     correlations = topic_correlations(posterior).excess()
     save(top_word_bars([words[k] for k in largest], [labels[k] for k in largest]), "topics")
-    save(correlations.plot(labels).figure, "topic-correlations")
+    save(correlations.plot().figure, "topic-correlations")
 
 
 def fields():

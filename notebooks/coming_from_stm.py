@@ -218,7 +218,7 @@ run.check()
 # | `plot.estimateEffect` | `effects(...).plot()`, `.difference("party", "R", "D").plot()` |
 # | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |
 # | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
-# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.plot(labels)` |
+# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.plot()` |
 # | `topicQuality`, `semanticCoherence`, `exclusivity` | `npmi`, `exclusivity` |
 # | `checkResiduals` | `run.check()` |
 # | `permutationTest` | none: intervals of `effects`, with `(1 \| author)` where authors differ |

@@ -88,7 +88,7 @@ for pairs in strongest_pairs(correlations, 3):
         print(f"{pair}  {labels[pair.first]}  |  {labels[pair.second]}")
 
 # %%
-correlations.plot(labels).figure
+correlations.plot().figure
 
 # %% [markdown]
 # ## Should we believe it?

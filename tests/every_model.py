@@ -78,7 +78,6 @@ MODELS = {
             content="~ party",
         ),
     ),
-    "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
     "LDA fixed alpha": lambda: (topics.LDA(4, alpha=0.5), topics.as_corpus(WORDS)),
     "AdditiveRegression": lambda: (
         regression.AdditiveRegression(),

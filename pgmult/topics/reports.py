@@ -61,13 +61,7 @@ _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 
 _STYLE = Markup("""
 h3 { font-size: 1em; margin: 1em 0 .2em; } td, th { padding-right: .8em; }
-svg { max-width: 100%; height: auto; } svg.matrix text { font-size: 11px; fill: var(--ink); }
-.matrix rect { width: 13px; height: 13px; } .matrix circle { fill: var(--soft); }
-.r0, .b0, .r1 { fill: #f9efec; } .r2 { fill: #f4dcd6; } .r3 { fill: #eec8be; }
-.r4 { fill: #e7b1a4; } .r5 { fill: #e0998a; } .r6 { fill: #d8826f; } .r7 { fill: #d06b56; }
-.r8 { fill: #c8553d; } .b1 { fill: #eaf1f5; } .b2 { fill: #d5e2ea; } .b3 { fill: #bdd2de; }
-.b4 { fill: #a2c0d1; } .b5 { fill: #86adc3; } .b6 { fill: #6899b4; } .b7 { fill: #4984a6; }
-.b8 { fill: #2a6f97; }
+svg { max-width: 100%; height: auto; }
 .panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
 .panels figcaption { font-weight: normal; font-size: .85em; margin: 0; }
 details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--soft); }
@@ -75,14 +69,6 @@ details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
 details figcaption { font-weight: normal; font-size: .85em; }
 blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
 .faint td, .faint summary { color: var(--soft); font-style: italic; }
-@media (prefers-color-scheme: dark) {
-  .r0, .b0, .r1 { fill: #2a2220; } .r2 { fill: #3a2722; } .r3 { fill: #4c2e26; }
-  .r4 { fill: #60362b; } .r5 { fill: #763f31; } .r6 { fill: #8f4a39; } .r7 { fill: #a95743; }
-  .r8 { fill: #c8553d; } .b1 { fill: #1d2529; } .b2 { fill: #1f2d34; } .b3 { fill: #213641; }
-  .b4 { fill: #23414f; } .b5 { fill: #254d5f; } .b6 { fill: #285b72; } .b7 { fill: #2c6a87; }
-  .b8 { fill: #3a86ad; }
-}
-@media (max-width: 44em) { svg.matrix { max-width: none; } }
 """)
 
 
@@ -432,7 +418,7 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
     lines = [f"{interval}  {first}  |  {second}" for interval, first, second in rows]
     return told, Section(
         "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
-        lines=lambda _: "\n".join(["", *lines]), figures=[found.figure(names)], key="together",
+        lines=lambda _: "\n".join(["", *lines]), figures=[found.figure()], key="together",
     )  # fmt: skip
 
 

@@ -49,6 +49,9 @@ svg.drawing .truth { stroke: var(--c); fill: none; stroke-width: 1.3; stroke-das
 svg.drawing .rug { stroke: var(--c); } svg.drawing .block { fill: var(--c); }
 svg.drawing .blank { fill: none; } svg.drawing .now { stroke: var(--ink, #1c1c1c);
   stroke-width: 1.4; stroke-dasharray: 4 3; }
+svg.matrix text { font-size: 11px; fill: var(--ink, #1c1c1c); } svg.matrix circle { fill:
+  var(--soft, #595959); } svg.matrix rect { fill: var(--c); width: 13px; height: 13px; }
+@media (max-width: 44em) { svg.matrix { max-width: none; } }
 svg.row { display: block; } svg.row line { stroke-width: 1.8; }
 svg.row .mean { stroke: var(--c); fill: none; } svg.row .zero { stroke: var(--line, #bbb);
   stroke-width: 1; } svg.row .dot { fill: var(--c); stroke: var(--c); }

@@ -45,9 +45,10 @@ class Matrix(Figure):
                 value = float(self.values[i, j])
                 if math.isnan(value):
                     continue
-                shade = f"{'r' if value > 0.0 else 'b'}{math.ceil(8 * abs(value) / limit)}"
-                where = {"x": _CELL * j, "y": _CELL * i}
-                rows.append(tag("rect", tag("title", self.told[i][j]), class_=shade, **where))
+                colour = f"c{int(value > 0.0)}"  # of the cycle: the first is blue, the second red
+                where = {"x": _CELL * j, "y": _CELL * i, "class_": colour}
+                told, depth = tag("title", self.told[i][j]), round(abs(value) / limit, 2)
+                rows.append(tag("rect", told, fill_opacity=depth, **where))
                 if self.unsure[i, j]:
                     rows.append(tag("circle", cx=_CELL * j + 6.5, cy=_CELL * i + 6.5, r=1))
             end = {"x": _CELL * i + 2, "y": _CELL * i + 11}

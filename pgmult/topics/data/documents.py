@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.labels import is_missing, label_of
-from pgmult.core.tables import as_rows, chosen_columns, exact, missing_in, numbers_of_texts
+from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
 from pgmult.core.typing import IntArray
 
 
@@ -186,16 +186,6 @@ class DocumentTable:
             unpacked[:] = texts
             return unpacked
         return values
-
-    def missing(self, *names: str) -> NDArray[np.bool_]:
-        """Where any of these columns has no value, ``(num_documents,)``.
-
-        ``table[~table.missing("year", "party")]`` are the documents of which both are known.
-        """
-        found = np.zeros(len(self), dtype=np.bool_)
-        for name in names:
-            found |= missing_in(self.column(name))
-        return found
 
     def __len__(self) -> int:
         return len(self.values[0]) if self.values else 0

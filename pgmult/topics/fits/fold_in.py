@@ -198,21 +198,14 @@ def _prior_of(
         corpus, "corpus", StructuredCorpus,
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",
     )  # fmt: skip
-    design, content = corpus.design, corpus.content
-    labels = {"covariate": design.names}
-    if design.terms:
-        labels["effect"] = design.effect_names
-    if content is not None:
-        labels["group"] = content.labels
-    for axis in ("covariate", "effect", "group"):
-        there = [str(label) for label in known.coords.get(axis, [])]
-        given = [str(label) for label in labels.get(axis, [])]
-        if there != given:
-            raise ValueError(
-                f"corpus must have the posterior's {axis}s, {', '.join(there) or 'none'}; got"
-                f" {', '.join(given) or 'none'}"
-            )
-    _check_coding(posterior, design)
+    there = [str(label) for label in known.coords.get("group", [])]
+    given = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
+    if there != given:
+        raise ValueError(
+            f"corpus must have the posterior's groups, {', '.join(there) or 'none'}; got"
+            f" {', '.join(given) or 'none'}"
+        )
+    _check_coding(posterior, corpus.design)
     names = regression_variables(posterior, corpus)
     return known.link, _at_words(posterior, chain, names)
 
@@ -223,7 +216,7 @@ def _at_words(posterior: Posterior, chain: int, names: Sequence[str]) -> dict[st
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:
-    """Refuse columns of the same names that are centred, scaled or coded differently."""
+    """Refuse other columns, and columns that are centred, scaled or coded differently."""
     if "coding" in posterior.coords:
         (known,) = map(str, posterior.coords["coding"])
     else:

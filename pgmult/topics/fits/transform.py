@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_probability, as_seed, brief
 from pgmult.core.markup import paragraphs
-from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
@@ -213,7 +212,7 @@ def predict(
     mean, sd, lower, upper = moments_of(np.stack(pieces, axis=-1), probability)
     topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains))
     return NewDocuments(
-        topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new, covariates)
+        topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new)
     )
 
 
@@ -236,19 +235,12 @@ def _with_the_same(
     return data.new_documents(new, covariates, new_levels=new_levels)
 
 
-def _new_levels(new: Corpus, covariates: Any) -> dict[str, list[str]]:
+def _new_levels(new: Corpus) -> dict[str, list[str]]:
     """Labels of groupings that the posterior does not know."""
     if not isinstance(new, StructuredCorpus):
         return {}
-    columns: Any = covariates
-    if columns is None and new.table is not None:
-        columns = new.table.columns
-    found = {}
-    for term in new.design.terms:
-        if isinstance(term, GroupTerm) and (term.codes < 0).any():
-            size = len(term.codes)
-            parts = [cells_of_rows(columns, name, size).values for name in term.variables]
-            rows = np.flatnonzero(term.codes < 0)
-            labels = {":".join(str(part[d]) for part in parts) for d in rows}
-            found[":".join(term.variables)] = sorted(labels)
-    return found
+    return {
+        ":".join(term.variables): sorted(":".join(row) for row in term.new.tolist())
+        for term in new.design.terms
+        if isinstance(term, GroupTerm) and len(term.new)
+    }

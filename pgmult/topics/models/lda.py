@@ -1,17 +1,16 @@
-"""Latent Dirichlet allocation, its Dirichlet concentrations learned.
+"""Latent Dirichlet allocation, the Dirichlet concentrations of documents' topics learned.
 
 The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003)::
 
     alpha_k     ~ Gamma(shape, rate),               k = 1..K
-    eta         ~ Gamma(shape, rate),               or one number
     theta_d     ~ Dirichlet(alpha),                 d = 1..D        topics in documents
     topics_k    ~ Dirichlet(eta)                                    words in topics
     z_di, x_di  ~ theta_d, topics_{z_di}                            each token's topic and word
 
 `LDA` integrates theta and the topics out and draws the tokens' topics z one after another
-(Griffiths and Steyvers 2004): few sweeps, each of them serial. alpha and eta are drawn given z
-alone by an exact augmentation (`pgmult.topics.updates.concentrations`). With a learned alpha the
-model predicts much better than with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
+(Griffiths and Steyvers 2004): few sweeps, each of them serial. alpha is drawn given z alone by an
+exact augmentation (`pgmult.topics.updates.concentrations`). With a learned alpha the model predicts
+much better than with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -44,9 +43,8 @@ from pgmult.topics.updates.collapsed import (
     count_topics,
     random_allocation,
 )
-from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
+from pgmult.topics.updates.concentrations import sample_concentrations
 
-_START_WORD_CONCENTRATION = 0.05  # where it is learned
 _START_ALPHA_SUM = 5.0
 
 
@@ -59,12 +57,10 @@ class LDAState:
     assignments : int64 array, ``(num_tokens,)``
         Topic of each token, in the order of the corpus's entries.
     alpha : array, ``(num_topics,)``
-    word_concentration : float
     """
 
     assignments: Annotated[IntArray, "token"]
     alpha: Annotated[FloatArray, "topic"]
-    word_concentration: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +71,12 @@ class LDA(Checked, AllocatedTopics):
     ----------
     num_topics : int
         K >= 2.
-    word_concentration : float or None
-        Dirichlet concentration eta of words in topics; None: learned.
+    word_concentration : float
+        Dirichlet concentration eta of words in topics.
     alpha_shape, alpha_rate : float
         Gamma prior of each alpha_k.
     alpha : float or array, ``(num_topics,)``, optional
         Held fixed where given, instead of learned.
-    word_shape, word_rate : float
-        Gamma prior of the words' concentration where it is learned.
 
     Notes
     -----
@@ -90,12 +84,10 @@ class LDA(Checked, AllocatedTopics):
     """
 
     num_topics: NumTopics
-    word_concentration: Concentration | None = 0.05
+    word_concentration: Concentration = 0.05
     alpha_shape: Concentration = 1.0
     alpha_rate: Concentration = 1.0
     alpha: Annotated[ArrayLike, as_positive] | None = None
-    word_shape: Concentration = 1.0
-    word_rate: Concentration = 1.0
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDAState) | {
         **OF_TOPICS,
@@ -103,7 +95,7 @@ class LDA(Checked, AllocatedTopics):
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
     default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
+        "topics", "alpha", "topic_shares", "effective_topics",
     )  # fmt: skip
 
     def _complete(self) -> None:
@@ -118,35 +110,40 @@ class LDA(Checked, AllocatedTopics):
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> LDAState:
         """A state from the prior, given the documents' lengths."""
-        alpha, eta = self._prior_concentrations(rng)
+        alpha = self.alpha
+        if alpha is None:
+            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
+        alpha = np.array(alpha)
         theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
         documents = np.repeat(np.arange(data.num_documents), data.totals)
         running = np.cumsum(theta, axis=1)[documents]
         u = rng.random((len(documents), 1)) * running[:, -1:]
-        return LDAState(np.sum(running < u, axis=1), alpha, eta)
+        return LDAState(np.sum(running < u, axis=1), alpha)
 
     def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
         """Words given the assignments, from topics drawn from their prior."""
-        words = Dirichlet(state.word_concentration)
+        words = Dirichlet(self.word_concentration)
         topics = words.sample(rng, (self.num_topics, data.num_words))
         return simulate_words(rng, state.assignments, topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
-        """Uniform assignments; where learned, alpha = 5 / K and the words' concentration 0.05."""
+        """Uniform assignments; where learned, alpha = 5 / K."""
         allocation = random_allocation(rng, data, self.num_topics)
-        return LDAState(allocation.assignments, *self._start_concentrations())
+        even = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
+        return LDAState(
+            allocation.assignments, even if self.alpha is None else np.array(self.alpha)
+        )
 
     def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
-        """All assignments, then the concentrations that are learned."""
-        at, eta = self._allocation(state, data), state.word_concentration
-        allocation = collapsed_sweeps(rng, data, at, state.alpha, eta)
+        """All assignments, then alpha where it is learned."""
+        at = self._allocation(state, data)
+        allocation = collapsed_sweeps(rng, data, at, state.alpha, self.word_concentration)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
-        eta = self._sample_word_concentration(rng, eta, allocation.word_counts)
-        return LDAState(allocation.assignments, alpha, eta)
+        return LDAState(allocation.assignments, alpha)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
-        counts, eta = self._allocation(state, data).word_counts, state.word_concentration
+        counts, eta = self._allocation(state, data).word_counts, self.word_concentration
         whole = eta * data.num_words
         occupied = counts[counts > 0]
         return float(
@@ -161,7 +158,7 @@ class LDA(Checked, AllocatedTopics):
     def topics(self, state: LDAState, data: Corpus) -> FloatArray:
         """Mean word probabilities given the assignments, ``(num_topics, num_words)``."""
         counts = self._allocation(state, data).word_counts.T
-        return Dirichlet(counts + state.word_concentration).mean()
+        return Dirichlet(counts + self.word_concentration).mean()
 
     def topic_shares(self, state: LDAState, data: Corpus) -> FloatArray:
         """Each topic's share of all tokens, ``(num_topics,)``."""
@@ -175,22 +172,6 @@ class LDA(Checked, AllocatedTopics):
     def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
         return count_topics(data, state.assignments, self.num_topics)
 
-    def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
-        """Both concentrations, from their priors where they are learned."""
-        alpha, eta = self.alpha, self.word_concentration
-        if alpha is None:
-            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
-        if eta is None:
-            eta = rng.gamma(self.word_shape, 1.0 / self.word_rate)
-        return np.array(alpha), float(eta)
-
-    def _start_concentrations(self) -> tuple[FloatArray, float]:
-        """Both concentrations where a chain starts."""
-        alpha, eta = self.alpha, self.word_concentration
-        if alpha is None:
-            alpha = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
-        return np.array(alpha), float(_START_WORD_CONCENTRATION if eta is None else eta)
-
     def _sample_alpha(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
     ) -> FloatArray:
@@ -198,11 +179,3 @@ class LDA(Checked, AllocatedTopics):
         if self.alpha is not None:
             return alpha
         return sample_concentrations(rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate)
-
-    def _sample_word_concentration(
-        self, rng: np.random.Generator, eta: float, word_counts: IntArray
-    ) -> float:
-        """A draw of eta given the topics of words' tokens, where it is learned."""
-        if self.word_concentration is not None:
-            return eta
-        return sample_concentration(rng, eta, word_counts, self.word_shape, self.word_rate)

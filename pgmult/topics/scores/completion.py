@@ -34,9 +34,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, brief
-from pgmult.core.markup import paragraphs
 from pgmult.core.scores import Score, mean_by_token
-from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.data.corpus import Corpus
@@ -81,14 +79,6 @@ class CompletionScore(Score):
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
     __repr__ = __str__
-
-    def to_dataframe(self) -> Any:
-        """One row per document, as a pandas data frame: summed log probability, over all chains."""
-        numbers = np.arange(len(self.by_unit))
-        return as_frame({"document": numbers, "log_predictive": self.by_unit})
-
-    def _repr_html_(self) -> str:
-        return paragraphs([str(self)])
 
 
 def _check_tokens(held_out: Any, name: str = "held_out") -> None:

@@ -16,7 +16,6 @@ from pgmult.core.arguments import as_seed
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Score
 from pgmult.core.typing import IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -26,7 +25,7 @@ from pgmult.topics.scores.completion import DocumentCompletion, unigram_log_pred
 
 _CHAINS = 2  # of the short runs
 _FEWEST, _MOST, _SHARE = 60, 200, 0.04  # their sweeps, and of those of the run
-_SEEN = 0.9  # of a document
+_SEEN, _DOCUMENTS = 0.9, 1000  # of a document, and how many lose the rest
 _MOST_TOKENS = 2_000_000  # of the short runs
 _FREQUENCIES, _LDA = "word frequencies", "LDA"
 _ADVICE = {
@@ -35,19 +34,13 @@ _ADVICE = {
 }
 
 
-def compare_with_rivals(
-    run: Posterior, *, documents: int = 1000, lda: bool = True, random_seed: int = 0
-) -> Comparison:
+def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
     """Does a topic model predict words better than LDA and word frequencies do?
 
     Parameters
     ----------
     run : Posterior
         That knows its model and its data.
-    documents : int
-        How many lose a tenth of their words, at random among those with ten or more.
-    lda : bool
-        Whether LDA is compared, too.
     random_seed : int
         Of the choice and of the short runs.
 
@@ -58,12 +51,12 @@ def compare_with_rivals(
     """
     seed = as_seed(random_seed)
     data = _some(run.data, seed)
-    rows = _chosen(data, as_positive_int(documents, "documents"), seed)
+    rows = _chosen(data, seed)
     training, held_out = split_tokens(data, rows.tolist(), _SEEN, random_seed=seed)
     sweeps = _sweeps(run)
     scores: dict[str, Score] = {"the model": _second(run.model, training, held_out, sweeps, seed)}
     scores[_FREQUENCIES] = unigram_log_predictive(training, held_out)
-    if lda and not isinstance(run.model, LDA):
+    if not isinstance(run.model, LDA):
         plain = _plain(training)
         scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
     how = (
@@ -84,12 +77,12 @@ def _some(data: Corpus, seed: Any) -> Corpus:
     return chosen
 
 
-def _chosen(data: Corpus, most: int, seed: Any) -> IntArray:
-    """Documents that lose words."""
+def _chosen(data: Corpus, seed: Any) -> IntArray:
+    """Documents that lose words, at random among those with ten or more."""
     several = np.flatnonzero(data.totals >= 10)
     if not len(several):
         raise ValueError("there must be a document of ten words or more to hold some out of it")
-    return np.sort(np.random.default_rng(seed).permutation(several)[:most])
+    return np.sort(np.random.default_rng(seed).permutation(several)[:_DOCUMENTS])
 
 
 def _sweeps(run: Posterior) -> int:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_real, as_seed, made
-from pgmult.core.figures.base import BLUE, RED, axes_or_new, clean
+from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.scores import Gain
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
@@ -123,27 +123,20 @@ class TopicChoice(Tabled):
         ]
         return Table(self._in_words(), columns)
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the scores with matplotlib, the best one ringed: the Axes.
-
-        Bars are one standard error, paired by document, of the difference from the best.
-        """
-        axes = axes_or_new(axes, 4.8, 3.0)
-        numbers, scores, errors = (
-            [getattr(candidate, name) for candidate in self.candidates]
-            for name in ("num_topics", "log_predictive", "difference_error")
-        )
-        axes.errorbar(numbers, scores, yerr=errors, color=BLUE, marker="o", markersize=4, capsize=2)
-        axes.plot(
-            self.best.num_topics, self.best.log_predictive, "o", markersize=11, color=RED,
-            fillstyle="none", label=f"best: {self.best.num_topics}",
+    def figure(self) -> Lines:
+        """The scores, with one standard error, paired by document, of the way to the best."""
+        numbers, scores, errors = np.array(
+            [[c.num_topics, c.log_predictive, c.difference_error] for c in self.candidates]
+        ).T
+        ends = [(scores - errors, scores + errors)]
+        return Lines(
+            [Line("", 0, numbers, scores, ends)], self._in_words(), "number of topics",
+            y_label="held-out log p per token", from_zero=False,
         )  # fmt: skip
-        axes.set_xticks(numbers, [str(number) for number in numbers])
-        axes.set_xlabel("number of topics")
-        axes.set_ylabel("held-out log p\nper token")
-        axes.legend(frameon=False, fontsize=8)
-        clean(axes)
-        return axes
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `figure` with matplotlib: the Axes."""
+        return self.figure().plot(axes)
 
     def _in_words(self) -> str:
         best, fewest = self.best, self.smallest_within()

@@ -30,8 +30,9 @@ import numpy as np
 from pgmult.core.arguments import as_list, as_seed
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.labels import labels_of
+from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.terms import GroupTerm
+from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, Versions
 from pgmult.topics.data.timed import TimedCorpus
@@ -73,7 +74,7 @@ def check(
         Of a model with words of topics ``topics`` (or ``group_topics``) and proportions ``theta``
         or ``psi``: name one of these in ``keep=`` of `pgmult.sample`.
     groups : str, list of str, or mapping from name to labels, optional
-        Columns of labels of the corpus's covariates, or labels of any kind, one per document.
+        Columns of the corpus's covariates, or labels of any kind, one per document.
     data : Corpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     chain : int, optional
@@ -138,11 +139,13 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
     """Numbers of labels, one per document, by name."""
     if groups is None:
         return {}
-    if isinstance(groups, Mapping):
-        given = {str(name): column for name, column in groups.items()}
-    else:
+    given = groups
+    if not isinstance(groups, Mapping):
         names = [groups] if isinstance(groups, str) else as_list(groups, "groups", "columns")
-        given = {name: _labels_of(corpus, name) for name in names}
+        known = table_of(corpus.design) if isinstance(corpus, StructuredCorpus) else {}
+        content = getattr(corpus, "content", None)
+        own = {} if content is None else {content.name: content.labels[content.codes]}
+        given = chosen_columns(known | own, names, "the corpus", "groups")
     codes = {}
     for name, column in given.items():
         labels = labels_of(as_list(column, "groups", "labels"), name).tolist()
@@ -155,28 +158,6 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
         if codes[name].max() == 0:
             raise ValueError(f"groups must differ, got the one label {labels[0]!r} of {name!r}")
     return codes
-
-
-def _labels_of(corpus: Corpus, name: Any) -> Sequence[Any]:
-    """A column of labels among a corpus's covariates."""
-    known: dict[str, Sequence[Any]] = {}
-    if isinstance(corpus, StructuredCorpus):
-        columns = corpus.design.columns
-        for j, column in enumerate(columns.names.tolist()):
-            if columns.num_levels[j]:
-                known[column] = columns.values[:, j].astype(np.int64).tolist()
-        for term in corpus.design.terms:
-            if isinstance(term, GroupTerm):
-                known.setdefault(":".join(term.variables), term.codes.tolist())
-        if corpus.content is not None:
-            labels = corpus.content.labels[corpus.content.codes]
-            known.setdefault(corpus.content.name, labels.tolist())
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(
-            f"groups must be columns of labels ({', '.join(known) or 'the corpus has none'}), or a"
-            f" mapping from a name to labels, got {name!r}"
-        )
-    return known[name]
 
 
 class _Tokens(NamedTuple):

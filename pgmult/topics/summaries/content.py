@@ -11,7 +11,6 @@ tokens are few.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -129,10 +128,6 @@ class GroupWords(Estimand):
             ],
             told=[f"{2**m:.2g} times [{2**a:.2g}, {2**b:.2g}]" for m, a, b in ends],
         )  # fmt: skip
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `figure` with matplotlib: the Axes."""
-        return self.figure().plot(axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

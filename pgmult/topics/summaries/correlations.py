@@ -15,7 +15,7 @@ whatever their concentration; what a model says beyond that is the `excess`.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
@@ -34,6 +34,7 @@ from pgmult.topics.draws import (
     share_of_draws,
     spread,
 )
+from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 
@@ -72,15 +73,9 @@ class TopicCorrelations(Estimand):
         nothing = np.zeros_like(self.independent)
         return replace(self, draws=self.draws - self.independent, independent=nothing)
 
-    def figure(self, labels: Sequence[str]) -> Matrix:
-        """All pairs, similar topics next to each other.
-
-        Parameters
-        ----------
-        labels : sequence of str
-            One a topic.
-        """
-        order = similar_together(self)
+    def figure(self) -> Matrix:
+        """All pairs, similar topics next to each other."""
+        order, labels = similar_together(self), list(map(str, self.columns_of("topic")["topic"]))
         mean, (lower, upper) = self.mean, self.interval()
         here = np.ix_(order, order)
         told = [
@@ -93,16 +88,8 @@ class TopicCorrelations(Estimand):
         return Matrix(
             mean[here], ((lower < 0.0) & (upper > 0.0))[here], [labels[k] for k in order],
             told,
-            f"correlation over documents (dot: {self._percent} interval contains 0)",
+            f"correlation over documents (dot: {100 * self.probability:g} % interval contains 0)",
         )  # fmt: skip
-
-    @property
-    def _percent(self) -> str:
-        return f"{100 * self.probability:g} %"
-
-    def plot(self, labels: Sequence[str], axes: Any = None) -> Any:
-        """Draw `figure` with matplotlib: the Axes."""
-        return self.figure(labels).plot(axes)
 
 
 def topic_correlations(
@@ -172,8 +159,9 @@ def topic_correlations(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a share that never varies is all nan
         independent = _independent(np.nanmean(shares, axis=0))
+    axes, names = ("topic", "other_topic"), topic_names(posterior, chain)
     return TopicCorrelations(
-        np.stack(correlations), ("topic", "other_topic"), {},
+        np.stack(correlations), axes, dict.fromkeys(axes, names),
         caption="Correlations of topics' shares over documents.", probability=probability,
         independent=independent, scope=scope_of(chains),
     )  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.comparison import Comparison
-from pgmult.core.tabled import WIDTH, Column, Table, Tabled, number, wrapped_pieces
+from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
@@ -192,34 +192,12 @@ class RunMatches(Tabled):
             words = ["" if k is None else " ".join(self.words[run][k]) for k in topics]
             told = ["" if k is None else str(k) for k in topics]
             columns += [Column(name, topics, name, told), Column(f"{name}_words", words, "words")]
-        return Table(self._headline, columns)
-
-    @property
-    def _headline(self) -> str:
-        return (
-            f"{len(self.pairs)} topics found in both runs: total variation distance, 0 the same, 1"
-            " no word in common"
+        headline = (
+            f"{len(self.pairs)} topics found in both runs, {len(self.only_first)} of the first run"
+            f" alone and {len(self.only_second)} of the second. Distance: total variation, 0 the"
+            " same, 1 no word in common."
         )
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def text(self, width: int = WIDTH) -> str:
-        """Pairs one below the other, in lines of at most about `width` characters."""
-        first, second = self.words
-        lines = [self._headline, "-" * len(self._headline)]
-        for (i, j), distance in zip(self.pairs.tolist(), self.distance, strict=True):
-            lines += wrapped_pieces(f"{distance:5.2f} {i:4d}", first[i], width)
-            lines += wrapped_pieces(f"{'':5} {j:4d}", second[j], width)
-        for which, alone, words in (
-            ("first", self.only_first, first), ("second", self.only_second, second),
-        ):  # fmt: skip
-            if len(alone):
-                title = f"{len(alone)} topics of the {which} run alone"
-                lines += ["", title, "-" * len(title)]
-            for k in alone.tolist():
-                lines += wrapped_pieces(f"{k:10d}", words[k], width)
-        return "\n".join(lines)
+        return Table(headline, columns)
 
 
 def compare(

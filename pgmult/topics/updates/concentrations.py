@@ -17,8 +17,6 @@ so given t and b a gamma prior stays gamma: exp(-rate a) a**(shape - 1) meets a*
 >>> rng = np.random.default_rng(0)
 >>> sample_concentrations(rng, np.ones(3), counts, shape=1.0, rate=1.0).shape
 (3,)
->>> sample_concentration(rng, 1.0, counts.T, shape=1.0, rate=1.0) > 0.0
-True
 """
 
 import numpy as np
@@ -44,35 +42,9 @@ def sample_concentrations(
         Gamma prior of every concentration.
     """
     log_beta = _sum_log_beta(rng, float(alpha.sum()), counts.sum(axis=1))
-    tables = _tables(rng, counts, alpha)
-    return np.asarray(rng.gamma(shape + tables) / (rate - log_beta))
-
-
-def sample_concentration(
-    rng: np.random.Generator, eta: float, counts: IntArray, shape: float, rate: float
-) -> float:
-    """One concentration for all categories.
-
-    Parameters
-    ----------
-    eta : float
-        The concentration of the sweep before.
-    counts : int64 array, ``(num_categories, num_columns)``
-        Multinomial counts, one distribution a *column*, their probabilities integrated out.
-    shape, rate : float
-        Gamma prior of eta.
-    """
-    num_categories, num_columns = counts.shape
-    log_beta = _sum_log_beta(rng, eta * num_categories, counts.sum(axis=0))
-    tables = _tables(rng, counts, np.full(num_columns, eta)).sum()
-    return float(rng.gamma(shape + tables) / (rate - num_categories * log_beta))
-
-
-def _tables(rng: np.random.Generator, counts: IntArray, concentration: FloatArray) -> IntArray:
-    """Table counts, summed over rows: CRT(counts[i, k], concentration[k])."""
     tables = np.zeros((num_workers(len(counts)), counts.shape[1]), dtype=np.int64)
-    over_rows(sample_tables, len(counts), new_key(rng), counts, concentration, tables)
-    return np.asarray(tables.sum(axis=0))
+    over_rows(sample_tables, len(counts), new_key(rng), counts, alpha, tables)
+    return np.asarray(rng.gamma(shape + tables.sum(axis=0)) / (rate - log_beta))
 
 
 def _sum_log_beta(rng: np.random.Generator, whole: float, totals: IntArray) -> float:

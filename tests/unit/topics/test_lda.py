@@ -14,7 +14,7 @@ from pgmult.topics.updates.collapsed import (
     count_topics,
     random_allocation,
 )
-from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
+from pgmult.topics.updates.concentrations import sample_concentrations
 
 
 def exact_cdf(log_density):
@@ -25,45 +25,7 @@ def exact_cdf(log_density):
     return lambda x: np.interp(np.log(x), grid, running / running[-1])
 
 
-def log_symmetric(counts, shape, rate):
-    """Log density of eta given counts, ``(num_categories, num_columns)``, probabilities summed."""
-    categories = len(counts)
-
-    def log_density(eta):
-        eta = eta[:, None, None]
-        each = (gammaln(counts + eta) - gammaln(eta)).sum(axis=(1, 2))
-        whole = gammaln(categories * eta) - gammaln(counts.sum(axis=0) + categories * eta)
-        eta = eta[:, 0, 0]
-        return each + whole.sum(axis=(1, 2)) + (shape - 1.0) * np.log(eta) - rate * eta
-
-    return log_density
-
-
 # ------------------------------------------------------------------ the concentrations
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        [[5, 0], [0, 3], [1, 1], [0, 9]],
-        [[30, 0, 0], [0, 12, 0], [0, 0, 0]],
-        [[0], [0], [0]],
-        [[7, 5, 3], [6, 7, 4]],
-    ],
-    ids=["spread", "one word a topic", "no tokens", "even"],
-)
-@pytest.mark.slow
-def test_one_concentration_has_its_exact_posterior(rng, counts):
-    counts = np.array(counts)
-    exact = exact_cdf(log_symmetric(counts, 2.0, 1.5))
-    eta, draws = 1.0, []
-    for i in range(20_000):
-        eta = sample_concentration(rng, eta, counts, 2.0, 1.5)
-        if i % 10 == 9:
-            draws.append(eta)
-    assert stats.kstest(draws, exact).pvalue > 1e-3
-    if counts.any():  # had the counts been ignored, this would be the prior
-        assert stats.kstest(draws, stats.gamma(2.0, scale=1 / 1.5).cdf).pvalue < 1e-6
 
 
 @pytest.mark.slow
@@ -193,14 +155,11 @@ def test_lda_says_how_large_its_topics_are(rng, corpus):
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_what_lda_keeps(corpus):
     options = {"draws": 5, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
-    learned = sample(LDA(3, word_concentration=None), corpus, **options)
-    assert learned["word_concentration"].shape == (2, 5)
-    assert len(np.unique(learned["word_concentration"])) == 10
+    learned = sample(LDA(3), corpus, **options)
+    assert len(np.unique(learned["alpha"])) == 30
     assert learned["topic_shares"].shape == (2, 5, 3)
     np.testing.assert_allclose(learned["topic_shares"].sum(axis=-1), 1.0)
     assert learned["effective_topics"].max() <= 3.0 + 1e-12
-    given = sample(LDA(3, word_concentration=0.3), corpus, **options)
-    assert (given["word_concentration"] == 0.3).all()
 
 
 def test_lda_keeps_the_concentrations_that_it_was_given(rng, corpus):
@@ -209,7 +168,6 @@ def test_lda_keeps_the_concentrations_that_it_was_given(rng, corpus):
     state = model.init(rng, corpus)
     for _ in range(2):
         np.testing.assert_array_equal(state.alpha, alpha)
-        assert state.word_concentration == 0.3
         np.testing.assert_allclose(model.theta(state, corpus).sum(axis=1), 1.0)
         np.testing.assert_allclose(model.topics(state, corpus).sum(axis=1), 1.0)
         state = model.step(rng, state, corpus)

@@ -210,9 +210,10 @@ def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
 
 
 def correlations_of(mean, width):
+    axes = ("topic", "other_topic")
     draws = np.stack([mean - width, mean, mean + width])
     return TopicCorrelations(
-        draws, ("topic", "other_topic"), {}, probability=0.999,
+        draws, axes, {axis: list("abc") for axis in axes}, probability=0.999,
         independent=np.zeros_like(mean), scope="within chain 0",
     )  # fmt: skip
 
@@ -227,7 +228,7 @@ class TestPlots:
         pytest.importorskip("matplotlib", reason="the optional figures need it")
 
     def test_heatmap_shows_the_matrix(self):
-        axes = correlations_of(MEAN, SPREAD).plot(["a", "b", "c"])
+        axes = correlations_of(MEAN, SPREAD).plot()
         order = [label.get_text() for label in axes.get_xticklabels()]
         shown = np.ma.filled(axes.images[0].get_array(), np.nan)
         expected = MEAN.copy()

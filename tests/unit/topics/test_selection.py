@@ -74,13 +74,11 @@ def test_the_smallest_that_is_not_clearly_worse():
 def test_the_figure_shows_scores_and_paired_errors():
     choice = made_up((5, -7.2, -0.2, 0.05), (10, -7.0, 0.0, 0.0), (20, -7.03, -0.03, 0.02))
     axes = choice.plot()
-    (container,) = axes.containers
-    points, _, (bars,) = container
-    np.testing.assert_array_equal(points.get_xdata(), [5, 10, 20])
-    np.testing.assert_array_equal(points.get_ydata(), [-7.2, -7.0, -7.03])
-    heights = [segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]
-    np.testing.assert_allclose(heights, [0.1, 0.0, 0.04])
-    assert axes.get_legend_handles_labels()[1] == ["best: 10"]
+    (line,) = axes.get_lines()
+    np.testing.assert_array_equal(line.get_xdata(), [5, 10, 20])
+    np.testing.assert_array_equal(line.get_ydata(), [-7.2, -7.0, -7.03])
+    (band,) = choice.figure().lines[0].bands
+    np.testing.assert_allclose(band[1] - band[0], [0.1, 0.0, 0.04])
     assert choice.plot(axes) is axes
 
 

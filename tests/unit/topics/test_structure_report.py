@@ -60,8 +60,8 @@ def test_drawings_follow_the_screens_colours(report):
     body = page[page.index("<body>") : page.index('<h2 id="diagnostics">')]
     assert not re.search(r'(fill|stroke)="#', body)
     style = page[: page.index("</style>")]
-    assert style.count("prefers-color-scheme: dark") == 3
-    assert len(re.findall(r"\.[rb]8 \{ fill", style)) == 4
+    assert style.count("prefers-color-scheme: dark") == 2
+    assert re.search(r"svg\.matrix rect \{ fill: var\(--c\)", style)
 
 
 @pytest.mark.slow
