@@ -108,7 +108,7 @@ class CTMDocuments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CTMFit(MeanFieldFit[CTMDocuments]):
+class CTMFit(MeanFieldFit):
     """Topics, mu and Sigma estimated by variational EM: a `pgmult.variational.Fit`.
 
     Attributes

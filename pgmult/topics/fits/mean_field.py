@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,6 @@ _ROWS = 256  # documents whose theta is averaged together
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
 
 
-class HasTheta(Protocol):
-    """q of documents."""
-
-    def theta(self) -> FloatArray:
-        """Posterior mean of the topic proportions, ``(num_documents, num_topics)``."""
-
-
-Documents = TypeVar("Documents", bound=HasTheta)
-
-
 def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple[FloatArray, bool]:
     """Iterate a fit that yields its objective until it settles, at most `most` times.
 
@@ -39,7 +29,7 @@ def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple
     return np.array(history), has_settled(history, tolerance)
 
 
-class MeanFieldFit(HasHistory, ABC, Generic[Documents]):
+class MeanFieldFit(HasHistory, ABC):
     """A `pgmult.variational.Fit` with a history, which infers documents.
 
     Attributes
@@ -49,7 +39,7 @@ class MeanFieldFit(HasHistory, ABC, Generic[Documents]):
 
     __slots__ = ()
 
-    def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> Documents:
+    def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> Any:
         """The q of documents, seen before or not, given what was fitted.
 
         Parameters
@@ -79,10 +69,11 @@ class MeanFieldFit(HasHistory, ABC, Generic[Documents]):
 
     def theta(self, corpus: Any) -> FloatArray:
         """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
-        return self.infer(corpus).theta()
+        theta: FloatArray = self.infer(corpus).theta()
+        return theta
 
     @abstractmethod
-    def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Documents:
+    def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Any:
         """`infer` of a corpus and limits that have been checked."""
 
 

@@ -143,7 +143,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariationalTopics(MeanFieldFit[DocumentPosterior]):
+class VariationalTopics(MeanFieldFit):
     """q(topics) and q(mu, Sigma): a value and a `pgmult.variational.Fit`; `update` gives a new one.
 
     Attributes

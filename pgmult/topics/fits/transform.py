@@ -13,7 +13,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,16 +125,11 @@ def align_words(
     )
     in_use = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     lost = (target < 0) & (in_use > 0)
-    aligned = Corpus(
-        *_parts(corpus.to_csr() @ choose), num_words, np.array(list(place), dtype=np.str_),
-        corpus.names, corpus.table,
+    aligned = replace(
+        corpus_from(corpus.to_csr() @ choose, "corpus"), names=corpus.names, table=corpus.table,
+        vocabulary=np.array(list(place), dtype=np.str_),
     )  # fmt: skip
     return aligned, int(lost.sum()), int(in_use[lost].sum())
-
-
-def _parts(counts: Any) -> tuple[Any, Any, Any]:
-    bare = corpus_from(counts, "corpus")
-    return bare.indptr, bare.words, bare.counts
 
 
 def predict(

@@ -24,7 +24,6 @@ import numpy as np
 
 from pgmult.compiled.linalg import scatter
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
@@ -36,8 +35,6 @@ def mean_walk(
     start: NormalInverseWishart, drift_var: float, num_times: int
 ) -> MatrixNormalInverseWishart:
     """The prior of means ``(num_times, n)`` and Sigma: a walk from `start`."""
-    as_positive_int(num_times, "num_times")
-    drift_var = float(as_positive(drift_var, "drift_var"))
     precision = _walk_precision(start.strength, drift_var, num_times)
     means = np.tile(start.mean, (num_times, 1))
     return MatrixNormalInverseWishart(means, precision, start.dof, start.scale)
@@ -63,13 +60,7 @@ class TimedRows:
     @classmethod
     def of(cls, rows: ArrayLike, times: ArrayLike, num_times: int) -> "TimedRows":
         """Summarise rows, ``(num_rows, n)``, at times 0, ..., num_times - 1, ``(num_rows,)``."""
-        x, t = as_finite(rows, "rows"), as_counts(times, "times")
-        if x.ndim != 2 or t.shape != x.shape[:1]:
-            raise ValueError(
-                f"rows must have shape (rows, n) and times (rows,), got {x.shape} and {t.shape}"
-            )
-        if t.size and t.max() >= num_times:
-            raise ValueError(f"times must be below {num_times}, got {t.max()}")
+        x, t = np.asarray(rows, dtype=np.float64), np.asarray(times)
         counts = np.bincount(t, minlength=num_times)
         averages = np.zeros((num_times, x.shape[1]))
         np.add.at(averages, t, x)
@@ -99,11 +90,6 @@ class TimedRows:
 
     def posterior(self, prior: MatrixNormalInverseWishart) -> MatrixNormalInverseWishart:
         """The prior of ``(num_times, n)`` means given the rows."""
-        if self.averages.shape != prior.mean.shape:
-            raise ValueError(
-                f"the prior must be over {self.averages.shape} times and coordinates,"
-                f" got {prior.mean.shape}"
-            )
         weights = self.counts[:, None]
         precision = prior.row_precision + np.diag(self.counts.astype(np.float64))
         shift = np.linalg.solve(precision, weights * (self.averages - prior.mean))

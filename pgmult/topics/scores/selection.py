@@ -29,7 +29,7 @@ from pgmult.core.arguments import as_list, as_real, as_seed, made
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.scores import Gain
 from pgmult.core.tabled import Column, Table, Tabled, number
-from pgmult.core.typing import FloatArray, IntArray, Model, variable
+from pgmult.core.typing import FloatArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import (
     Corpus,
@@ -82,15 +82,9 @@ class TopicChoice(Tabled):
     ----------
     candidates : tuple of Candidate
         In ascending order of the number of topics.
-    by_document : array, ``(num_candidates, num_documents)``
-        Summed log probability of each document's held-out tokens.
-    totals : int array, ``(num_documents,)``
-        Held-out tokens.
     """
 
     candidates: tuple[Candidate, ...]
-    by_document: FloatArray
-    totals: IntArray
 
     @property
     def best(self) -> Candidate:
@@ -232,7 +226,7 @@ def search_num_topics(
         )
         for number, score, look, elapsed in zip(numbers, scores, looks, seconds, strict=True)
     )
-    return TopicChoice(table, np.stack([score.by_unit for score in scores]), held_out.totals)
+    return TopicChoice(table)
 
 
 class _Look:

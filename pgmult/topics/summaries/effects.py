@@ -63,10 +63,7 @@ from pgmult.topics.summaries.matching import (
     mean_topics,
     scope_of,
 )
-from pgmult.topics.summaries.settings import (
-    FEW,
-    lay_out,
-)
+from pgmult.topics.summaries.settings import lay_out
 
 _NAME_WORDS = 3
 
@@ -105,17 +102,8 @@ class TopicShares(Estimand):
         return TopicShares(**{each.name: getattr(plain, each.name) for each in fields(plain)})
 
     def table(self, probability: float | None = None) -> Table:
-        """Mean, sd and interval of every entry, topic by topic; of many numbers the ends alone."""
-        found, axes = self, self.axes[:-1]
-        for place, axis in enumerate(axes, start=1):
-            values, *more = self.columns_of(axis).values()
-            if not more and are_numbers(values) and len(values) > FEW:
-                ends = [values[0], values[-1]]
-                draws = np.take(found.draws, [0, len(values) - 1], axis=place)
-                told = f"{found.caption} At the ends of {axis} alone."
-                labels = {**found.labels, axis: ends}
-                found = replace(found, draws=draws, labels=labels, caption=told)
-        made = Estimand.table(_by_topic(found, found.labels["topic"]), probability)
+        """Mean, sd and interval of every entry, topic by topic."""
+        made = Estimand.table(_by_topic(self, self.labels["topic"]), probability)
         heads = {"topic": "", "words": "topic"}  # words begin with the number
         parts = [replace(part, head=heads.get(part.name, part.head)) for part in made.parts]
         return replace(made, parts=parts)

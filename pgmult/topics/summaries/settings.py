@@ -17,9 +17,7 @@ from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.topics.data.corpus import StructuredCorpus
 
-FEW = 6
-"""So many different values are taken, or listed, one by one."""
-
+_FEW = 6  # different values that are taken one by one
 _GRID = 25  # values of a number along which a curve goes
 
 
@@ -139,7 +137,7 @@ def _values(data: StructuredCorpus, name: str, given: Any, few: bool = False) ->
     if known.num_levels[j]:
         return known.levels_of(j)
     numbers_there = np.unique(known.values[:, j])
-    if len(numbers_there) > (3 if few else FEW):
+    if len(numbers_there) > (3 if few else _FEW):
         numbers_there = (
             np.quantile(known.values[:, j], [0.1, 0.5, 0.9], method="lower") if few
             else np.linspace(numbers_there[0], numbers_there[-1], _GRID)

@@ -24,7 +24,7 @@ CASES = [
     (CorrelatedTopics, {"num_topics": 5, "gaussian": THREE_STICKS}, "gaussian must have 4 dim"),
     (CorrelatedTopics, {"keywords": ["tax"]}, "keywords must be a mapping from a topic's name"),
     (SOFTMAX, {"num_topics": 4, "gaussian": THREE_STICKS}, "gaussian must have 4 dimensions"),
-    (STRUCTURAL, {"regression": REGRESSION}, "regression must have 3 columns under"),
+    (STRUCTURAL, {"regression": REGRESSION}, "regression must have a column for each of 3 topics"),
     (STRUCTURAL, {"keywords": {"a": []}}, r"keywords\['a'\] must hold a word"),
     (STRUCTURAL, {"keywords": {c: ["w"] for c in "abcd"}}, "of 3 topics at most, got 4"),
     (DYNAMIC, {"gaussian": THREE_STICKS}, "gaussian must have 2 dimensions"),

@@ -103,12 +103,12 @@ def words_block(state, data, model=MODEL):
     link = StickBreaking(order=data.order)
     taken = allocation[..., data.order[:-1]] * 1.0
     reaching = link.totals(allocation) * 1.0
-    chains = MODEL._chains(state.base, state.initial_var, state.drift_var, data)
+    chains = WORDS.chains(state.base, state.initial_var, state.drift_var, data.num_times)
     seen = chains.surrogate(rng, state.eta, taken, reaching)
     noise = chains.condition(seen).noise_of(state.eta)
 
     def log_joint(point):
-        chains = MODEL._chains(state.base, point.initial_var, point.drift_var, data)
+        chains = WORDS.chains(state.base, point.initial_var, point.drift_var, data.num_times)
         eta = chains.condition(seen).place(noise)
         deviation = eta - state.base
         initial, drift = point.initial_var[:, None], point.drift_var[:, None, None]
@@ -127,7 +127,9 @@ def words_block(state, data, model=MODEL):
         return log_priors + log_eta + log_surrogate + link.log_likelihood(eta, allocation).sum()
 
     def log_conditional(point):
-        chains = model._chains(state.base, point.initial_var, point.drift_var, data)
+        chains = model.words(data).chains(
+            state.base, point.initial_var, point.drift_var, data.num_times
+        )
         everywhere = np.ones(3, dtype=bool)
         log_vars = log_inverse_gamma(point.initial_var, model.initial_shape, model.initial_scale)
         log_vars += log_inverse_gamma(point.drift_var, model.drift_shape, model.drift_scale)

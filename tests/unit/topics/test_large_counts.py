@@ -8,13 +8,13 @@ from scipy import stats
 
 from pgmult import topics
 from pgmult.compiled.jit import jit
-from pgmult.compiled.rows import row_threads
+from pgmult.compiled.rows import num_workers, over_rows, row_threads
 from pgmult.compiled.streams import open_stream
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.compiled import tokens
 from pgmult.topics.starts.searches import Placement, leaf, thinned
-from pgmult.topics.updates import collapsed, concentrations
+from pgmult.topics.updates import collapsed
 from pgmult.topics.updates.allocation import WordTables, allocate_tokens
 
 
@@ -95,7 +95,9 @@ def test_table_counts_of_many_tokens_have_their_moments():
     n, alpha = 200_000, np.array([0.3, 1.0, 4.5])
     counts = np.full((400, 3), n)
     rng = np.random.default_rng(0)
-    found = concentrations._tables(rng, counts, alpha)
+    tables = np.zeros((num_workers(len(counts)), counts.shape[1]), dtype=np.int64)
+    over_rows(tokens.sample_tables, len(counts), new_key(rng), counts, alpha, tables)
+    found = tables.sum(axis=0)
     i = np.arange(n)
     p = alpha[:, None] / (alpha[:, None] + i)
     z = (found - 400 * p.sum(axis=1)) / np.sqrt(400 * (p * (1.0 - p)).sum(axis=1))

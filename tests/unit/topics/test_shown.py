@@ -19,7 +19,6 @@ CHOICE = TopicChoice(
         Candidate(5, -7.0, -0.1, 0.02, 0.1, 8.0, 1.0),
         Candidate(9, -6.9, 0.0, 0.0, 0.2, 9.0, 2.0),
     ),
-    np.zeros((2, 3)), np.ones(3, dtype=np.int64),
 )  # fmt: skip
 
 

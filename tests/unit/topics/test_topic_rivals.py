@@ -35,7 +35,7 @@ def test_topics_beat_word_frequencies_where_there_are_any(corpus):
 
 def test_they_do_not_where_there_are_none():
     loose = as_corpus(np.random.default_rng(1).multinomial(40, np.full(30, 1 / 30), size=60))
-    found = rivals.compare_with_rivals(run_of(CorrelatedTopics(2), loose), lda=False)
+    found = rivals.compare_with_rivals(run_of(CorrelatedTopics(2), loose))
     assert found.best == "word frequencies"
 
 
@@ -58,7 +58,7 @@ def test_few_words_and_large_corpora(corpus, monkeypatch):
     with pytest.raises(ValueError, match="a document of ten words or more"):
         rivals.compare_with_rivals(run_of(CorrelatedTopics(2), short))
     monkeypatch.setattr(rivals, "_MOST_TOKENS", 800)
-    found = rivals.compare_with_rivals(run_of(CorrelatedTopics(2), corpus), lda=False)
+    found = rivals.compare_with_rivals(run_of(CorrelatedTopics(2), corpus))
     assert "words of 20 documents" in found.how
 
 
