@@ -316,16 +316,20 @@ class NormalInverseWishart(Checked):
         if len(x) == 0:
             return self
         average = x.mean(axis=0)
-        return replace(self._given(len(x), average, scatter(x, average)))  # checked: x is anybody's
+        return replace(
+            self.condition_average(len(x), average, scatter(x, average))
+        )  # checked: x is anybody's
 
     def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
         """The posterior given observations by their moments."""
         if moments.count == 0:
             return self
         average = moments.about + moments.total / moments.count
-        return self._given(moments.count, average, moments.around(average))
+        return self.condition_average(moments.count, average, moments.around(average))
 
-    def _given(self, count: int, average: FloatArray, within: FloatArray) -> "NormalInverseWishart":
+    def condition_average(
+        self, count: float, average: FloatArray, within: FloatArray
+    ) -> "NormalInverseWishart":
         """The posterior given rows by their average and their scatter around it."""
         strength = self.strength + count
         shift = average - self.mean

@@ -415,10 +415,9 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
         f" interval], {found.scope}. All pairs, similar topics side by side; a dot: the interval"
         " contains zero. Rest on a cell to read its correlation."
     )
-    lines = [f"{interval}  {first}  |  {second}" for interval, first, second in rows]
     return told, Section(
         "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
-        lines=lambda _: "\n".join(["", *lines]), figures=[found.figure()], key="together",
+        figures=[found.figure()], key="together",
     )  # fmt: skip
 
 

@@ -482,20 +482,10 @@ def _gaussian_posterior(
 
     The sum of the rows' covariances is `within`.
     """
-    scale = count / len(means)
     average = means.mean(axis=0)
     deviations = means - average
     scatter = within + np.einsum("di,dj->ij", deviations, deviations)
-    shift = average - prior.mean
-    strength = prior.strength + count
-    return NormalInverseWishart(
-        mean=(prior.strength * prior.mean + count * average) / strength,
-        strength=strength,
-        dof=prior.dof + count,
-        scale=prior.scale
-        + scale * scatter
-        + (prior.strength * count / strength) * np.outer(shift, shift),
-    )
+    return prior.condition_average(count, average, count / len(means) * scatter)
 
 
 def _mixed(

@@ -122,7 +122,8 @@ def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_
     assert shown["topic"].tolist() == list(summary.topics) == order.tolist()
     assert (np.diff(shown["share"]) <= 0).all()
     text, page = summary.text(), " ".join(parsed(summary.html()).text)
-    pairs = re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (.*)  \|  (.*)$", text, re.M)
+    shown = r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (\S.*?\S)  +(\S.*)$"
+    pairs = re.findall(shown, text, re.M)
     assert len(pairs) >= 2
     assert {name for pair in pairs for name in pair} <= set(names)
     assert all(name in page for name in names)
