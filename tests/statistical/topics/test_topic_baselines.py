@@ -85,7 +85,7 @@ def centred_psi(self, rng, state, counts, data):
 
 
 def degree_lost(self, count, average, within):
-    right = NIW._given(count, average, within)
+    right = NIW.condition_average(count, average, within)
     return replace(right, dof=right.dof - 1.0)
 
 
@@ -99,7 +99,9 @@ BROKEN_SOFTMAX = {
         lambda state, counts: (replace(state, Sigma=np.linalg.inv(state.Sigma)), counts)
     ),
     "psi centred in each document": mutant(SOFTMAX, _sample_psi=centred_psi),
-    "a degree of freedom lost": replace(SOFTMAX, gaussian=mutant(NIW, _given=degree_lost)),
+    "a degree of freedom lost": replace(
+        SOFTMAX, gaussian=mutant(NIW, condition_average=degree_lost)
+    ),
 }
 
 

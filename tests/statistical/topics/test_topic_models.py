@@ -192,21 +192,21 @@ BROKEN_LINKS = {name: changed_augment(change) for name, change in BROKEN_LINKS.i
 
 
 def degree_lost(self, count, average, within):
-    right = NIW._given(count, average, within)
+    right = NIW.condition_average(count, average, within)
     return replace(right, dof=right.dof - 1.0)
 
 
 def prior_mean_forgotten(self, count, average, within):
-    return replace(NIW, mean=np.zeros(2))._given(count, average, within)
+    return replace(NIW, mean=np.zeros(2)).condition_average(count, average, within)
 
 
 def scatter_around_zero(self, count, average, within):
-    right = NIW._given(count, average, within)
+    right = NIW.condition_average(count, average, within)
     return replace(right, scale=NIW.scale + within + count * np.outer(average, average))
 
 
 def strength_kept(self, count, average, within):
-    return replace(NIW._given(count, average, within), strength=NIW.strength)
+    return replace(NIW.condition_average(count, average, within), strength=NIW.strength)
 
 
 BROKEN_PRIORS = {
@@ -234,7 +234,7 @@ def test_conditional_ratio_refuses_broken_gaussians(state, kind):
 
 @pytest.mark.parametrize("kind", BROKEN_PRIORS)
 def test_conditional_ratio_refuses_broken_priors(state, kind):
-    broken = mutant(NIW, _given=BROKEN_PRIORS[kind])
+    broken = mutant(NIW, condition_average=BROKEN_PRIORS[kind])
     rejects(conditional_ratio, *mu_Sigma_block(state, broken), mu_Sigma_points())
 
 
@@ -247,7 +247,7 @@ def test_conditional_ratio_refuses_another_concentration():
 
 BROKEN_MODELS = {
     **{
-        name: replace(MODEL, gaussian=mutant(NIW, _given=given))
+        name: replace(MODEL, gaussian=mutant(NIW, condition_average=given))
         for name, given in BROKEN_PRIORS.items()
     },
     "the mean of psi forgotten": mutant(
