@@ -22,6 +22,7 @@ from pgmult.cli.shared import (
     aside,
     at_least,
     complete,
+    kept_every,
     option,
     read_table,
     share,
@@ -35,6 +36,7 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
+_MOST_BYTES = 160_000_000  # of states that are stored
 _COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count")
 
 
@@ -134,8 +136,17 @@ def _job(options: argparse.Namespace) -> Job:
         "model": words,
     }
     said = f"{notes['source']}: {data_in_words(data)}"
-    states = tuple(name for name in ("states", "noise") if name in model.dims)
-    return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
+    return Job(model, data, _draws_kept(model, data, options), notes, held_out, said)
+
+
+def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str, int]:
+    """Every how manyth draw is kept of each variable; of the states of all steps as many as fit."""
+    keep = dict.fromkeys(model.default_keep, 1)
+    if "states" in model.dims:
+        width = model.state_dim + (data.num_symbols - 1) * model.is_noisy(data)
+        every = kept_every({"states": data.num_steps * width}, _MOST_BYTES, options)
+        keep |= dict.fromkeys(("states", "noise"), every)
+    return keep
 
 
 def _parts(options: argparse.Namespace) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import warnings
@@ -181,6 +182,43 @@ def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, An
         values = [value_of(part) for part in given.split(",")]
         found[name.strip()] = values if len(values) > 1 else values[0]
     return found or None
+
+
+_FEWEST = 5  # draws of a chain that are kept of anything
+
+
+def kept_every(
+    sizes: Mapping[str, int], most_bytes: int, options: argparse.Namespace, keep: int | None = None
+) -> int:
+    """Every how manyth draw is kept of large variables: of as many as fit, or as asked.
+
+    Parameters
+    ----------
+    sizes : mapping from name to int
+        How many numbers a draw of each has.
+    most_bytes : int
+        For all draws of all chains together; every draw is kept if they take half of that.
+    keep : int, optional
+        As many draws are kept instead, where a user can ask for that.
+    """
+    draws, size = options.draws * options.chains, 4 * sum(sizes.values())
+    most = keep or most_bytes // size
+    all_fit = draws <= (keep or most // 2)
+    every = 1 if all_fit else max(2, math.ceil(draws / max(1, most)))
+    every = max(1, min(every, options.draws // _FEWEST))
+    if every > 1 and not options.json:
+        print(
+            f"of {' and '.join(sizes)} every {_nth(every)} draw is stored,"
+            f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB at most"
+            + " (--keep N for more)"
+            * hasattr(options, "keep")
+        )
+    return every
+
+
+def _nth(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 < number % 100 < 14 else ending}"
 
 
 def add_table(parser: Any) -> None:

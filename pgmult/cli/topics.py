@@ -29,6 +29,7 @@ from pgmult.cli.shared import (
     complete_for,
     draw,
     give,
+    kept_every,
     option,
     read_table,
     silence_what_is_told_anyway,
@@ -44,7 +45,6 @@ _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
 _MOST_BYTES = 72_000_000  # of these, unless told otherwise; states of chains come on top
-_FEWEST = 5  # draws of a chain
 
 
 # --------------------------------------------------------------------------- what fit is told
@@ -166,23 +166,8 @@ def _draws_kept(
         for name in names
         if name in _LARGE and name not in absent
     }
-    draws = options.draws * options.chains
-    most = options.keep or _MOST_BYTES // (4 * sum(large.values()))
-    fits = draws if options.keep else _MOST_BYTES // (8 * sum(large.values()))
-    every = 1 if draws <= min(most, fits) else max(2, math.ceil(draws / max(1, most)))
-    every = max(1, min(every, options.draws // _FEWEST))
-    if every > 1 and not options.json:
-        print(
-            f"of {' and '.join(large)} every {_nth(every)} draw is stored,"
-            f" {options.draws // every * options.chains * 4e-6 * sum(large.values()):.0f} MB at"
-            " most (--keep N for more)"
-        )
+    every = kept_every(large, _MOST_BYTES, options, options.keep)
     return {name: every if name in large else 1 for name in names}
-
-
-def _nth(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 14 else ending}"
 
 
 def _read_keywords(path: str) -> dict[str, list[str]]:
