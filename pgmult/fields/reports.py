@@ -1,8 +1,7 @@
 """Report on a run of a field: the leading categories, how they change, and with what certainty.
 
 `report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a page.
-Figures and changes run along the first input column that does not name places; the others are taken
-as the place.
+Figures and changes run along an axis: see `pgmult.fields.grid`.
 """
 
 import os
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
@@ -20,13 +19,14 @@ from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section, check_section
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, as_simplex
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
+from pgmult.fields.grid import Grid, plain
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
-from pgmult.fields.rivals import axis_and_places, compare, plain
+from pgmult.fields.rivals import compare
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -44,7 +44,6 @@ def report(
     facts: Mapping[str, str] | None = None,
     held_out: ArrayLike | None = None,
     comparison: Comparison | bool = True,
-    truth: ArrayLike | None = None,
     tiles: Mapping[str, str] | None = None,
     probability: float = 0.9,
     max_draws: int = 400,
@@ -68,8 +67,6 @@ def report(
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, True to compute it, False to leave
         it out.
-    truth : array, ``(num_rows + num_new, num_categories)``, optional
-        The probabilities, where they are known.
     tiles : mapping from a place's name to a postal code of the United States, optional
         Needed for places that are not named by their code. A map is drawn if all places are states.
     probability : float
@@ -91,25 +88,19 @@ def report(
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     every = predict(run, data=data, max_draws=used, probability=probability)
-    pi = every.draws
-    known = None if truth is None else as_simplex(truth, "truth")
-    if known is not None and known.shape != pi.shape[1:]:
-        raise ValueError(f"truth must have shape {pi.shape[1:]}, got {known.shape}")
-    grid = _Grid.of(data, every, known)
-    sections = [
-        grid.changes(),
-        *grid.figures(),
-        *grid.maps(as_mapping(tiles, "tiles")),
-        grid.leaders(),
-        grid.ahead(),
-    ]
+    grid = Grid.of(data, every)
+    changes = _Changes.of(grid)
+    sections = [] if changes is None else [changes.section()]
+    sections += [*_figures(grid), *_maps(grid, as_mapping(tiles, "tiles"))]
+    sections += [_leaders(grid), _ahead(grid)]
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
         comparison = compare(run, data=data, held_out=told)
     verdict = [] if comparison is False else [*comparison.sentences]
-    moved = [Leading(sentence, "What changed") for sentence in grid.moved()]
-    verdict += [*moved, grid.lead(), *grid.unseen()]
+    moved = [] if changes is None else changes.sentences()
+    verdict += [Leading(sentence, "What changed") for sentence in moved]
+    verdict += [_lead(grid), *_unseen(grid)]
     if hidden is not None:
         sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, random_seed)
         verdict += sentences[:1]
@@ -119,8 +110,6 @@ def report(
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
-    if known is not None:
-        verdict.append(_against_truth(grid, known))
     sections.append(_learned(run, data, probability))
     chains, *details = chains_in_words(run, _parts(run))
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
@@ -159,312 +148,231 @@ def _whole_columns(names: list[str]) -> str:
     return ", ".join(dict.fromkeys(whole))
 
 
-# --------------------------------------------------------------------------- rows by axis and place
+# --------------------------------------------------------------------------- what moved, who leads
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Grid:
-    """Probabilities of rows, by where they stand along an axis and at which place."""
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Shares at both ends of an axis, draws of means over the places that stand at both."""
 
-    data: CountField
-    axis: str
-    x: FloatArray
-    told: NDArray[Any]
-    place: IntArray
-    places: list[str]
-    pi: FloatArray
-    mean: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    names: list[str]
-    probability: float
-    truth: FloatArray | None
+    grid: Grid
+    first: FloatArray
+    last: FloatArray
+    span: tuple[str, str]
+    num_places: int
 
     @classmethod
-    def of(cls, data: CountField, found: FieldPredictions, truth: FloatArray | None) -> "_Grid":
-        pi = found.draws
-        columns = found.columns_of("row")
-        axis, x, places, place = axis_and_places(data, columns, pi.shape[1])
-        told = np.asarray(columns.get(axis, np.zeros(pi.shape[1])))
-        lower, upper = found.interval()
-        names = np.arange(pi.shape[2]) if data.categories is None else data.categories
-        return cls(
-            data, axis, x, told, place, places, pi, found.mean, lower, upper,
-            [str(n) for n in names], found.probability, truth,
-        )  # fmt: skip
+    def of(cls, grid: Grid) -> "_Changes | None":
+        """None where there is one end only."""
+        start, end = grid.ends
+        both = sorted(set(start) & set(end))
+        rows = [start[p] for p in both], [end[p] for p in both]
+        if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
+            return None
+        first, last = (grid.draws[:, its].mean(axis=1) for its in rows)
+        span = plain(grid.told[rows[0][0]]), plain(grid.told[rows[1][0]])
+        return cls(grid, first, last, span, len(both))
 
     @property
-    def percent(self) -> str:
-        return f"{round(100 * self.probability)} % interval"
+    def _order(self) -> list[int]:
+        """Categories, what rose most first."""
+        return np.argsort(-(self.last - self.first).mean(axis=0), kind="stable").tolist()
 
-    def _common(self) -> tuple[float, float]:
-        """First and last of the axis among the values at which most places stand."""
-        values, at = np.unique(self.x, return_inverse=True)
-        pairs = np.unique(np.stack([at, self.place]), axis=1)
-        most = np.bincount(pairs[0], minlength=len(values))
-        whole = np.ones(len(values), dtype=np.bool_)  # all categories were counted
-        whole[at[~self.counted.all(axis=1)]] = False
-        kept = whole if np.count_nonzero(whole) > 1 else np.ones_like(whole)
-        shared = values[kept & (most == most[kept].max())]
-        return float(shared[0]), float(shared[-1])
-
-    @property
-    def counted(self) -> BoolArray:
-        """Of each row the categories that were counted, all of them at new inputs."""
-        found = np.ones(self.mean.shape, dtype=np.bool_)
-        if self.data.counted is not None:
-            found[: self.data.num_rows] = self.data.counted
-        return found
-
-    def _rows_at(self, x: float) -> dict[int, int]:
-        """The row of each place there."""
-        rows = np.flatnonzero(self.x == x)
-        return {int(self.place[r]): int(r) for r in rows[::-1]}
-
-    def _ends(self) -> tuple[list[int], list[int]]:
-        """Rows of the places that stand at both ends of the axis."""
-        start, end = (self._rows_at(x) for x in self._common())
-        both = sorted(set(start) & set(end)) if self._common()[0] < self._common()[1] else []
-        return [start[p] for p in both], [end[p] for p in both]
-
-    def _changes(self) -> list[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Of each category its shares at either end and their difference, draws over places."""
-        first, last = self._ends()
-        if not len(first):
-            return []
-        start, end = (self.pi[:, rows].mean(axis=1) for rows in (first, last))
-        return [
-            (k, start[:, k], end[:, k], end[:, k] - start[:, k]) for k in range(len(self.names))
-        ]
-
-    def _interval(self, draws: FloatArray, form: str = ".2f") -> Interval:
-        tail = 0.5 * (1.0 - self.probability)
-        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
-        return Interval(float(draws.mean()), float(lower), float(upper), form)
-
-    def _span(self) -> tuple[str, str]:
-        start, end = (plain(self.told[np.flatnonzero(self.x == x)[0]]) for x in self._common())
-        return start, end
-
-    def moved(self) -> list[str]:
-        """What rose and what fell, in a sentence each."""
-        changes = self._changes()
-        if not changes:
-            return []
-        start, end = self._span()
-        num_places = len(self._ends()[0])
-        over = f" (mean over {num_places} places)" if num_places > 1 else ""
-        ordered = sorted(changes, key=lambda change: float(change[3].mean()))
-        sentences = []
-        for (k, a, b, change), word, sign in (
-            (ordered[-1], "rose", 1.0),
-            (ordered[0], "fell", -1.0),
-        ):
-            sure = float((sign * change > 0.0).mean())
-            if sure < 0.9:
-                continue
-            sentences.append(
-                f"From {self.axis} {start} to {end}{over} {self.names[k]} {word} most: from"
-                f" {a.mean():.2f} to {b.mean():.2f}, a change of"
-                f" {self._interval(change, '+.2f')} ({self.percent})."
-            )
-        return sentences or [
-            f"From {self.axis} {start} to {end}{over} no category rose or fell for sure."
-        ]
-
-    def lead(self) -> str:
-        """How many places have a clear first."""
-        rows = self._last_rows()
-        first = np.array(
-            [np.bincount(self.pi[:, r].argmax(axis=1), minlength=len(self.names)) for r in rows]
-        ) / len(self.pi)
-        best, sure = first.argmax(axis=1), first.max(axis=1)
-        end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        if len(rows) == 1:
-            who, cell = self.names[best[0]], self._cell(int(rows[0]), int(best[0]))
-            return f"Most probable{end}: {who}, {cell} ({self.percent}); {_how_sure(sure[0])}."
-        leader, size = np.bincount(best).argmax(), len(rows)
-        number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
-        where = f"all {size} places" if number == size else f"{number} of {size} places"
-        at = "nowhere" if clear == 0 else "everywhere" if clear == size else f"at {clear} of {size}"
-        is_first = "is the first" if at == "nowhere" else "the first is"
-        return (
-            f"Most probable{end}: {self.names[leader]} at {where};"
-            f" {at} {is_first} more than 95 % sure."
-        )
-
-    def unseen(self) -> list[str]:
-        """Places of rows without a count."""
-        n = self.data.num_rows
-        totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
-        there = np.bincount(self.place[:n], minlength=len(self.places)) > 0
-        names = [self.places[p] for p in np.flatnonzero(there & (totals == 0))]
+    def sentences(self) -> list[str]:
+        """What rose most and what fell most."""
+        grid, (start, end), order = self.grid, self.span, self._order
+        over = f" (mean over {self.num_places} places)" if self.num_places > 1 else ""
+        span = f"From {grid.axis} {start} to {end}{over}"
         said = []
-        if not self.counted.all():
-            some = [self.names[k] for k in np.flatnonzero(~self.counted.all(axis=0))]
-            who = ", ".join(some) if len(some) <= _FEW else f"{len(some)} categories"
-            said = [
-                f"Not everywhere counted: {who}; probabilities there are those of the others, given"
-                " that it is one of them."
-            ]
-        if not names:
-            return said
-        who = ", ".join(names) if len(names) <= _FEW else f"{len(names)} places"
-        no_count = f"No count was seen at {who}: what is said of it comes from other places alone."
-        return [*said, no_count]
+        for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
+            first, last = self.first[:, k], self.last[:, k]
+            if (sign * (last - first) > 0.0).mean() >= 0.9:
+                said.append(
+                    f"{span} {grid.names[k]} {word} most: from {first.mean():.2f} to"
+                    f" {last.mean():.2f}, a change of {grid.interval(last - first, '+.2f')}"
+                    f" ({grid.percent})."
+                )
+        return said or [f"{span} no category rose or fell for sure."]
 
-    def _last_rows(self) -> IntArray:
-        return np.array(sorted(self._rows_at(self._common()[1]).values()))
-
-    def changes(self) -> Section:
-        changes = sorted(self._changes(), key=lambda change: -float(change[3].mean()))
-        if not changes:
-            return Section("What changed")
-        start, end = self._span()
+    def section(self) -> Section:
+        """All categories."""
+        grid, (start, end) = self.grid, self.span
         rows = [  # five columns fit a narrow page where one of them has an interval
             (
-                self.names[k],
-                f"{a.mean():.2f}",
-                f"{b.mean():.2f}",
-                self._interval(d, "+.2f"),
-                f"{(d > 0.0).mean():.2f}",
+                grid.names[k],
+                f"{self.first[:, k].mean():.2f}",
+                f"{self.last[:, k].mean():.2f}",
+                grid.interval(self.last[:, k] - self.first[:, k], "+.2f"),
+                f"{(self.last[:, k] > self.first[:, k]).mean():.2f}",
             )
-            for k, a, b, d in changes
+            for k in self._order
         ]
-        whole = self.counted.all()
+        whole = grid.counted.all()
         until = "" if whole else f", as far as all categories were counted: from {start} to {end}"
         return Section(
             "What changed",
-            f"Mean probability of each category over places at the ends of {self.axis}{until}; and"
-            f" its change [{self.percent}].",
+            f"Mean probability of each category over places at the ends of {grid.axis}{until}; and"
+            f" its change [{grid.percent}].",
             head=("category", start, end, "change", "P(rose)"),
             rows=rows,
             shown=12,
         )
 
-    def leaders(self) -> Section:
-        """Who leads at the end of the axis."""
-        where = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        rows = self._last_rows()
-        by_name = rows[np.argsort(self.place[rows], kind="stable")]
-        return self._table(f"The most probable categories{where}", by_name)
 
-    def ahead(self) -> Section:
-        """The new inputs."""
-        new = np.arange(self.data.num_rows, self.pi.shape[1])[:_MOST_ROWS]
-        return self._table("At the new inputs", new, named=True)
+def _lead(grid: Grid) -> str:
+    """How many places have a clear first."""
+    rows, end = grid.last, grid.end
+    firsts = grid.firsts(rows)
+    best, sure = firsts.argmax(axis=1), firsts.max(axis=1)
+    if len(rows) == 1:
+        who, cell = grid.names[best[0]], grid.cell(int(rows[0]), int(best[0]))
+        return f"Most probable{end}: {who}, {cell} ({grid.percent}); {_how_sure(sure[0])}."
+    leader, size = np.bincount(best).argmax(), len(rows)
+    number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
+    where = f"all {size} places" if number == size else f"{number} of {size} places"
+    at = "nowhere" if clear == 0 else "everywhere" if clear == size else f"at {clear} of {size}"
+    is_first = "is the first" if at == "nowhere" else "the first is"
+    return (
+        f"Most probable{end}: {grid.names[leader]} at {where}; {at} {is_first} more than 95 % sure."
+    )
 
-    def _table(self, title: str, rows: IntArray, *, named: bool = False) -> Section:
-        n, cells = self.data.num_rows, []
-        names = self.data.new_names
-        for r in rows:
-            first = np.bincount(self.pi[:, r].argmax(axis=1), minlength=len(self.names))
-            who = self.places[self.place[r]] or "everywhere"
-            if named and names is not None:
-                who = str(names[r - n])
-            for k in np.argsort(-self.mean[r], kind="stable")[:3]:
-                cell = self._cell(int(r), int(k))
-                truth = () if self.truth is None else (f"{self.truth[r, k]:.2f}",)
-                cells.append((who, self.names[k], cell, f"{first[k] / len(self.pi):.2f}", *truth))
-        head = ("input" if named else "place", "category", "probability", "P(first)")
-        return Section(
-            title,
-            f"Probability, posterior mean [{self.percent}], and that of being the first.",
-            head=head if self.truth is None else (*head, "truth"),
-            rows=cells,
-            shown=12,
+
+def _how_sure(share: float) -> str:
+    """That something is the first, by the share of draws in which it is."""
+    if share > 0.995:
+        return "that it is the first is all but certain"
+    return f"it is the first with probability {share:.2f}"
+
+
+def _unseen(grid: Grid) -> list[str]:
+    """What was not counted everywhere, and places of rows without a count."""
+    said = []
+    if not grid.counted.all():
+        some = [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]
+        said.append(
+            f"Not everywhere counted: {_few(some, 'categories')}; probabilities there are those of"
+            " the others, given that it is one of them."
         )
-
-    def _cell(self, row: int, k: int) -> Interval:
-        mean, lower, upper = (float(v[row, k]) for v in (self.mean, self.lower, self.upper))
-        return Interval(mean, lower, upper)
-
-    def _main(self) -> list[int]:
-        """The most frequent categories."""
-        order = np.argsort(-self.data.counts.sum(axis=0), kind="stable")
-        return [int(k) for k in order[:_MOST_LINES]]
-
-    def figures(self) -> list[Section]:
-        """A panel for each of a few places: probabilities along the axis, with observed shares."""
-        if not self.axis or len(np.unique(self.x)) < 2:
-            return []
-        n = self.data.num_rows
-        totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
-        chosen = np.sort(np.argsort(-totals, kind="stable")[:_MOST_PANELS])
-        which = (
-            f"; the {len(chosen)} places with most counts" if len(self.places) > len(chosen) else ""
+    there = np.unique(grid.place[: grid.data.num_rows])
+    if names := [grid.places[p] for p in there if grid.totals[p] == 0]:
+        said.append(
+            f"No count was seen at {_few(names, 'places')}: what is said of it comes from other"
+            " places alone."
         )
-        what = (
-            "all categories" if len(self.names) <= _MOST_LINES else "the most frequent categories"
-        )
-        return [
-            Section(
-                f"Probabilities along {self.axis}",
-                f"Posterior means of {what}{which}.",
-                figures=[self._panel(int(p)) for p in chosen],
-                shown=0,
-            )
-        ]
+    return said
 
-    def _panel(self, p: int) -> Lines:
-        n = self.data.num_rows
-        rows = np.flatnonzero(self.place == p)
-        rows = rows[np.argsort(self.x[rows], kind="stable")]
-        seen = rows[rows < n]
-        totals = self.data.totals[seen]
-        full, x = seen[totals > 0], self.x[rows]
-        step = float(np.median(np.diff(np.unique(self.x)))) if len(np.unique(self.x)) > 1 else 1.0
-        gaps = [(self.x[r] - step / 2, self.x[r] + step / 2) for r in seen[totals == 0]]
-        gaps += _skipped(self.x[seen], step)
-        ahead = rows[(rows >= n) & (self.x[rows] > self.x[:n].max())]
-        lines = []
-        for number, k in enumerate(self._main()):
-            there = np.where(self.counted[:, k], 1.0, np.nan)  # a line has a gap elsewhere
-            told = full[self.counted[full, k]]
-            lines.append(
-                Line(
-                    self.names[k],
-                    number,
-                    x,
-                    self.mean[rows, k] * there[rows],
-                    [(self.lower[rows, k] * there[rows], self.upper[rows, k] * there[rows])],
-                    (self.x[told], self.data.counts[told, k] / self.data.totals[told]),
-                    None if self.truth is None else self.truth[rows, k],
-                )
-            )
-        name = self.places[p]
-        return Lines(
-            lines,
-            label=f"probabilities along {self.axis}{f' at {name}' if name else ''}",
-            x_label=self.axis,
-            caption=name,
-            band=self.percent,
-            gaps=gaps,
-            divider=float(self.x[:n].max() + step / 2) if len(ahead) else None,
-            ticks=date_ticks(x.min(), x.max()) if self.told.dtype.kind == "M" else None,
-        )
 
-    def maps(self, tiles: Mapping[str, Any]) -> list[Section]:
-        """The last of the axis on a map of the United States, where that is what places are."""
-        known = {as_looked_at(name): code for name, code in tiles.items()}
-        codes = [known.get(as_looked_at(name), name) for name in self.places]
-        if len(codes) < 2 or not set(codes) <= set(US_TILES):
-            return []
-        here = [(codes[self.place[r]], r) for r in self._last_rows()]
-        maps = []
-        for k in self._main()[:_MOST_MAPS]:
-            values = {
-                code: (float(self.mean[r, k]), float(self.lower[r, k]), float(self.upper[r, k]))
-                for code, r in here
-            }
-            maps.append(Tiles(values, label=f"map of {self.names[k]}", caption=self.names[k]))
-        end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        which = "" if len(maps) == len(self.names) else " of the most frequent categories"
-        text = (
-            f"Probabilities{which}, and half the widths of their {self.percent}s; shades are of"
-            " each map by itself."
+def _few(names: list[str], what: str) -> str:
+    return ", ".join(names) if len(names) <= _FEW else f"{len(names)} {what}"
+
+
+def _leaders(grid: Grid) -> Section:
+    """Who leads at the end of the axis."""
+    rows = grid.last
+    by_name = rows[np.argsort(grid.place[rows], kind="stable")]
+    names = [grid.places[grid.place[r]] or "everywhere" for r in by_name]
+    return _table(grid, f"The most probable categories{grid.end}", "place", by_name, names)
+
+
+def _ahead(grid: Grid) -> Section:
+    """The new inputs."""
+    data = grid.data
+    new = np.arange(data.num_rows, len(grid.x))[:_MOST_ROWS]
+    names = [grid.places[grid.place[r]] or "everywhere" for r in new]
+    if data.new_names is not None:
+        names = data.new_names.tolist()
+    return _table(grid, "At the new inputs", "input", new, names)
+
+
+def _table(grid: Grid, title: str, what: str, rows: IntArray, names: list[str]) -> Section:
+    cells = []
+    for r, name, first in zip(rows, names, grid.firsts(rows), strict=False):
+        for k in np.argsort(-grid.mean[r], kind="stable")[:3]:
+            cells.append((name, grid.names[k], grid.cell(int(r), int(k)), f"{first[k]:.2f}"))
+    return Section(
+        title,
+        f"Probability, posterior mean [{grid.percent}], and that of being the first.",
+        head=(what, "category", "probability", "P(first)"),
+        rows=cells,
+        shown=12,
+    )
+
+
+# --------------------------------------------------------------------------- figures
+
+
+def _main(grid: Grid) -> list[int]:
+    """The most frequent categories."""
+    order = np.argsort(-grid.data.counts.sum(axis=0), kind="stable")
+    return [int(k) for k in order[:_MOST_LINES]]
+
+
+def _figures(grid: Grid) -> list[Section]:
+    """A panel for each of a few places: probabilities along the axis, with observed shares."""
+    if not grid.axis or len(np.unique(grid.x)) < 2:
+        return []
+    chosen = np.sort(np.argsort(-grid.totals, kind="stable")[:_MOST_PANELS])
+    some = len(grid.places) > len(chosen)
+    which = f"; the {len(chosen)} places with most counts" if some else ""
+    few = len(grid.names) <= _MOST_LINES
+    what = "all categories" if few else "the most frequent categories"
+    return [
+        Section(
+            f"Probabilities along {grid.axis}",
+            f"Posterior means of {what}{which}.",
+            figures=[_panel(grid, int(p)) for p in chosen],
+            shown=0,
         )
-        return [Section(f"The map{end}", text, figures=maps, shown=0)]
+    ]
+
+
+def _panel(grid: Grid, p: int) -> Lines:
+    data, n = grid.data, grid.data.num_rows
+    rows = np.flatnonzero(grid.place == p)
+    rows = rows[np.argsort(grid.x[rows], kind="stable")]
+    seen = rows[rows < n]
+    totals = data.totals[seen]
+    full, x = seen[totals > 0], grid.x[rows]
+    step = float(np.median(np.diff(np.unique(grid.x))))
+    gaps = [(grid.x[r] - step / 2, grid.x[r] + step / 2) for r in seen[totals == 0]]
+    gaps += _skipped(grid.x[seen], step)
+    is_ahead = ((rows >= n) & (x > grid.x[:n].max())).any()
+    there = np.where(grid.counted, 1.0, np.nan)  # a line has a gap elsewhere
+    mean, low, high = (values[rows] * there[rows] for values in (grid.mean, grid.lower, grid.upper))
+    lines = []
+    for number, k in enumerate(_main(grid)):
+        told = full[grid.counted[full, k]]
+        points = grid.x[told], data.counts[told, k] / data.totals[told]
+        lines.append(Line(grid.names[k], number, x, mean[:, k], [(low[:, k], high[:, k])], points))
+    name = grid.places[p]
+    return Lines(
+        lines,
+        label=f"probabilities along {grid.axis}{f' at {name}' if name else ''}",
+        x_label=grid.axis,
+        caption=name,
+        band=grid.percent,
+        gaps=gaps,
+        divider=float(grid.x[:n].max() + step / 2) if is_ahead else None,
+        ticks=date_ticks(x.min(), x.max()) if grid.told.dtype.kind == "M" else None,
+    )
+
+
+def _maps(grid: Grid, tiles: Mapping[str, Any]) -> list[Section]:
+    """The last of the axis on a map of the United States, where that is what places are."""
+    known = {as_looked_at(name): code for name, code in tiles.items()}
+    codes = [known.get(as_looked_at(name), name) for name in grid.places]
+    if len(codes) < 2 or not set(codes) <= set(US_TILES):
+        return []
+    maps = []
+    for k in _main(grid)[:_MOST_MAPS]:
+        values = {codes[grid.place[r]]: grid.cell(int(r), k)[:3] for r in grid.last}
+        maps.append(Tiles(values, label=f"map of {grid.names[k]}", caption=grid.names[k]))
+    which = "" if len(maps) == len(grid.names) else " of the most frequent categories"
+    text = (
+        f"Probabilities{which}, and half the widths of their {grid.percent}s; shades are of"
+        " each map by itself."
+    )
+    return [Section(f"The map{grid.end}", text, figures=maps, shown=0)]
 
 
 def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
@@ -473,13 +381,6 @@ def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
     wide = np.flatnonzero(np.diff(x) > 1.5 * step)
     few = 4 * len(wide) < len(x)  # of many such steps the axis is made
     return [(x[i] + step / 2, x[i + 1] - step / 2) for i in wide] if few else []
-
-
-def _how_sure(share: float) -> str:
-    """That something is the first, by the share of draws in which it is."""
-    if share > 0.995:
-        return "that it is the first is all but certain"
-    return f"it is the first with probability {share:.2f}"
 
 
 def data_in_words(data: CountField) -> str:
@@ -517,16 +418,6 @@ def _in_a_sentence(verdict: str) -> str:
     if verdict.startswith("These hold"):
         return verdict.removeprefix("These ")
     return f"are {verdict[0].lower()}{verdict[1:]}"
-
-
-def _against_truth(grid: _Grid, truth: FloatArray) -> str:
-    inside = float(((grid.lower <= truth) & (truth <= grid.upper)).mean())
-    error = float(np.abs(grid.mean - truth).mean())
-    return (
-        f"The truth is known here: the {grid.percent}s hold {100 * inside:.0f} % of the true"
-        f" probabilities,"
-        f" and a mean is {error:.3f} off on average."
-    )
 
 
 def _parts(posterior: Posterior) -> dict[str, str]:

@@ -13,11 +13,8 @@ rows before. The model's probabilities given all other rows are in `pgmult.field
 that were held out are told from the data of the fit, and nothing needs to be left out.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, xlogy
 
@@ -25,11 +22,11 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
-from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.fields.covariances.sphere import columns_in_degrees, great_circle
 from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.grid import axis_and_places
 from pgmult.fields.left_out import as_drawn, without_row
 from pgmult.fields.predictions import own_data, row_labels
 from pgmult.sampling.posterior import Posterior
@@ -281,35 +278,3 @@ def _last(x: FloatArray, place: IntArray, counts: FloatArray) -> FloatArray:
             before[r] = last
         pending.append(int(r))
     return before
-
-
-def axis_and_places(
-    data: CountField, columns: Mapping[str, Any], num_rows: int
-) -> tuple[str, FloatArray, list[str], IntArray]:
-    """What rows lie along: the first column of numbers or dates; the others say their places.
-
-    Returns
-    -------
-    axis : str
-        Empty if there is none.
-    x : array, ``(num_rows,)``
-    places : list of str
-    place : int array, ``(num_rows,)``
-    """
-    known = {name: np.asarray(values) for name, values in columns.items()}
-    if data.columns is None:
-        known.pop("row", None)
-    axis = next((name for name, values in known.items() if values.dtype.kind in "iufM"), "")
-    told: NDArray[Any] = known.get(axis, np.zeros(num_rows))
-    x = as_years(told) if told.dtype.kind == "M" else told.astype(np.float64)
-    rest = [values for name, values in known.items() if name != axis]
-    labels = [", ".join(map(plain, row)) for row in zip(*rest, strict=True)]
-    places, place = np.unique(labels or [""] * num_rows, return_inverse=True)
-    return axis, x, [str(p) for p in places], place.reshape(-1)
-
-
-def plain(value: Any) -> str:
-    """A label as it is printed."""
-    if isinstance(value, np.datetime64):
-        return date_text(value)
-    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)

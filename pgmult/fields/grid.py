@@ -1,0 +1,154 @@
+"""Rows of a field by where they stand: along an axis, and at which place.
+
+The axis is the first input of numbers or dates, and the other inputs are the place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.reports import Interval
+from pgmult.core.tables import as_years, date_text
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.fields.data import CountField
+from pgmult.fields.predictions import FieldPredictions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Probabilities of rows, by where they stand along an axis and at which place.
+
+    Attributes
+    ----------
+    data : CountField
+    draws : array, ``(num_draws, num_rows, num_categories)``
+        At the inputs of the counts, and after them at the new ones.
+    mean, lower, upper : arrays, ``(num_rows, num_categories)``
+        Of the draws, and the ends of their intervals.
+    probability : float
+        Of the intervals.
+    axis : str
+        The column; empty if there is none.
+    x, told : arrays, ``(num_rows,)``
+        The axis as numbers, and as the table has it.
+    place : int array, ``(num_rows,)``
+    places : list of str
+    names : list of str
+        Of the categories.
+    counted : bool array, ``(num_rows, num_categories)``
+        The categories that were counted in each row, all of them at new inputs.
+    """
+
+    data: CountField
+    draws: FloatArray
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    probability: float
+    axis: str
+    x: FloatArray
+    told: NDArray[Any]
+    place: IntArray
+    places: list[str]
+    names: list[str]
+    counted: BoolArray
+
+    @classmethod
+    def of(cls, data: CountField, found: FieldPredictions) -> "Grid":
+        """The rows of predictions at all inputs."""
+        size, columns = found.draws.shape[1], found.columns_of("row")
+        axis, x, places, place = axis_and_places(data, columns, size)
+        told = np.asarray(columns.get(axis, np.zeros(size)))
+        names = np.arange(data.num_categories) if data.categories is None else data.categories
+        counted = np.ones((size, data.num_categories), dtype=np.bool_)
+        if data.counted is not None:
+            counted[: data.num_rows] = data.counted
+        return cls(
+            data, found.draws, found.mean, *found.interval(), found.probability, axis, x, told,
+            place, places, [str(n) for n in names], counted,
+        )  # fmt: skip
+
+    @property
+    def percent(self) -> str:
+        """What intervals are called."""
+        return f"{round(100 * self.probability)} % interval"
+
+    @property
+    def ends(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The row of each place at the first and the last of the axis where most places stand."""
+        values, at = np.unique(self.x, return_inverse=True)
+        pairs = np.unique(np.stack([at, self.place]), axis=1)
+        most = np.bincount(pairs[0], minlength=len(values))
+        whole = np.ones(len(values), dtype=np.bool_)  # all categories were counted
+        whole[at[~self.counted.all(axis=1)]] = False
+        kept = whole if np.count_nonzero(whole) > 1 else np.ones_like(whole)
+        shared = np.flatnonzero(kept & (most == most[kept].max()))
+        first, last = (np.flatnonzero(at == end)[::-1] for end in shared[[0, -1]])
+        return tuple({int(self.place[r]): int(r) for r in rows} for rows in (first, last))
+
+    @property
+    def last(self) -> IntArray:
+        """The rows at the last of the axis."""
+        return np.array(sorted(self.ends[1].values()))
+
+    @property
+    def end(self) -> str:
+        """Where these are, such as " at year 2010"."""
+        return f" at {self.axis} {plain(self.told[self.last[0]])}" if self.axis else ""
+
+    @property
+    def totals(self) -> IntArray:
+        """Counts of each place."""
+        place = self.place[: self.data.num_rows]
+        return np.bincount(place, self.data.totals, minlength=len(self.places)).astype(np.int64)
+
+    def interval(self, draws: FloatArray, form: str = ".2f") -> Interval:
+        """Mean and interval of draws of a number."""
+        tail = 0.5 * (1.0 - self.probability)
+        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
+        return Interval(float(draws.mean()), float(lower), float(upper), form)
+
+    def cell(self, row: int, k: int) -> Interval:
+        """The probability of a category in a row."""
+        mean, lower, upper = (float(v[row, k]) for v in (self.mean, self.lower, self.upper))
+        return Interval(mean, lower, upper)
+
+    def firsts(self, rows: IntArray) -> FloatArray:
+        """How often each category is the most probable one, ``(len(rows), num_categories)``."""
+        best, size = self.draws[:, rows].argmax(axis=2), len(self.names)
+        return np.array([np.bincount(row, minlength=size) for row in best.T]) / len(best)
+
+
+def axis_and_places(
+    data: CountField, columns: Mapping[str, Any], num_rows: int
+) -> tuple[str, FloatArray, list[str], IntArray]:
+    """What rows lie along: the first column of numbers or dates; the others say their places.
+
+    Returns
+    -------
+    axis : str
+        Empty if there is none.
+    x : array, ``(num_rows,)``
+    places : list of str
+    place : int array, ``(num_rows,)``
+    """
+    known = {name: np.asarray(values) for name, values in columns.items()}
+    if data.columns is None:
+        known.pop("row", None)
+    axis = next((name for name, values in known.items() if values.dtype.kind in "iufM"), "")
+    told: NDArray[Any] = known.get(axis, np.zeros(num_rows))
+    x = as_years(told) if told.dtype.kind == "M" else told.astype(np.float64)
+    rest = [values for name, values in known.items() if name != axis]
+    labels = [", ".join(map(plain, row)) for row in zip(*rest, strict=True)]
+    places, place = np.unique(labels or [""] * num_rows, return_inverse=True)
+    return axis, x, [str(p) for p in places], place.reshape(-1)
+
+
+def plain(value: Any) -> str:
+    """A label as it is printed."""
+    if isinstance(value, np.datetime64):
+        return date_text(value)
+    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
