@@ -20,7 +20,7 @@ from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
+from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
@@ -44,6 +44,7 @@ def report(
     facts: Mapping[str, str] | None = None,
     held_out: ArrayLike | None = None,
     comparison: Comparison | bool = True,
+    truth: ArrayLike | None = None,
     tiles: Mapping[str, str] | None = None,
     probability: float = 0.9,
     max_draws: int = 400,
@@ -67,6 +68,8 @@ def report(
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, True to compute it, False to leave
         it out.
+    truth : array, ``(num_rows + num_new, num_categories)``, optional
+        The probabilities, where they are known: of a demonstration.
     tiles : mapping from a place's name to a postal code of the United States, optional
         Needed for places that are not named by their code. A map is drawn if all places are states.
     probability : float
@@ -89,9 +92,12 @@ def report(
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     every = predict(run, data=data, max_draws=used, probability=probability)
     grid = Grid.of(data, every)
+    known = None if truth is None else as_simplex(truth, "truth")
+    if known is not None and known.shape != grid.mean.shape:
+        raise ValueError(f"truth must have shape {grid.mean.shape}, got {known.shape}")
     changes = _Changes.of(grid)
     sections = [] if changes is None else [changes.section()]
-    sections += [*_figures(grid), *_maps(grid, as_mapping(tiles, "tiles"))]
+    sections += [*_figures(grid, known), *_maps(grid, as_mapping(tiles, "tiles"))]
     sections += [_leaders(grid), _ahead(grid)]
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
@@ -110,6 +116,8 @@ def report(
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
+    if known is not None:
+        verdict.append(_against_truth(grid, known))
     sections.append(_learned(run, data, probability))
     chains, *details = chains_in_words(run, _parts(run))
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
@@ -307,7 +315,7 @@ def _main(grid: Grid) -> list[int]:
     return [int(k) for k in order[:_MOST_LINES]]
 
 
-def _figures(grid: Grid) -> list[Section]:
+def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:
     """A panel for each of a few places: probabilities along the axis, with observed shares."""
     if not grid.axis or len(np.unique(grid.x)) < 2:
         return []
@@ -320,13 +328,13 @@ def _figures(grid: Grid) -> list[Section]:
         Section(
             f"Probabilities along {grid.axis}",
             f"Posterior means of {what}{which}.",
-            figures=[_panel(grid, int(p)) for p in chosen],
+            figures=[_panel(grid, int(p), truth) for p in chosen],
             shown=0,
         )
     ]
 
 
-def _panel(grid: Grid, p: int) -> Lines:
+def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
     data, n = grid.data, grid.data.num_rows
     rows = np.flatnonzero(grid.place == p)
     rows = rows[np.argsort(grid.x[rows], kind="stable")]
@@ -343,7 +351,8 @@ def _panel(grid: Grid, p: int) -> Lines:
     for number, k in enumerate(_main(grid)):
         told = full[grid.counted[full, k]]
         points = grid.x[told], data.counts[told, k] / data.totals[told]
-        lines.append(Line(grid.names[k], number, x, mean[:, k], [(low[:, k], high[:, k])], points))
+        band, known = (low[:, k], high[:, k]), None if truth is None else truth[rows, k]
+        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, known))
     name = grid.places[p]
     return Lines(
         lines,
@@ -418,6 +427,15 @@ def _in_a_sentence(verdict: str) -> str:
     if verdict.startswith("These hold"):
         return verdict.removeprefix("These ")
     return f"are {verdict[0].lower()}{verdict[1:]}"
+
+
+def _against_truth(grid: Grid, truth: FloatArray) -> str:
+    inside = float(((grid.lower <= truth) & (truth <= grid.upper)).mean())
+    error = float(np.abs(grid.mean - truth).mean())
+    return (
+        f"The truth is known here: the {grid.percent}s hold {100 * inside:.0f} % of the true"
+        f" probabilities, and a mean is {error:.3f} off on average."
+    )
 
 
 def _parts(posterior: Posterior) -> dict[str, str]:
