@@ -7,7 +7,7 @@ that nobody tells the model about, so that forecasts can be compared with the tr
 import numpy as np
 
 import pgmult
-from pgmult.sequences.scores import ngrams
+from pgmult.sequences import MarkovChain, one_step_ahead
 
 WEATHER = ["fog", "rain", "snow", "sun"]
 PERIOD = 24
@@ -37,13 +37,15 @@ forecaster = pgmult.sequences.SequenceForecaster(4, symbols=WEATHER, random_stat
 )
 
 new = [weather(rng, first, 120) for first in rng.integers(PERIOD, size=10)]
-test = pgmult.sequences.as_sequences(new, alphabet=WEATHER)
 score = forecaster.score(new)
 train = forecaster.sequences_
+test = pgmult.sequences.as_sequences(new, alphabet=WEATHER)
+shares = np.bincount(train.symbols) / len(train.symbols)
+chain = pgmult.sample(MarkovChain(1), train, draws=100, random_seed=0, progressbar=False)
 print(f"log probability of the next day: {score:.3f} nats")
 baselines = {
-    "always the same probabilities": ngrams.unigram(train, test).mean,
-    "given the day before": ngrams.bigram(train, test).mean,
+    "always the same probabilities": np.log(shares[test.symbols]).mean(),
+    "given the day before": one_step_ahead(chain, test).mean,
 }
 for name, value in baselines.items():
     print(f"{name:>35}: {value:.3f}")

@@ -24,9 +24,9 @@ import numpy as np
 
 import pgmult
 from pgmult.sequences import (
+    MarkovChain,
     MultinomialLDS,
     as_sequences,
-    ngrams,
     one_step_ahead,
 )
 
@@ -104,14 +104,16 @@ print(f"{((lower <= truth) & (truth <= upper)).mean():.0%}")
 # %% [markdown]
 # ## Is it any better than something simple?
 #
-# The next day of new books, beside predictors that take a line each.
+# The next day of new books, beside a Markov chain and the shares of all days.
 
 # %%
 test = as_sequences([year_book(rng, first, looked=1.0) for first in (3, 11, 17)], alphabet=WEATHER)
+chain = pgmult.sample(MarkovChain(order=1), data, draws=100, random_seed=1, progressbar=False)
+shares = np.bincount(data.symbols) / len(data.symbols)
 scores = {
-    "linear dynamics": one_step_ahead(posterior, test, random_seed=3),
-    "given the day before": ngrams.bigram(data, test),
-    "always the same": ngrams.unigram(data, test),
+    "linear dynamics": one_step_ahead(posterior, test, random_seed=3).mean,
+    "given the day before": one_step_ahead(chain, test).mean,
+    "always the same": np.log(shares[test.symbols]).mean(),
 }
 for name, score in scores.items():
-    print(f"{name:>21}: {score.mean:.3f} nats a day")
+    print(f"{name:>21}: {score:.3f} nats a day")

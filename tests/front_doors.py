@@ -583,8 +583,6 @@ ARGUMENTS = {
         data=["ABBA", "BAB"],
         candidates=[1, 2],
         make_model=sequences.MarkovChain,
-        hold_out=1,
-        draws=4,
     ),
     "sequences.check": lambda: dict(posterior=sequence_states()),
     "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),

@@ -15,8 +15,6 @@ from pgmult.sequences.models.markov import MarkovChain as MarkovChain
 from pgmult.sequences.models.mixed_hmm import MixedHMM as MixedHMM
 from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
 from pgmult.sequences.reports import report as report
-from pgmult.sequences.scores import ngrams as ngrams
-from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead
 from pgmult.sequences.scores.rivals import compare as compare
 from pgmult.sequences.scores.rivals import search_state_dim as search_state_dim

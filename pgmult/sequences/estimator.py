@@ -169,7 +169,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(
                 self.posterior_, data, after=self.sequences_ if continues else None,
-                pooling="average", max_draws=self.max_draws, num_particles=self.n_particles,
+                max_draws=self.max_draws, num_particles=self.n_particles,
             ).mean  # fmt: skip
 
     def forecast(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from pgmult.core.reports import Section
 from pgmult.core.typing import FloatArray, IntArray
@@ -24,7 +25,7 @@ from pgmult.sequences.figures import labels_of, name_of, seen_symbols
 from pgmult.sequences.forecasts import StepProbs
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import PredictsSteps
-from pgmult.sequences.scores.one_step import one_step_ahead
+from pgmult.sequences.scores.one_step import by_draw
 
 _PANEL = 10  # sequences of a panel
 _MOST_SYMBOLS, _STEPS_TOLD = 12, 12
@@ -175,8 +176,9 @@ class StandingOut(NamedTuple):
         """Of what a run says of the steps and of those ahead."""
         data, size = past.sequences, past.sequences.num_sequences
         if isinstance(posterior.model, PredictsSteps):
-            score = one_step_ahead(posterior, data, pooling="average", max_draws=_DRAWS)
-            sums = np.bincount(score.sequence, score.log_predictive, size)
+            log_p = by_draw(posterior, data, None, _DRAWS, 0, 0).reshape(-1, data.num_steps)
+            means = logsumexp(log_p, axis=0) - np.log(len(log_p))
+            sums = np.bincount(np.repeat(np.arange(size), data.lengths), means, size)
         else:
             step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
             sequence = np.searchsorted(data.offsets, step, side="right") - 1

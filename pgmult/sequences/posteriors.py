@@ -115,27 +115,27 @@ def _named(symbols: NDArray[Any]) -> str:
 
 
 def draws_of(
-    posterior: Mapping[str, NDArray[Any]], names: Iterable[str], max_draws: int
+    posterior: Posterior, names: Iterable[str], max_draws: int
 ) -> list[dict[str, NDArray[Any]]]:
-    """At most `max_draws` draws of some variables, evenly spread over all chains."""
-    names = tuple(names)
+    """At most `max_draws` draws of some variables, as many of each chain; one at least.
+
+    Raises
+    ------
+    ValueError
+        If a variable was not kept.
+    """
+    names, most = tuple(names), as_positive_int(max_draws, "max_draws")
     missing = [name for name in names if name not in posterior]
     if missing:
         raise ValueError(
             f"the posterior lacks {', '.join(missing)}: sample with"
             f" keep=[{', '.join(repr(name) for name in names)}, ...]"
         )
-    arrays = {name: np.asarray(posterior[name]) for name in names}
-    num_chains, num_draws = next(iter(arrays.values())).shape[:2]
-    total = num_chains * num_draws
-    size = min(as_positive_int(max_draws, "max_draws"), total)
-    if size == 0:
+    if posterior.num_draws == 0:
         raise ValueError("the posterior has no draws")
-    chosen = np.linspace(0, total - 1, size).astype(np.int64)
-    return [
-        {name: array[i // num_draws, i % num_draws] for name, array in arrays.items()}
-        for i in chosen
-    ]
+    arrays = [posterior.thinned(name, most) for name in names]
+    rows = zip(*(array.reshape(-1, *array.shape[2:]) for array in arrays), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def state_space_draws(
@@ -144,10 +144,8 @@ def state_space_draws(
     data: Sequences | None = None,
     *,
     continued: bool = False,
-    balanced: bool = False,
 ) -> list[StateSpaceDraw]:
-    """The parameters of draws, for sequences that begin or for those that continue the posterior's;
-    as many of each chain if they are to be `balanced`.
+    """The parameters of `draws_of`, for sequences that begin or that continue the posterior's.
 
     Where the design of `data` has levels that the posterior's has not, their effects are drawn.
 
@@ -169,11 +167,7 @@ def state_space_draws(
     names = [*model.predictive_variables, *(["last_states"] if continued else [])]
     levels = data is not None and data.num_effects > posterior.data.num_effects
     names += ["hyperparameters"] if levels else []
-    if balanced:
-        some = {name: posterior.thinned(name, max_draws) for name in names if name in posterior}
-        draws = draws_of(some, names, posterior.num_chains * posterior.num_draws)
-    else:
-        draws = draws_of(posterior, names, max_draws)
+    draws = draws_of(posterior, names, max_draws)
     if data is not None and levels:
         draws = [model.at_levels(draw, data) for draw in draws]
     points = [model.state_space(draw, link) for draw in draws]

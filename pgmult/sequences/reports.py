@@ -10,15 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, brief
+from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, as_simplex
+from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
@@ -57,7 +56,6 @@ def report(
     steps: int = 12,
     held_out: Sequences | None = None,
     comparison: Comparison | bool = True,
-    truth: tuple[ArrayLike, ArrayLike] | None = None,
     probability: float = 0.9,
     max_draws: int = 400,
     random_seed: int = 0,
@@ -83,9 +81,6 @@ def report(
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, True to compute it, which samples
         these models, False to leave it out.
-    truth : pair of arrays, optional
-        Where they are known, probabilities of the steps ``(num_steps, num_symbols)``, and of those
-        ahead ``(num_sequences, steps, num_symbols)``.
     probability : float
         Of the intervals.
     max_draws : int
@@ -116,17 +111,6 @@ def report(
         posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=levels,
         max_draws=max_draws, random_seed=random_seed,
     )  # fmt: skip
-    known = None
-    if truth is not None:
-        pair = truth if isinstance(truth, tuple | list) and len(truth) == 2 else None
-        if pair is None:
-            raise TypeError(f"truth must be a pair of arrays, got {brief(truth)}")
-        known = as_simplex(pair[0], "truth"), as_simplex(pair[1], "truth")
-        if known[0].shape != past.mean.shape or known[1].shape != ahead.mean.shape:
-            raise ValueError(
-                f"truth must have shapes {past.mean.shape} and {ahead.mean.shape}, got"
-                f" {known[0].shape} and {known[1].shape}"
-            )
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
@@ -155,7 +139,7 @@ def report(
         shown = np.argsort(-data.lengths, kind="stable")
     sections += [
         _seen(data, path),
-        _coming(ahead, percent, known, data.design is not None and held_out is None, order),
+        _coming(ahead, percent, data.design is not None and held_out is None, order),
         _lasting_section(change, order),
         _figures(past, ahead, shown),
         _symbols(past),
@@ -169,8 +153,6 @@ def report(
     fit = check(posterior, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
-    if known is not None:
-        verdict.append(_against_truth(past, ahead, known, percent))
     chains, *details = chains_in_words(posterior, _parts(posterior))
     verdict.append(chains)
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
@@ -371,10 +353,7 @@ def _symbols(past: StepProbs) -> Section:
     )  # fmt: skip
 
 
-def _coming(
-    ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None, holds: bool,
-    order: IntArray,
-) -> Section:  # fmt: skip
+def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Section:
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
@@ -386,11 +365,10 @@ def _coming(
         for h in at:
             mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
             first = np.argsort(-mean, kind="stable")[:count]
-            truth = () if known is None else (f"{known[1][s, h, first[0]]:.2f}",)
             told = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
             cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
             ends = f"[{lower[first[0]]:.2f}, {upper[first[0]]:.2f}]"
-            rows.append((name_of(data, s), str(h + 1), *told, *cells, ends, *truth))
+            rows.append((name_of(data, s), str(h + 1), *told, *cells, ends))
     return Section(
         "What comes next",
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
@@ -399,7 +377,7 @@ def _coming(
         + holds * " Inputs are taken to stay as they are at the last step.",
         head=(
             "sequence", "ahead", *(() if data.starts is None else ("time",)),
-            *("first", "second", "third")[:count], percent, *(() if known is None else ("truth",)),
+            *("first", "second", "third")[:count], percent,
         ),
         rows=rows, shown=9,
     )  # fmt: skip
@@ -457,22 +435,4 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
         f" out, up to {held_out.lengths.max()} steps ahead) is told {gained.word}"
         f" by overall shares: {gained} nats an observation."
-    )
-
-
-def _against_truth(
-    past: StepProbs, ahead: Forecast, known: tuple[FloatArray, FloatArray], percent: str
-) -> str:
-    inside, error = [], []
-    for truth, mean, (lower, upper) in (
-        (known[0], past.mean, past.quantiles),
-        (known[1], ahead.mean, ahead.quantiles),
-    ):
-        inside.append(((lower <= truth) & (truth <= upper)).mean())
-        error.append(np.abs(mean - truth).mean())
-    return (
-        f"The truth is known here: the {percent}s hold {100 * inside[0]:.0f} % of the true"
-        " probabilities"
-        f" ({100 * inside[1]:.0f} % of those ahead), and a mean is {error[0]:.3f} off on average"
-        f" ({error[1]:.3f} ahead)."
     )

@@ -23,7 +23,6 @@ that lacks a state of the likeliest chain found other states, is told, and left 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import labels_of
 from pgmult.sequences.models.hmm import chains_of
-from pgmult.sequences.posteriors import sequences_of
+from pgmult.sequences.posteriors import draws_of, sequences_of
 
 _HELD = 1 << 25  # probabilities of states
 _TINY = 1e-12  # added to probabilities over steps of a state that is nowhere
@@ -307,20 +306,10 @@ def states(
 def _draws(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
     """Draws of all chains, as many of each."""
     model = posterior.model
-    names = model.predictive_variables
-    missing = [name for name in names if name not in posterior]
-    if missing:
-        raise ValueError(
-            f"the posterior lacks {', '.join(missing)}: sample with"
-            f" keep=[{', '.join(map(repr, names))}, ...]"
-        )
-    arrays = {name: np.asarray(posterior[name]) for name in names}
-    num_chains, num_draws = arrays["emission"].shape[:2]
-    size = min(num_draws, max(1, max_draws // num_chains))
-    chosen = np.linspace(0, num_draws - 1, size).astype(np.int64)
-    for c, i in product(range(num_chains), chosen.tolist()):
-        values = {name: array[c, i] for name, array in arrays.items()}
-        yield _Draw(c, values, model.state_probs(model.state_of(values), data))
+    draws = draws_of(posterior, model.predictive_variables, max_draws)
+    size = len(draws) // posterior.num_chains
+    for i, values in enumerate(draws):
+        yield _Draw(i // size, values, model.state_probs(model.state_of(values), data))
 
 
 def _over_steps(probs: FloatArray) -> FloatArray:

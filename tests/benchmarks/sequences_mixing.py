@@ -369,7 +369,7 @@ def our_fit(past, whole, states, starts):
         progressbar=False,
     )  # fmt: skip
     told = pgmult.sequences.one_step_ahead(run, later, after=data, max_draws=500)
-    return run.sample_stats["log_likelihood"].max(), told.log_predictive.sum()
+    return run.sample_stats["log_likelihood"].max(), told.by_unit.sum()
 
 
 def fit_of_hmmlearn(past, whole, states, starts):

@@ -43,7 +43,6 @@ RESULTS = {
     "sequences": {
         "Forecast",
         "Imputed",
-        "SequenceScore",
         "Sequences",
         "StepProbs",
         "PredictsSteps",

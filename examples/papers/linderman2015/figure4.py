@@ -17,19 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import logsumexp
 
 import pgmult
+from examples.papers.linderman2015 import ngrams
 from examples.papers.linderman2015.forecasters import blend, kneser_ney, online_unigram
 from examples.papers.linderman2015.gaussian_lds import GaussianLDS
 from examples.papers.linderman2015.legacy import clipped_log_probability, legacy_score
 from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
+from examples.papers.linderman2015.step_scores import SequenceScore
 from examples.papers.linderman2015.translation import translate
 from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import coords_of, variable
 from pgmult.datasets.fasta import read_fasta
 from pgmult.sampling import Origin
-from pgmult.sequences.scores import ngrams
-from pgmult.sequences.scores.one_step import SequenceScore, one_step_ahead
+from pgmult.sequences.scores.one_step import by_draw
 
 REFERENCE = "unigram + 1"
 LOWEST = -1.0  # that is drawn
@@ -162,11 +164,10 @@ def posterior_of(model, train, seed: int, options) -> tuple[pgmult.Posterior, fl
 
 def run(model, problem: Problem, seed: int, options: argparse.Namespace) -> Scored:
     posterior, seconds, sweeps = posterior_of(model, problem.train, seed, options)
-    score = one_step_ahead(
-        posterior, problem.test, after=problem.train if problem.continues else None,
-        pooling="average", max_draws=options.draws, num_particles=options.particles,
-        random_seed=seed,
-    )  # fmt: skip
+    after = problem.train if problem.continues else None
+    log_p = by_draw(posterior, problem.test, after, options.draws, options.particles, seed)[0]
+    average = logsumexp(log_p, axis=0) - np.log(len(log_p))
+    score = SequenceScore.of_steps(type(model).__name__, average, problem.test)
     train, test, paths = problem.legacy
     if train is not problem.train:
         posterior, _, _ = posterior_of(model, train, seed, options)

@@ -1,4 +1,4 @@
-r"""Forecasters by counts of symbols, and one of two others. See also `pgmult.sequences.ngrams`.
+r"""Forecasters by counts of symbols, and one of two others. See also `ngrams`.
 
 * `online_unigram`  p(w) = (c(w) + a) / (c + a K), c counting also the test steps so far of the
   sequence;
@@ -16,10 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from examples.papers.linderman2015 import ngrams
+from examples.papers.linderman2015.step_scores import SequenceScore, mix_draws
 from pgmult.core.typing import FloatArray
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.scores import ngrams
-from pgmult.sequences.scores.one_step import SequenceScore, mix_draws
 
 _USUAL_DISCOUNT = 0.75  # where no count is 1
 
@@ -65,7 +65,7 @@ def blend(first: SequenceScore, second: SequenceScore, num_weights: int = 50) ->
 
     The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes' rule
     for u, so that nothing is fitted to the steps that are scored. A model with long memory that
-    learns slowly, blended with `pgmult.sequences.scores.ngrams.cache`, also repeats recent symbols.
+    learns slowly, blended with `ngrams.cache`, also repeats recent symbols.
 
     Parameters
     ----------
@@ -85,7 +85,4 @@ def blend(first: SequenceScore, second: SequenceScore, num_weights: int = 50) ->
     ends = np.flatnonzero(np.diff(first.sequence)) + 1
     offsets = np.concatenate([[0], ends, [len(first.sequence)]])
     name = f"{first.method} and {second.method}, blended"
-    return replace(
-        first, method=name, log_predictive=mix_draws(by_weight, offsets),
-        num_draws=max(first.num_draws, second.num_draws),
-    )  # fmt: skip
+    return replace(first, method=name, log_predictive=mix_draws(by_weight, offsets))

@@ -17,7 +17,8 @@ spread of what it might have simulated.
 ...     initial_cov=np.eye(1), loadings=np.ones((1, 1)), offset=np.zeros(1),
 ...     link=StickBreaking(),
 ... )
->>> log_p = particle_log_predictive(np.random.default_rng(0), [draw], data, num_particles=2000)
+>>> found = particle_filter(np.random.default_rng(0), [draw], data, num_particles=2000)
+>>> log_p = found.log_predictive
 >>> log_p.shape, bool(abs(log_p[0, 0] - np.log(0.5)) < 0.01)
 ((1, 5), True)
 """
@@ -155,17 +156,3 @@ def particle_filter(
             " (is the transition's largest eigenvalue far above 1?)"
         )
     return ParticleFilter(log_predictive, last, paths)
-
-
-def particle_log_predictive(
-    rng: np.random.Generator,
-    draws: Sequence[StateSpaceDraw],
-    data: Sequences,
-    num_particles: int = 200,
-) -> FloatArray:
-    """Each draw's log p(x_t | x_1, ..., x_{t-1}), ``(num_draws, num_steps)``.
-
-    Missing steps have 0, and multinomial coefficients are left out. Arguments and errors are those
-    of `particle_filter`.
-    """
-    return particle_filter(rng, draws, data, num_particles).log_predictive

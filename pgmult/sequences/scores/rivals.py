@@ -13,7 +13,7 @@ known, these are predicted instead, from the draws as they are.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -39,9 +39,8 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
-from pgmult.sequences.posteriors import PredictsSteps, sequences_of, state_space_draws
-from pgmult.sequences.scores.one_step import blocks_of, joined
-from pgmult.sequences.scores.particle_filter import particle_log_predictive
+from pgmult.sequences.posteriors import PredictsSteps, sequences_of
+from pgmult.sequences.scores.one_step import by_draw, scored
 from pgmult.sequences.updates.carried import usual_state_dim
 
 _DRAWS, _TUNE = 100, 50  # of a rival's chain
@@ -161,8 +160,8 @@ def compare_with_rivals(
     for name, model in rival_models(run.model, data).items():
         rival = _sampled_briefly(model, bare(data), seed)
         before = None if after is None else bare(after)
-        scores[name] = _scored(
-            _by_draw(rival, bare(test), before, _DRAWS, 0, seed), test, after is None
+        scores[name] = scored(
+            by_draw(rival, bare(test), before, _DRAWS, 0, seed), test, after is None
         )
     how = (
         "Each step is told from those before it, by draws given all other steps (leave-one-out)."
@@ -179,13 +178,13 @@ def _unit(data: Sequences) -> str:
 
 
 def best_model(
-    data: Sequences,
-    models: Mapping[str, Any],
-    random_seed: int = 0,
-    hold_out: int | None = None,
-    draws: int = _DRAWS,
+    data: Sequences, models: Mapping[str, Any], random_seed: int = 0
 ) -> tuple[str, Search]:
     """Which of some models to take, by brief runs of each: the best, or the first as good as it.
+
+    The last quarter of the shortest sequence, if that has eight steps or more, is held out of all
+    and predicted; otherwise all steps are, by draws given all others. Of a step held out at most
+    1,000 observations count.
 
     Parameters
     ----------
@@ -193,10 +192,6 @@ def best_model(
     models : mapping from a name to a model
         The simplest first.
     random_seed : int
-    hold_out : int, optional
-        As for `search_state_dim`.
-    draws : int
-        Of a run, after half as many.
 
     Returns
     -------
@@ -207,28 +202,22 @@ def best_model(
     if len(models) < 2:
         raise ValueError(f"models must be two at least, got {len(models)}")
     shortest = int(data.lengths.min())
-    if hold_out is None and shortest >= _SHORT:
-        hold_out = shortest // 4
-    if hold_out is not None and as_positive_int(hold_out, "hold_out") >= shortest:
-        raise ValueError(
-            f"hold_out must leave steps in data, whose shortest sequence has {shortest},"
-            f" got {hold_out}"
-        )
+    hold_out = shortest // 4 if shortest >= _SHORT else 0
     scores = {}
     for name, model in models.items():
         own = held_by(model, data) or data
-        train, test = (own, own) if hold_out is None else own.split(-hold_out)
-        run = _sampled_briefly(model, train, random_seed, draws)
-        after = None if hold_out is None else sequences_of(run)
-        tested = sequences_of(run, test if hold_out is None else _thinned(test))
+        train, test = own.split(-hold_out) if hold_out else (own, own)
+        run = _sampled_briefly(model, train, random_seed)
+        after = sequences_of(run) if hold_out else None
+        tested = sequences_of(run, _thinned(test) if hold_out else test)
         scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
     how = (
-        "Each step is told from those before it, by draws of a brief run given all other steps"
+        f"The last {hold_out} steps are told, each from those before it, by a brief run without"
+        " them."
+        if hold_out
+        else "Each step is told from those before it, by draws of a brief run given all other steps"
         " (leave-one-out)."
-        if hold_out is None
-        else f"The last {hold_out} steps are told, each from those before it, by a brief run"
-        " without them."
     )
     found = Search.of(
         {first: scores[first], **scores}, _unit(data), how,
@@ -258,11 +247,12 @@ def search_state_dim(
     candidates: Sequence[int] | None = None,
     *,
     make_model: Callable[[int], Any] | None = None,
-    hold_out: int | None = None,
-    draws: int = 200,
     random_seed: int = 0,
 ) -> tuple[int, Comparison]:
-    """Choose the number of dimensions, or of hidden states, that predicts best.
+    """Choose the number of dimensions, or of hidden states, that predicts best by brief runs.
+
+    The last quarter of the shortest sequence, where that has eight steps or more, is predicted;
+    otherwise all steps are, by draws given all others.
 
     Parameters
     ----------
@@ -272,12 +262,7 @@ def search_state_dim(
         where steps have many counts, one less than symbols.
     make_model : callable, optional
         From a number to a model, such as `MultinomialHMM`; `MultinomialLDS` if left out.
-    hold_out : int, optional
-        Last steps of every sequence, to be predicted from those before them. If left out, a quarter
-        of the shortest sequence, where that has eight steps or more; otherwise all steps are
-        predicted, by draws given all others. Of a step held out at most 1,000 observations count.
-    draws, random_seed : int
-        Of the two chains of each candidate.
+    random_seed : int
 
     Returns
     -------
@@ -306,9 +291,7 @@ def search_state_dim(
     models = {
         str(number): made(make, number, "a number of dimensions or states") for number in numbers
     }
-    name, found = best_model(
-        whole, models, as_seed(random_seed), hold_out, as_positive_int(draws, "draws")
-    )
+    name, found = best_model(whole, models, as_seed(random_seed))
     return int(name), found
 
 
@@ -344,9 +327,7 @@ def _name_of(model: Any) -> str | None:
     return _ORDER[3] if type(model) is MultinomialHMM else None
 
 
-def _sampled_briefly(
-    model: Any, data: Sequences, random_seed: Any, draws: int = _DRAWS
-) -> Posterior:
+def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:
     """Some hundred draws, without a word."""
     keep = getattr(model, "predictive_variables", None)
     if keep is not None and not isinstance(model, PredictsSteps):
@@ -354,7 +335,7 @@ def _sampled_briefly(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sample(
-            model, data, keep=keep, draws=draws, tune=max(_TUNE, draws // 2), chains=_CHAINS,
+            model, data, keep=keep, draws=_DRAWS, tune=_TUNE, chains=_CHAINS,
             random_seed=random_seed, progressbar=False,
         )  # fmt: skip
 
@@ -375,42 +356,8 @@ def _own(
         if length < test.lengths.max():
             test = test.split(length)[0]
             note = f" Only the first {length:,} steps of a sequence are scored, to be quick."
-    log_p = _by_draw(run, test, after, most, particles, seed)
-    return _scored(log_p, test, after is None), test, note
-
-
-def _by_draw(
-    run: Posterior, test: Sequences, after: Sequences | None, most: int, particles: int, seed: Any
-) -> FloatArray:
-    """Log p(x_t | x_<t, draw), ``(num_chains, num_draws, num_steps)``."""
-    model = run.model
-    if isinstance(model, PredictsSteps):
-        whole, tested = (test, np.arange(test.num_steps)) if after is None else joined(after, test)
-        kept = [run.thinned(name, most) for name in model.predictive_variables]
-        chains, draws = kept[0].shape[:2]
-        found = np.empty((chains, draws, len(tested)))
-        for place, draw in _each(model.predictive_variables, kept):
-            found[place] = model.log_predictive(draw, whole)[tested]
-        return found
-    points = state_space_draws(run, most, test, continued=after is not None, balanced=True)
-    rng = np.random.default_rng(seed)
-    log_p = particle_log_predictive(rng, points, test, particles)
-    return log_p.reshape(run.num_chains, -1, log_p.shape[1])
-
-
-def _each(
-    names: tuple[str, ...], kept: list[Any]
-) -> Iterator[tuple[tuple[int, int], Mapping[str, Any]]]:
-    for chain, draw in np.ndindex(*kept[0].shape[:2]):
-        values = (array[chain, draw] for array in kept)
-        yield (chain, draw), dict(zip(names, values, strict=True))
-
-
-def _scored(log_p: FloatArray, test: Sequences, leave_out: bool) -> Score:
-    """The score of draws, by blocks of steps; each step without itself, or as it is."""
-    seen = test.totals > 0
-    block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[seen])
-    return Score.of_draws(log_p[:, :, seen], test.totals[seen], unit=block, left_out=leave_out)
+    log_p = by_draw(run, test, after, most, particles, seed)
+    return scored(log_p, test, after is None), test, note
 
 
 def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
@@ -422,4 +369,4 @@ def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
     log_p: FloatArray = np.bincount(
         step, test.counts * np.log(left / total), test.num_steps
     ).astype(np.float64)
-    return _scored(log_p[None, None], test, leave_out=False)
+    return scored(log_p[None, None], test, left_out=False)

@@ -380,7 +380,7 @@ def test_inputs_have_a_column_for_each_effect():
         1, 2, 2,
     )  # fmt: skip
     assert run.predict(zoe).mean.shape == (3, 2)
-    assert np.isfinite(pgmult.sequences.one_step_ahead(run, zoe).log_predictive).all()
+    assert np.isfinite(pgmult.sequences.one_step_ahead(run, zoe).by_unit).all()
 
 
 @pytest.mark.slow

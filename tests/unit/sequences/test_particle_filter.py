@@ -10,11 +10,15 @@ from pgmult.compiled.rows import row_threads
 from pgmult.sequences.scores import particle_filter as module
 from pgmult.sequences.scores.particle_filter import (
     particle_filter,
-    particle_log_predictive,
 )
 from pgmult.testing import rejects
 
 pytestmark = pytest.mark.slow  # no other quick test compiles these kernels
+
+
+def log_predictive(*given):
+    return particle_filter(*given).log_predictive
+
 
 # ------------------------------------------------------------------ agreement with the exact answer
 
@@ -22,7 +26,7 @@ pytestmark = pytest.mark.slow  # no other quick test compiles these kernels
 def check_against_grid(draw, data, num_particles=20_000, runs=4):
     exact = GridStates(draw, data)
     rng = np.random.default_rng(5)
-    ours = [particle_log_predictive(rng, [draw], data, num_particles)[0] for _ in range(runs)]
+    ours = [log_predictive(rng, [draw], data, num_particles)[0] for _ in range(runs)]
     np.testing.assert_allclose(np.mean(ours, axis=0), exact.log_predictive, atol=0.012)
 
 
@@ -62,10 +66,10 @@ def test_last_states_have_the_filtered_law():
 
 def test_what_is_found_of_a_sequence_depends_on_it_alone():
     draws, data = [make_draw(inputs=1), make_draw(inputs=1, seed=2)], make_data(inputs=1)
-    log_p = particle_log_predictive(np.random.default_rng(3), draws, data, 20)
+    log_p = log_predictive(np.random.default_rng(3), draws, data, 20)
     for chosen in ([1], [1, 0], [0, 0, 1], [1, 1]):
         part = data.take(chosen)
-        one = particle_log_predictive(np.random.default_rng(3), draws, part, 20)
+        one = log_predictive(np.random.default_rng(3), draws, part, 20)
         pieces = [log_p[:, data.offsets[q] : data.offsets[q + 1]] for q in chosen]
         np.testing.assert_array_equal(one, np.concatenate(pieces, axis=1))
 
@@ -106,7 +110,7 @@ def test_states_without_noise_are_one_draw_of_the_first():
 def check_unbiased(draw, data, exact=None, num_particles=8, draws=4000):
     """The mean of estimated likelihoods over exact ones is 1."""
     exact = GridStates(draw, data).log_predictive.sum() if exact is None else exact
-    log_p = particle_log_predictive(np.random.default_rng(9), draws * [draw], data, num_particles)
+    log_p = log_predictive(np.random.default_rng(9), draws * [draw], data, num_particles)
     ratio = np.exp(log_p.sum(axis=1) - exact)
     score = (ratio.mean() - 1.0) / (ratio.std() / np.sqrt(draws))
     assert abs(score) < 4.0, score
@@ -158,8 +162,8 @@ def test_draws_do_not_disturb_each_other():
     """Draw s has streams of its own, whatever the other draws are."""
     one, other = make_draw(seed=0), make_draw(seed=1)
     data = make_data()
-    first = particle_log_predictive(np.random.default_rng(12), [one, one], data, 20)
-    second = particle_log_predictive(np.random.default_rng(12), [one, other], data, 20)
+    first = log_predictive(np.random.default_rng(12), [one, one], data, 20)
+    second = log_predictive(np.random.default_rng(12), [one, other], data, 20)
     np.testing.assert_array_equal(first[0], second[0])
     assert (first[1] != second[1]).any()
 

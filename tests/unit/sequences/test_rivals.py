@@ -6,8 +6,8 @@ import pytest
 import pgmult
 from pgmult.sequences import MarkovChain, MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.scores.one_step import by_draw, scored
 from pgmult.sequences.scores.rivals import (
-    _scored,
     best_model,
     compare_with_rivals,
     held_by,
@@ -46,7 +46,6 @@ def first_order(data):
 def test_leave_one_out_of_a_markov_chain_is_its_dirichlet_law(data):
     """With rows that learn nothing from each other it is (n - 1 + a) / (N - 1 + K a), a = 1."""
     from pgmult.sequences.models.markov import contexts
-    from pgmult.sequences.scores import rivals
 
     strong = MarkovChain(1, concentration=1e6, strength_shape=3e6, strength_rate=1e6)  # rows: a = 1
     run = pgmult.sample(
@@ -57,10 +56,10 @@ def test_leave_one_out_of_a_markov_chain_is_its_dirichlet_law(data):
     np.add.at(counts, (context, data.symbols), 1.0)
     left = counts[context, data.symbols] - 1.0 + 1.0
     exact = np.log(left / (counts.sum(axis=1)[context] - 1.0 + 3.0)).sum()
-    log_p = rivals._by_draw(run, data, None, 2000, 0, 0)
-    found = rivals._scored(log_p, data, True)
+    log_p = by_draw(run, data, None, 2000, 0, 0)
+    found = scored(log_p, data, True)
     assert found.by_unit.sum() == pytest.approx(exact, abs=0.4)
-    plain = rivals._scored(log_p, data, False).by_unit.sum()
+    plain = scored(log_p, data, False).by_unit.sum()
     assert plain > exact + 3.0, "without leaving out, what was learned by heart counts"
 
 
@@ -111,7 +110,7 @@ def test_models_without_inputs_are_among_those_that_are_tried():
 
 
 def test_a_size_is_found_by_steps_held_out(data):
-    number, found = search_state_dim(data, [2, 1], make_model=MarkovChain, hold_out=30)
+    number, found = search_state_dim(data, [2, 1], make_model=MarkovChain)
     assert number == 1
     assert set(found.names) == {"1", "2"}
     assert "last 30 steps" in found.how
@@ -122,7 +121,7 @@ def test_a_size_is_found_by_steps_held_out(data):
 @pytest.mark.slow
 def test_dimensions_are_told_by_their_states_after_what_was_seen():
     counts = as_sequences([np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=12)])
-    number, found = search_state_dim(counts, draws=4)
+    number, found = search_state_dim(counts)
     assert number in (1, 2)
     assert "last 3 steps" in found.how
 
@@ -178,6 +177,6 @@ def test_the_next_change_is_counted_in_paths():
 def test_steps_of_thousands_of_observations_have_scores():
     """Their probabilities are less than the least number."""
     counts = as_sequences([np.full((4, 3), 1000)])
-    score = _scored(np.full((2, 5, 4), -3300.0), counts, leave_out=False)
+    score = scored(np.full((2, 5, 4), -3300.0), counts, left_out=False)
     assert score.mean == pytest.approx(-1.1)
     assert score.chain_error == 0.0

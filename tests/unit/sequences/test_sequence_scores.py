@@ -1,69 +1,21 @@
-"""Scores of sequences: pooling of draws, pairing, blocks and continuation."""
+"""Scores of sequences: averages of draws, missing steps, blocks and continuation."""
 
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from pgmult import Posterior, StickBreaking
 from pgmult.core.typing import coords_of
 from pgmult.sampling import Origin
 from pgmult.sequences import MultinomialHMM, MultinomialLDS, as_sequences
-from pgmult.sequences.scores.ngrams import bigram, unigram
-from pgmult.sequences.scores.one_step import (
-    SequenceScore,
-    blocks_of,
-    joined,
-    mix_draws,
-    one_step_ahead,
-)
-from pgmult.sequences.scores.particle_filter import particle_log_predictive
+from pgmult.sequences.scores.one_step import blocks_of, by_draw, joined, one_step_ahead, scored
+from pgmult.sequences.scores.particle_filter import particle_filter
 from pgmult.sequences.scores.rivals import compare
 
 K = 3
 TRAIN = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=K)
 TEST = as_sequences([[2, 0, -1], [0, 2, 2, 1]], num_symbols=K)
-
-# ------------------------------------------------------------------ pooling draws
-
-
-def test_the_mixture_is_of_whole_sequences():
-    rng = np.random.default_rng(0)
-    by_draw = np.log(rng.uniform(0.1, 1.0, size=(5, 7)))
-    offsets = np.array([0, 3, 7])
-    mixed = mix_draws(by_draw, offsets)
-    for first, last in ((0, 3), (3, 7)):
-        whole = np.log(np.mean(np.exp(by_draw[:, first:last].sum(axis=1))))
-        assert mixed[first:last].sum() == pytest.approx(whole, rel=1e-12)
-        assert mixed[first] == pytest.approx(np.log(np.exp(by_draw[:, first]).mean()))
-    average = mix_draws(by_draw, offsets, "average")
-    np.testing.assert_allclose(average, np.log(np.exp(by_draw).mean(axis=0)))
-    assert not np.allclose(average, mixed)
-    with pytest.raises(ValueError, match="pooling must be one of mixture, average"):
-        mix_draws(by_draw, offsets, "best")
-
-
-def test_the_mixture_is_a_distribution_of_the_next_symbol():
-    rng = np.random.default_rng(1)
-    past = np.log(rng.uniform(size=(4, 6)))
-    tables = np.log(rng.dirichlet(np.ones(K), size=4))
-    last = [
-        mix_draws(np.column_stack([past, tables[:, k]]), np.array([0, 7]))[-1] for k in range(K)
-    ]
-    assert np.exp(last).sum() == pytest.approx(1.0)
-
-
-def test_a_draw_that_rules_out_a_step_loses_its_weight():
-    with np.errstate(divide="ignore"):
-        by_draw = np.log([[0.5, 0.0, 0.9], [0.2, 0.4, 0.3]])
-    mixed = mix_draws(by_draw, np.array([0, 3]))
-    np.testing.assert_allclose(mixed, np.log([0.35, 0.08 / 0.7, 0.3]))
-    nobody = np.array([[0.0, -np.inf, -1.0], [0.0, -np.inf, -2.0]])
-    mixed = mix_draws(nobody, np.array([0, 3]))
-    expected = [0.0, -np.inf, logsumexp([-1.0, -2.0]) - np.log(2.0)]
-    np.testing.assert_allclose(mixed, expected)
-
 
 # ------------------------------------------------------------------ scores
 
@@ -83,22 +35,24 @@ def test_blocks_are_segments_of_one_sequence():
 
 def test_missing_steps_are_left_out_and_counts_weigh():
     test = as_sequences([np.array([[1, 0, 0], [0, 0, 0], [0, 3, 0]])])
-    score = SequenceScore.of_steps("mine", np.array([-1.0, 0.0, -5.0]), test)
-    np.testing.assert_array_equal(score.log_predictive, [-1.0, -5.0])
-    assert score.totals.tolist() == [1, 3]
-    assert score.mean == -1.5
-    assert "-1.5000" in str(score)
+    found = scored(np.array([[[-1.0, 0.0, -5.0]]]), test, left_out=False)
+    np.testing.assert_array_equal(found.by_unit, [-1.0, -5.0])
+    assert found.totals.tolist() == [1, 3]
+    assert found.mean == -1.5
 
 
 def simulated_scores(correlation, repeats=400, steps=1000):
     """Standard errors, and the true one, of differences with autocorrelation."""
     rng = np.random.default_rng(0)
     test = as_sequences([np.zeros(steps, dtype=int)], num_symbols=2)
+
+    def score(log_p):
+        return scored(log_p[None, None], test, left_out=False)
+
     noise = rng.normal(size=(repeats, steps))
     for t in range(1, steps):
         noise[:, t] += correlation * noise[:, t - 1]
-    zero = SequenceScore.of_steps("zero", np.zeros(steps), test)
-    gains = [SequenceScore.of_steps("x", row, test).gain_over(zero) for row in noise]
+    gains = [score(row).gain_over(score(np.zeros(steps))) for row in noise]
     means, by_block = np.array(gains).T
     return means.std(), by_block.mean(), noise.std() / np.sqrt(steps)
 
@@ -110,17 +64,6 @@ def test_standard_errors_by_blocks_see_autocorrelation():
     truth, by_block, by_step = simulated_scores(0.8)
     assert by_block == pytest.approx(truth, rel=0.2)
     assert by_step < 0.5 * truth
-
-
-def test_gains_are_paired():
-    train = as_sequences([np.tile([0, 1, 2], 20)], num_symbols=K)
-    test = as_sequences([np.tile([0, 1, 2], 10)], num_symbols=K)
-    gain = bigram(train, test).gain_over(unigram(train, test))
-    assert gain.mean > 0.5
-    assert gain.error < 0.1
-    assert str(gain).startswith("+")
-    with pytest.raises(ValueError, match="of the same steps: unigram"):
-        unigram(train, TEST).gain_over(unigram(train, test))
 
 
 # ------------------------------------------------------------------ continuation
@@ -175,17 +118,16 @@ def test_exact_forecasts_of_new_sequences_and_of_continuations():
         {name: array[c, i] for name, array in posterior.items()} for c in range(2) for i in range(3)
     ]
     new = one_step_ahead(posterior, TEST)
-    by_draw = np.array([model.log_predictive(draw, TEST) for draw in draws])
+    each = np.array([model.log_predictive(draw, TEST) for draw in draws])
     seen = TEST.totals > 0
-    np.testing.assert_allclose(new.log_predictive, mix_draws(by_draw, TEST.offsets)[seen])
-    assert new.num_draws == 6
-    going_on = one_step_ahead(posterior, TEST, after=TRAIN, pooling="average")
+    np.testing.assert_allclose(new.by_unit, np.log(np.exp(each).mean(axis=0))[seen])
+    going_on = one_step_ahead(posterior, TEST, after=TRAIN)
     whole, tested = joined(TRAIN, TEST)
-    by_draw = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
-    expected = mix_draws(by_draw, TEST.offsets, "average")[seen]
-    np.testing.assert_allclose(going_on.log_predictive, expected)
-    assert not np.allclose(going_on.log_predictive, new.log_predictive)
-    assert one_step_ahead(posterior, TEST, max_draws=2).num_draws == 2
+    each = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
+    expected = np.log(np.exp(each).mean(axis=0))[seen]
+    np.testing.assert_allclose(going_on.by_unit, expected)
+    assert not np.allclose(going_on.by_unit, new.by_unit)
+    assert by_draw(posterior, TEST, None, 2, 0, 0).shape == (2, 1, TEST.num_steps)
 
 
 @pytest.mark.slow
@@ -213,9 +155,9 @@ def test_state_spaces_go_through_the_particle_filter(continues):
         parameters = {name: posterior[name][0, i] for name in model.predictive_variables}
         draw = model.state_space(parameters, model.link(TRAIN))
         draws.append(draw.continued(posterior["last_states"][0, i]) if continues else draw)
-    by_draw = particle_log_predictive(np.random.default_rng(7), draws, TEST, 50)
-    expected = mix_draws(by_draw, TEST.offsets)[TEST.totals > 0]
-    np.testing.assert_allclose(got.log_predictive, expected)
+    each = particle_filter(np.random.default_rng(7), draws, TEST, 50).log_predictive
+    expected = np.log(np.exp(each).mean(axis=0))[TEST.totals > 0]
+    np.testing.assert_allclose(got.by_unit, expected)
 
 
 class Shares:
@@ -232,8 +174,7 @@ def test_a_users_own_model_is_scored():
     data = as_sequences([[0, 1, 1]], num_symbols=2)
     posterior = posterior_of(Shares(), {"share": np.full((1, 3), 0.25)}, data)
     score = one_step_ahead(posterior, data)
-    np.testing.assert_allclose(score.log_predictive, np.log([0.25, 0.75, 0.75]))
-    assert score.method.startswith("Shares, one step ahead, exact")
+    np.testing.assert_allclose(score.by_unit, np.log([0.25, 0.75, 0.75]))
 
 
 def test_what_cannot_be_compared():
@@ -270,8 +211,6 @@ def test_what_cannot_be_scored():
         one_step_ahead(posterior, TEST, after=TEST)
     with pytest.raises(ValueError, match="posterior's 3 symbols, 0, 1, 2, got 4"):
         one_step_ahead(posterior, as_sequences([[3, 0]]))
-    with pytest.raises(ValueError, match="number their symbols alike"):
-        unigram(as_sequences(["abc"]), as_sequences(["abd"]))
     with pytest.raises(ValueError, match="max_draws must be at least 1"):
         one_step_ahead(posterior, TEST, max_draws=0)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from examples.papers.linderman2015.forecasters import blend, kneser_ney, online_unigram
+from examples.papers.linderman2015.ngrams import bigram, unigram
+from examples.papers.linderman2015.step_scores import SequenceScore
 from pgmult.sequences import as_sequences
-from pgmult.sequences.scores.ngrams import bigram, unigram
-from pgmult.sequences.scores.one_step import SequenceScore
 
 K = 4
 TRAIN = as_sequences([[0, 1, 0, 1, 2, 0], [1, 1, -1, 0, 1]], num_symbols=K)

@@ -22,10 +22,11 @@ on where training sequence s ended.
 import numpy as np
 import scipy.sparse
 
+from examples.papers.linderman2015.step_scores import SequenceScore
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.scores.one_step import SequenceScore, _check_alike, joined
+from pgmult.sequences.scores.one_step import check_alike, joined
 
 __all__ = ["bigram", "cache", "unigram"]
 
@@ -33,7 +34,7 @@ __all__ = ["bigram", "cache", "unigram"]
 def unigram(train: Sequences, test: Sequences, *, pseudo_count: float = 1.0) -> SequenceScore:
     """One distribution of symbols for all steps: training frequencies plus `pseudo_count` each."""
     as_positive(pseudo_count, "pseudo_count")
-    _check_alike(train, test)
+    check_alike(train, test)
     frequencies = _frequencies(train) + pseudo_count
     log_probs = np.log(frequencies / frequencies.sum())
     return _score(f"unigram + {pseudo_count:g}", log_probs[test.symbols], test)
@@ -63,7 +64,7 @@ def cache(
     if weight is not None and not 0.0 < weight < 1.0:
         raise ValueError(f"weight must be between 0 and 1, got {weight}")
     whole, tested = joined(train, test) if continues else (test, np.arange(test.num_steps))
-    _check_alike(train, test)
+    check_alike(train, test)
     if weight is None:
         base = _online_probs(np.full(train.num_symbols, pseudo_count), train)
         weight = _best_weight(train.counts.astype(np.int64), base, *_recent_share(train, window))
@@ -195,7 +196,7 @@ def _pair_counts(train: Sequences) -> "scipy.sparse.csr_array":
 
 def _contexts(train: Sequences, test: Sequences, continues: bool) -> tuple[IntArray, IntArray]:
     """Of each observed test step: the symbol before it, or -1, and its own."""
-    _check_alike(train, test)
+    check_alike(train, test)
     if continues:
         whole, tested = joined(train, test)
         before, after = (x[tested] for x in _previous(whole, "joined"))

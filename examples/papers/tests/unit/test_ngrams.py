@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from examples.papers.linderman2015.ngrams import bigram, cache, unigram
 from pgmult.sequences import as_sequences
-from pgmult.sequences.scores.ngrams import bigram, cache, unigram
 
 K = 4
 TRAIN = as_sequences([[0, 1, 0, 1, 2, 0], [1, 1, -1, 0, 1]], num_symbols=K)
