@@ -568,14 +568,12 @@ ARGUMENTS = {
     "sequences.MultinomialHMM": lambda: dict(num_states=2),
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
-    "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2, num_particles=5),
-    "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words(), num_particles=5),
+    "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2),
+    "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words()),
     "sequences.impute": lambda: dict(
-        posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]]), num_particles=5
+        posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]])
     ),
-    "sequences.one_step_ahead": lambda: dict(
-        posterior=sequence_draws(), test=words(), num_particles=5
-    ),
+    "sequences.one_step_ahead": lambda: dict(posterior=sequence_draws(), test=words()),
     "sequences.compare": lambda: dict(
         posterior=sequence_draws(), other=sequence_draws(), held_out=words(), names=("a", "b")
     ),

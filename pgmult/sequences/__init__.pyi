@@ -1,10 +1,10 @@
+from pgmult.sequences.answers import Forecast as Forecast
+from pgmult.sequences.answers import Imputed as Imputed
+from pgmult.sequences.answers import StepProbs as StepProbs
 from pgmult.sequences.checks import check as check
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
-from pgmult.sequences.forecasts import Forecast as Forecast
-from pgmult.sequences.forecasts import Imputed as Imputed
-from pgmult.sequences.forecasts import StepProbs as StepProbs
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute
 from pgmult.sequences.forecasts import predict as predict

@@ -24,12 +24,12 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_flag, as_real, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.answers import Forecast
 from pgmult.sequences.data.sequences import Sequences, as_sequences
-from pgmult.sequences.forecasts import Forecast, forecast
+from pgmult.sequences.forecasts import forecast
 from pgmult.sequences.models._state_space import as_state_dim
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
@@ -57,8 +57,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         Of Gibbs sampling, as in `pgmult.sample`.
     max_draws : int
         Draws to use at most, evenly spread over the chains, to score and forecast.
-    n_particles : int
-        Of the particle filter for new sequences.
     random_state : int, numpy.random.RandomState or None
         Of `fit`. Scores and forecasts have a fixed seed.
     n_jobs : int or None
@@ -93,7 +91,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     chains: int = 2
     thin: int = 1
     max_draws: int = 50
-    n_particles: int = 200
     random_state: Any = None
     n_jobs: int | None = None
     verbose: bool = False
@@ -169,7 +166,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(
                 self.posterior_, data, after=self.sequences_ if continues else None,
-                max_draws=self.max_draws, num_particles=self.n_particles,
+                max_draws=self.max_draws,
             ).mean  # fmt: skip
 
     def forecast(
@@ -216,7 +213,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             return forecast(
                 self.posterior_, steps, data, inputs=future_inputs, levels=levels,
                 max_draws=self.max_draws,
-                num_particles=as_positive_int(self.n_particles, "n_particles", minimum=2),
             )  # fmt: skip
 
     def predict_proba(

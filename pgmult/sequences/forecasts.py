@@ -27,26 +27,22 @@ standard error below .01, or a warning says what it is.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_repeats, as_seed
-from pgmult.core.figures.lines import Lines
-from pgmult.core.tabled import Column, Table, Tabled, number
-from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.answers import Forecast, Imputed, StepProbs
 from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.tables import future_of
-from pgmult.sequences.figures import symbol_lines
-from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -58,170 +54,13 @@ from pgmult.sequences.posteriors import (
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 from pgmult.sequences.scores.particle_filter import own_keys, own_streams, particle_filter
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-else:
-    Axes = Any
-
 _QUANTILES = (0.05, 0.5, 0.95)
 _BLOCK = 1 << 22  # probabilities held at a time
+_PARTICLES = 200  # at each step of other sequences, under each draw
 _SIMULATED = 4000  # states that a mean is over, of all draws together
 _MOST_STATES, _MOST_KEPT = 1 << 25, 1 << 27  # numbers of paths and of a filter's steps
 _FEWEST_PARTICLES = 32
 _TOLD = 0.01  # a simulation error that is told
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Probabilities(Tabled):
-    """Probabilities of symbols at some steps: what all answers have."""
-
-    mean: FloatArray
-    quantiles: FloatArray
-    levels: FloatArray
-    sequences: Sequences
-
-    caption: ClassVar[str]
-
-    def _places(self) -> tuple[IntArray, IntArray]:
-        """The sequence of each row of `mean`, and its step there."""
-        raise NotImplementedError
-
-    def table(self) -> Table:
-        """A row for each step and symbol, as `pgmult.core.tabled.Table`.
-
-        Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
-        each sequence), ``time`` where the sequences have it, ``mean``, and ``q0.05`` and so on for
-        each level.
-        """
-        data = self.sequences
-        sequence, step = (np.repeat(place, data.num_symbols) for place in self._places())
-        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-        columns = [
-            Column(
-                "sequence", sequence if data.names is None else data.names[sequence], "sequence"
-            ),
-            Column("step", step, "step"),
-            Column("symbol", np.tile(symbols, len(step) // len(symbols)), "symbol"),
-            Column("mean", self.mean.ravel(), "mean", number(3)),
-        ]
-        if (when := data.times(sequence, step)) is not None:
-            told = date_text if when.dtype.kind == "M" else str
-            columns.insert(2, Column("time", when, "time", told))
-        for level, values in zip(self.levels, self.quantiles, strict=True):
-            columns.append(Column(f"q{level:g}", values.ravel(), f"q{level:g}", number(3)))
-        return Table(self.caption, columns)
-
-    def __repr__(self) -> str:
-        return f"{self.caption} of {self.sequences}"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StepProbs(_Probabilities):
-    """Probabilities of symbols at the steps of sequences.
-
-    Attributes
-    ----------
-    mean : array, ``(num_steps, num_symbols)``
-        Posterior means: the best single prediction. Rows sum to 1.
-    quantiles : array, ``(num_levels, num_steps, num_symbols)``
-        Of the posterior of each probability.
-    levels : array, ``(num_levels,)``
-    sequences : Sequences
-        Whose steps these are.
-    """
-
-    caption: ClassVar[str] = "Probabilities of symbols at each step"
-
-    def _places(self) -> tuple[IntArray, IntArray]:
-        return _places(self.sequences, np.arange(self.sequences.num_steps))
-
-    def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
-        """Probabilities of some symbols along a sequence: see `symbol_lines`."""
-        return symbol_lines(self, sequence=sequence, symbols=symbols)
-
-    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure(**options).plot(axes)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Imputed(_Probabilities):
-    """Symbols at missing steps.
-
-    Attributes
-    ----------
-    mean : array, ``(num_missing, num_symbols)``
-        Probability of each symbol.
-    quantiles : array, ``(num_levels, num_missing, num_symbols)``
-    levels : array, ``(num_levels,)``
-    sequences : Sequences
-        Whose steps are missing.
-    steps : int64 array, ``(num_missing,)``
-        Which steps of all sequences are missing.
-    simulated : int64 array, ``(num_paths, num_missing)``
-        Joint draws, one symbol per step: a row is one completion of all sequences.
-    counts : int64 array, ``(num_paths, num_missing, num_symbols)``, or None
-        Joint draws of counts, where totals were given.
-    """
-
-    steps: IntArray
-    simulated: IntArray
-    counts: IntArray | None = None
-
-    caption: ClassVar[str] = "Probabilities of symbols at missing steps"
-
-    def _places(self) -> tuple[IntArray, IntArray]:
-        return _places(self.sequences, self.steps)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Forecast(_Probabilities):
-    """Forecasts of the steps after the last one of each sequence.
-
-    Attributes
-    ----------
-    mean : array, ``(num_sequences, steps, num_symbols)``
-        Probability of each symbol.
-    quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
-        Of the posterior of each probability, not of which symbol occurs.
-    levels : array, ``(num_levels,)``
-    sequences : Sequences
-        The sequences that are forecast. In tables steps ahead are numbered from the sequence's
-        length.
-    simulated : int64 array, ``(num_paths, num_sequences, steps)``
-        Simulated futures: one symbol per step, states and symbols of a row drawn jointly.
-    counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
-        Simulated futures of counts, where totals were given.
-    """
-
-    simulated: IntArray
-    counts: IntArray | None = None
-
-    caption: ClassVar[str] = "Probabilities of symbols at steps ahead"
-
-    def _places(self) -> tuple[IntArray, IntArray]:
-        steps = self.mean.shape[1]
-        sequence, ahead = np.divmod(np.arange(self.sequences.num_sequences * steps), steps)
-        return sequence, ahead + self.sequences.lengths[sequence]
-
-    def next_change(self) -> "NextChange":
-        """How long each sequence's current symbol lasts, and which symbol follows."""
-        return NextChange.of(self.simulated, self.sequences, self.mean[:, 0])
-
-    def figure(
-        self,
-        *,
-        history: StepProbs | None = None,
-        sequence: int = 0,
-        symbols: Sequence[str | int] | int = 3,
-        last: int = 50,
-    ) -> Lines:
-        """Fans of nested quantiles, after the `last` steps of a history: see `symbol_lines`."""
-        return symbol_lines(history, self, sequence=sequence, symbols=symbols, last=last)
-
-    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure(**options).plot(axes)
 
 
 def predict(
@@ -230,7 +69,6 @@ def predict(
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int | None = None,
-    num_particles: int = 200,
     random_seed: int = 0,
 ) -> StepProbs:
     """Probabilities at every step, missing ones included, given all observations.
@@ -251,8 +89,6 @@ def predict(
     max_draws : int, optional
         Draws to use at most, evenly spread over the chains: by default 500, or 100 where
         states are sampled.
-    num_particles : int
-        At each step of other sequences, under each draw.
     random_seed : int
 
     Raises
@@ -288,15 +124,17 @@ def predict(
                 "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
-        states = np.array(states_of(posterior, most))
-        mean, quantiles = _summaries(draws, states, sequences.inputs, wanted)
-        return StepProbs(mean, quantiles, wanted, sequences)
+        kept = zip(draws, states_of(posterior, most), strict=True)
+        paths = np.array([[draw.padded(states)] for draw, states in kept])
+        smoothed = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
+    else:
+        smoothed = _smoothed(rng, draws, sequences)
     found = _Told(sequences.num_steps, sequences, wanted)
-    for steps, part, paths, size in _smoothed(rng, draws, sequences, num_particles):
-        every = np.arange(part.num_steps)
-        for rows, probs in _probs_in_blocks(draws, part, paths, every):
+    for steps, part, paths, size in smoothed:
+        for rows, probs in _probs_in_blocks(draws, part, paths, np.arange(part.num_steps)):
             found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
-    _warn_of_error(found.variance)
+    if data is not None:
+        _warn_of_error(found.variance)
     return StepProbs(found.mean, found.quantiles, wanted, sequences)
 
 
@@ -309,8 +147,6 @@ def forecast(
     totals: ArrayLike | None = None,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 500,
-    paths: int = 1,
-    num_particles: int = 200,
     random_seed: int = 0,
 ) -> Forecast:
     """Forecast every sequence from its end, along simulated paths of states.
@@ -330,10 +166,6 @@ def forecast(
         How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
     levels, max_draws, random_seed
         As in `predict`.
-    paths : int
-        Simulated paths for each draw: more of them smooth the quantiles where draws are few.
-    num_particles : int
-        For other sequences.
 
     Raises
     ------
@@ -344,53 +176,45 @@ def forecast(
     rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
     if sequences.design is not None and inputs is not None and not isinstance(inputs, np.ndarray):
         inputs = future_of(sequences, inputs, steps)
+    shape = sequences.num_sequences, steps
+    sizes = None if totals is None else _as_totals(totals, shape)
     if isinstance(posterior.model, Foretells):
-        return _foretold(rng, posterior, sequences, steps, inputs, wanted, max_draws, paths, totals)
+        return _foretold(rng, posterior, sequences, steps, inputs, wanted, max_draws, sizes)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = np.flatnonzero(_is_new(sequences, ahead))
     u = None if ahead.inputs is None else ahead.inputs[future]
-    shape = sequences.num_sequences, steps
-    sizes = None if totals is None else _as_totals(totals, shape).ravel()
-    repeats = as_repeats(paths, "paths")
-    size = as_repeats(num_particles, "num_particles", minimum=2)
     draws = state_space_draws(posterior, max_draws, ahead)
-    each = _paths_of(len(draws), repeats)
+    each = _paths_of(len(draws))
+    size = each if data is None else max(_PARTICLES, 2 * each)
     if data is not None:
         if ahead.inputs is not None:  # with the columns of all levels
             sequences = replace(sequences, inputs=np.delete(ahead.inputs, future, axis=0))
-        size = max(size, 2 * each)
         last = particle_filter(rng, draws, sequences, size, num_last=each).last
     else:
         refuse_without_last_states(posterior)
         kept = draws_of(posterior, ["last_states"], max_draws)
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, kept, strict=True)]
         last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
-        size = each
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
-    streams = own_streams(keys)
-    found = _Told(len(future), ahead, wanted)
-    simulated = np.empty((len(draws), repeats, *shape), dtype=np.int64)
-    counts = None
-    if sizes is not None:
-        counts = np.empty((len(draws), repeats, len(future), ahead.num_symbols), dtype=np.int64)
+    streams, found = own_streams(keys), _Told(len(future), ahead, wanted)
+    simulated = np.empty((len(draws), *shape), dtype=np.int64)
+    counts = _room_for_counts(len(draws), shape, ahead, sizes)
     for q, key in enumerate(keys):
         rows = slice(q * steps, (q + 1) * steps)
-        given = None if u is None else u[rows]
-        states = _simulated_states(key, model, last[:, q], given, steps)
-        chosen = _some_paths(streams[q], states, repeats)
+        states = _simulated_states(key, model, last[:, q], None if u is None else u[rows], steps)
+        chosen = _one_path(streams[q], states)
         for block in _blocks(steps, states[:, :, 0].size // states.shape[3] * ahead.num_symbols):
             ends = slice(rows.start + block.start, rows.start + block.stop)
             probs = _probs_of(draws, model, states[:, :, block], None if u is None else u[ends])
             found.add(probs, ends, size)
-            taken = np.take_along_axis(probs, chosen, axis=1)
-            simulated[:, :, q, block] = _symbols(streams[q], taken)
+            taken = np.take_along_axis(probs, chosen[..., None], axis=1)[:, 0]
+            simulated[:, q, block] = _symbols(streams[q], taken)
             if counts is not None and sizes is not None:
-                counts[:, :, ends] = _counts(streams[q], taken, sizes[ends])
+                counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(found.variance)
     return Forecast(
         found.mean.reshape(*shape, -1), found.quantiles.reshape(len(wanted), *shape, -1), wanted,
-        sequences, simulated.reshape(-1, *shape),
-        None if counts is None else counts.reshape(len(draws) * repeats, *shape, -1),
+        sequences, simulated, counts,
     )  # fmt: skip
 
 
@@ -402,32 +226,27 @@ def _foretold(
     inputs: Any,
     levels: FloatArray,
     max_draws: int,
-    paths: int,
-    totals: ArrayLike | None,
+    sizes: IntArray | None,
 ) -> Forecast:
     """Of a model that knows its probabilities ahead given its parameters."""
     model, given = posterior.model, data
     if data.design is not None or inputs is not None:
         given = data.extended(steps, inputs)
-    draws = draws_of(posterior, model.predictive_variables, max_draws)
-    repeats, streams = as_repeats(paths, "paths"), own_streams(own_keys(rng, data))
-    chances = [s.random((len(draws) * repeats, 2, steps + 1)) for s in streams]
-    found = [
-        model.ahead(now, draws[i // repeats], given, steps)
-        for i, now in enumerate(np.stack(chances, axis=1))
-    ]
-    probs = np.array([one for one, _ in found])
+    draws, streams = (
+        draws_of(posterior, model.predictive_variables, max_draws), own_streams(own_keys(rng, data))
+    )  # fmt: skip
+    chances = np.stack([s.random((len(draws), 2, steps + 1)) for s in streams], axis=1)
+    found = [model.ahead(*one, given, steps) for one in zip(chances, draws, strict=True)]
+    probs, simulated = (np.array(part) for part in zip(*found, strict=True))
     if _has_new_levels(given):
         _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
     counts = None
-    if totals is not None:
-        sizes = _as_totals(totals, (data.num_sequences, steps))
+    if sizes is not None:
         every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
         counts = np.stack([_counts(*one) for one in every], axis=1)
     return Forecast(
-        probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data,
-        np.array([symbols for _, symbols in found]), counts,
-    )  # fmt: skip
+        probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data, simulated, counts
+    )
 
 
 def impute(
@@ -437,8 +256,6 @@ def impute(
     totals: ArrayLike | None = None,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
-    paths: int = 1,
-    num_particles: int = 200,
     random_seed: int = 0,
 ) -> Imputed:
     """The symbols at missing steps, given all observations: one per step, or counts.
@@ -451,8 +268,6 @@ def impute(
     totals : int or int array, ``(num_missing,)``, optional
         How many observations each missing step would have had: `Imputed.counts` are drawn of so
         many.
-    paths : int
-        Completions for each draw.
 
     Raises
     ------
@@ -466,39 +281,31 @@ def impute(
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
-    repeats = as_repeats(paths, "paths")
-    K = sequences.num_symbols
     found, streams = _Told(len(missing), sequences, wanted), own_streams(own_keys(rng, sequences))
-    simulated = np.empty((len(draws), repeats, len(missing)), dtype=np.int64)
-    counts = None
-    if sizes is not None:
-        counts = np.empty((len(draws), repeats, len(missing), K), dtype=np.int64)
-    for steps, part, states, size in _smoothed(rng, draws, sequences, num_particles, repeats):
+    simulated = np.empty((len(draws), len(missing)), dtype=np.int64)
+    counts = _room_for_counts(len(draws), simulated.shape[1:], sequences, sizes)
+    for steps, part, states, size in _smoothed(rng, draws, sequences):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
         whose = np.searchsorted(sequences.offsets, missing[first:end], side="right") - 1
-        chosen = {q: _some_paths(streams[q], states, repeats) for q in np.unique(whose).tolist()}
+        chosen = {q: _one_path(streams[q], states) for q in np.unique(whose).tolist()}
         for rows, probs in _probs_in_blocks(draws, part, states, absent):
             found.add(probs, slice(first + rows.start, first + rows.stop), size)
             for row in range(rows.start, rows.stop):  # sequences do not depend on each other
-                one = probs[:, :, row - rows.start]
-                stream = streams[whose[row]]
-                taken = np.take_along_axis(one, chosen[int(whose[row])][..., 0], axis=1)
-                simulated[:, :, first + row] = _symbols(stream, taken)
+                q = int(whose[row])
+                taken = np.take_along_axis(probs[:, :, row - rows.start], chosen[q], axis=1)[:, 0]
+                simulated[:, first + row] = _symbols(streams[q], taken)
                 if counts is not None and sizes is not None:
-                    counts[:, :, first + row] = _counts(stream, taken, sizes[first + row])
+                    counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(found.variance)
-    return Imputed(
-        found.mean, found.quantiles, wanted, sequences, missing,
-        simulated.reshape(-1, len(missing)),
-        None if counts is None else counts.reshape(-1, len(missing), K),
-    )  # fmt: skip
+    return Imputed(found.mean, found.quantiles, wanted, sequences, missing, simulated, counts)
 
 
-def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
-    """The sequence of each step, and where in it the step stands."""
-    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
-    return sequence, steps - data.offsets[sequence]
+def _room_for_counts(
+    num_draws: int, shape: tuple[int, ...], data: Sequences, sizes: IntArray | None
+) -> IntArray | None:
+    """Counts at some steps under each draw, where these have totals."""
+    return None if sizes is None else np.empty((num_draws, *shape, data.num_symbols), np.int64)
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
@@ -560,35 +367,32 @@ def _warn_of_error(variance: float) -> None:
     if (error := np.sqrt(variance)) >= _TOLD:
         warnings.warn(
             f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
-            " (max_draws=) or particles (num_particles=) lower it",
+            " (max_draws=) lower it",
             stacklevel=3,
         )
 
 
-def _paths_of(num_draws: int, least: int) -> int:
+def _paths_of(num_draws: int) -> int:
     """An even number of paths of states under each draw."""
-    return 2 * max(-(-_SIMULATED // (2 * num_draws)), -(-least // 2))
+    return 2 * max(-(-_SIMULATED // (2 * num_draws)), 1)
 
 
 def _smoothed(
-    rng: np.random.Generator,
-    draws: list[StateSpaceDraw],
-    data: Sequences,
-    num_particles: int,
-    least: int = 1,
+    rng: np.random.Generator, draws: list[StateSpaceDraw], data: Sequences
 ) -> Iterator[tuple[slice, Sequences, FloatArray, int]]:
     """Steps, their sequences, paths of states ``(num_draws, num_paths, steps, D)``, particles.
 
     Some neighbouring sequences at a time, as many as are held; paths and particles of a sequence
     depend on its length alone.
     """
-    size, each = as_repeats(num_particles, "num_particles", minimum=2), _paths_of(len(draws), least)
-    size, D, seed = max(size, 2 * each), draws[0].state_dim, int(rng.integers(2**63))
-    fits = _MOST_STATES // np.maximum(1, len(draws) * data.lengths * D)
-    paths = np.clip(fits, least, each)
-    held = np.clip(_MOST_KEPT // (data.lengths * 2 * (D + 1)), _FEWEST_PARTICLES, size)
+    each, D, seed = _paths_of(len(draws)), draws[0].state_dim, int(rng.integers(2**63))
+    paths = np.clip(_MOST_STATES // np.maximum(1, len(draws) * data.lengths * D), 1, each)
+    most = max(_PARTICLES, 2 * each)
+    held = np.clip(_MOST_KEPT // (data.lengths * 2 * (D + 1)), _FEWEST_PARTICLES, most)
     load = np.cumsum(len(draws) * paths * data.lengths * D) // _MOST_STATES
-    for first, end in _runs(np.stack([paths, held, load], axis=1)):
+    alike = np.stack([paths, held, load], axis=1)
+    cuts = np.flatnonzero((alike[1:] != alike[:-1]).any(axis=1)) + 1
+    for first, end in pairwise([0, *cuts.tolist(), len(alike)]):
         steps = slice(int(data.offsets[first]), int(data.offsets[end]))
         part = replace(data.take(np.arange(first, end)), rows_of=None)
         found = particle_filter(
@@ -596,14 +400,6 @@ def _smoothed(
             num_paths=int(paths[first]),
         )  # fmt: skip
         yield steps, part, found.paths, int(held[first])
-
-
-def _runs(values: IntArray) -> list[tuple[int, int]]:
-    """Where neighbouring rows that are alike begin and end."""
-    rows = values.reshape(len(values), -1)
-    cuts = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
-    bounds = [0, *cuts.tolist(), len(rows)]
-    return list(pairwise(bounds))
 
 
 def _simulated_states(
@@ -661,10 +457,10 @@ def _probs_in_blocks(
         yield rows, _probs_of(draws, model, states[:, :, at], inputs)
 
 
-def _some_paths(rng: np.random.Generator, states: FloatArray, repeats: int) -> IntArray:
-    """The numbers of `repeats` different paths of each draw, ``(num_draws, repeats, 1, 1)``."""
+def _one_path(rng: np.random.Generator, states: FloatArray) -> IntArray:
+    """The number of one path of each draw, ``(num_draws, 1, 1)``."""
     paths = np.tile(np.arange(states.shape[1]), (len(states), 1))
-    return rng.permuted(paths, axis=1)[:, :repeats, None, None]
+    return rng.permuted(paths, axis=1)[:, :1, None]
 
 
 def _symbols(rng: np.random.Generator, probs: FloatArray) -> IntArray:
@@ -677,27 +473,3 @@ def _symbols(rng: np.random.Generator, probs: FloatArray) -> IntArray:
 def _counts(rng: np.random.Generator, probs: FloatArray, totals: IntArray) -> IntArray:
     """Counts of so many observations from each row of probabilities."""
     return rng.multinomial(totals, probs / probs.sum(axis=-1, keepdims=True))
-
-
-def _summaries(
-    draws: list[StateSpaceDraw],
-    states: FloatArray,
-    inputs: FloatArray | None,
-    levels: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and quantiles of probabilities over draws.
-
-    `states`, ``(num_draws, num_steps, D)``, have `inputs`, ``(num_steps, num_inputs)``; steps go in
-    blocks, so that all draws of all probabilities are never held.
-    """
-    num_steps, K, link = states.shape[1], draws[0].num_symbols, draws[0].link
-    mean, quantiles = np.empty((num_steps, K)), np.empty((len(levels), num_steps, K))
-    block = max(1, _BLOCK // (len(draws) * K))
-    for first in range(0, num_steps, block):
-        steps = slice(first, min(first + block, num_steps))
-        probs = np.empty((len(draws), steps.stop - first, K))
-        for draw, x, out in zip(draws, states[:, steps], probs, strict=True):
-            out[:] = link.probs(draw.psi(x, None if inputs is None else inputs[steps]))
-        mean[steps] = probs.mean(axis=0)
-        quantiles[:, steps] = np.quantile(probs, levels, axis=0)
-    return mean, quantiles

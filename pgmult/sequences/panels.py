@@ -20,9 +20,9 @@ from pgmult.formulas.columns import quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.answers import StepProbs
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import labels_of, name_of, seen_symbols
-from pgmult.sequences.forecasts import StepProbs
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import PredictsSteps
 from pgmult.sequences.scores.one_step import by_draw

@@ -7,6 +7,7 @@ through a link, for which there is a particle filter.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -133,9 +134,8 @@ def draws_of(
         )
     if posterior.num_draws == 0:
         raise ValueError("the posterior has no draws")
-    arrays = [posterior.thinned(name, most) for name in names]
-    rows = zip(*(array.reshape(-1, *array.shape[2:]) for array in arrays), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    kept = [chain.from_iterable(posterior.thinned(name, most)) for name in names]
+    return [dict(zip(names, draw, strict=True)) for draw in zip(*kept, strict=True)]
 
 
 def state_space_draws(

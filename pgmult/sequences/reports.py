@@ -21,6 +21,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.answers import Forecast, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
@@ -28,10 +29,9 @@ from pgmult.sequences.figures import (
     name_of,
     raster,
     seen_symbols,
-    symbol_stack,
     when,
 )
-from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
+from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.next_change import NextChange

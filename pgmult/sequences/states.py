@@ -32,14 +32,13 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_probability
 from pgmult.core.reports import Report, Section
 from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
-from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of
+from pgmult.sequences.figures import labels_of, place_columns
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
 
@@ -167,16 +166,7 @@ class States(Tabled):
         data = self.sequences
         sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
         step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-        columns = [
-            Column(
-                "sequence", sequence if data.names is None else data.names[sequence], "sequence"
-            ),
-            Column("step", step, "step"),
-        ]
-        if (when := data.times(sequence, step)) is not None:
-            columns.append(
-                Column("time", when, "time", date_text if when.dtype.kind == "M" else str)
-            )
+        columns = place_columns(data, sequence, step)
         columns.append(Column("state", self.path + 1, "state"))
         for m, name in enumerate(self.names):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))

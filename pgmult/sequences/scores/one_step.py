@@ -44,6 +44,7 @@ from pgmult.sequences.posteriors import (
 )
 from pgmult.sequences.scores.particle_filter import particle_filter
 
+_PARTICLES = 200  # at each step, under each draw
 _BLOCKS = 25  # of all steps, for standard errors
 
 
@@ -153,7 +154,6 @@ def one_step_ahead(
     *,
     after: Any = None,
     max_draws: int = 100,
-    num_particles: int = 200,
     random_seed: int = 0,
 ) -> Score:
     """Score a posterior of any sequence model on test sequences.
@@ -170,7 +170,7 @@ def one_step_ahead(
         training sequence s ended; without, all test sequences are new ones.
     max_draws : int
         As many of each chain; one at least.
-    num_particles, random_seed
+    random_seed : int
         Of the particle filter, where one is used.
 
     Returns
@@ -198,5 +198,5 @@ def one_step_ahead(
                 "after must be the sequences that the posterior was sampled from, got others"
             )
     most = as_positive_int(max_draws, "max_draws")
-    log_p = by_draw(posterior, test, before, most, num_particles, as_seed(random_seed))
+    log_p = by_draw(posterior, test, before, most, _PARTICLES, as_seed(random_seed))
     return scored(log_p, test, left_out=False)

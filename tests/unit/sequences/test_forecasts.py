@@ -125,7 +125,7 @@ def test_forecasts_follow_the_dynamics():
 @pytest.mark.slow
 def test_new_sequences_are_filtered_first():
     new = as_sequences([[0] * 12], num_symbols=2, order=[0, 1])
-    found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000, num_particles=50)
+    found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000)
     longer, _ = exact(new.extended(1), GRID)
     assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.01
 

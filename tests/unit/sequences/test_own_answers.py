@@ -12,6 +12,7 @@ from pgmult.sequences import (
     SequenceForecaster,
     as_sequences,
 )
+from pgmult.sequences.posteriors import sequences_of
 from pgmult.sequences.scores.one_step import by_draw
 
 pytestmark = [
@@ -106,7 +107,7 @@ def test_forecasts(posterior):
 
 
 def test_draws_of_futures(posterior):
-    draws_are_own(lambda chosen: posterior.forecast(6, NEW.take(chosen), totals=5, paths=2))
+    draws_are_own(lambda chosen: posterior.forecast(6, NEW.take(chosen), totals=5))
 
 
 def test_smoothed_probabilities(posterior):
@@ -130,7 +131,7 @@ def test_hidden_states(posterior):
 
 
 def scores_of(run, data):
-    log_p = by_draw(run, data, None, 100, 200, 0)
+    log_p = by_draw(run, sequences_of(run, data), None, 100, 200, 0)
     return np.exp(log_p).mean(axis=(0, 1))
 
 
@@ -172,7 +173,7 @@ def test_groups_without_data(of_inputs):
 def test_draws_of_futures_of_groups_without_data(of_inputs):
     def forecast(chosen):
         later = table_of([WHO[s] for s in chosen], ["AAA"] * len(chosen), 6)
-        return of_inputs.forecast(3, taken(of_inputs, chosen), inputs=later, totals=9, paths=2)
+        return of_inputs.forecast(3, taken(of_inputs, chosen), inputs=later, totals=9)
 
     draws_are_own(forecast)
 

@@ -20,7 +20,7 @@ WEATHER = [ROUND * 20, ["sun", *ROUND * 15], ["rain", *ROUND * 20]]
 
 
 def make(**changes):
-    sizes = {"draws": 40, "tune": 60, "chains": 2, "random_state": 0, "n_particles": 60}
+    sizes = {"draws": 40, "tune": 60, "chains": 2, "random_state": 0}
     return SequenceForecaster(2, **(sizes | changes))
 
 
@@ -48,7 +48,7 @@ def test_scores_beat_shares(fitted):
     data = as_sequences(new)
     shares = np.bincount(fitted.sequences_.symbols) / fitted.sequences_.num_steps
     assert fitted.score(new) > np.log(shares[data.symbols]).mean() + 0.2
-    expected = one_step_ahead(fitted.posterior_, data, max_draws=50, num_particles=60)
+    expected = one_step_ahead(fitted.posterior_, data, max_draws=50)
     assert fitted.score(new) == expected.mean
     going_on = [ROUND * 4] * 3
     assert fitted.score(going_on, continues=True) != fitted.score(going_on)
@@ -59,7 +59,7 @@ def test_scores_beat_shares(fitted):
 @pytest.mark.slow
 def test_forecasts_are_those_of_the_posterior(fitted):
     own = fitted.forecast(4, levels=(0.1, 0.9))
-    expected = forecast(fitted.posterior_, 4, levels=(0.1, 0.9), max_draws=50, num_particles=60)
+    expected = forecast(fitted.posterior_, 4, levels=(0.1, 0.9), max_draws=50)
     np.testing.assert_array_equal(own.mean, expected.mean)
     np.testing.assert_array_equal(own.quantiles, expected.quantiles)
     assert own.simulated.shape == (50, 3, 4)

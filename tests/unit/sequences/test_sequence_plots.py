@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmult.sequences import as_sequences
-from pgmult.sequences.forecasts import Forecast, StepProbs
+from pgmult.sequences.answers import Forecast, StepProbs
 
 NAMES = ["rain", "snow", "sun", "wind"]
 LEVELS = np.array([0.05, 0.5, 0.95])

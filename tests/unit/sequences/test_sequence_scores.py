@@ -149,13 +149,13 @@ def test_state_spaces_go_through_the_particle_filter(continues):
     )  # fmt: skip
     test = as_sequences(TEST, order=TEST.order[::-1])  # the posterior's order counts
     after = TRAIN if continues else None
-    got = one_step_ahead(posterior, test, after=after, num_particles=50, random_seed=7)
+    got = one_step_ahead(posterior, test, after=after, random_seed=7)
     draws = []
     for i in range(4):
         parameters = {name: posterior[name][0, i] for name in model.predictive_variables}
         draw = model.state_space(parameters, model.link(TRAIN))
         draws.append(draw.continued(posterior["last_states"][0, i]) if continues else draw)
-    each = particle_filter(np.random.default_rng(7), draws, TEST, 50).log_predictive
+    each = particle_filter(np.random.default_rng(7), draws, TEST, 200).log_predictive
     expected = np.log(np.exp(each).mean(axis=0))[TEST.totals > 0]
     np.testing.assert_allclose(got.by_unit, expected)
 
