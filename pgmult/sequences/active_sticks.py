@@ -149,10 +149,11 @@ class ActiveSticks(NamedTuple):
         DensePotential, ``(num_steps, size)``
             That of psi, as one of the first `size` columns.
         """
-        rows = loadings_of(weights.shape, size)
-        symbols.lay_out(weights, tuple(rows))
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
-        self.accumulate_potentials(omega, pull, design, rows, J, h)
+        over_rows(
+            symbols.accumulate_potentials, self._num_groups, tuple(self), omega, pull, design,
+            tuple(_loadings(weights, size)), J, h, grain=8,
+        )  # fmt: skip
         return DensePotential(J, h)
 
     def statistics(
@@ -180,30 +181,27 @@ class ActiveSticks(NamedTuple):
             linear = np.zeros((self.num_sticks, n))
             symbols.sum_by_stick(tuple(self), pull, design, linear)
             return squares, linear
-        by_symbol = np.zeros((self.num_sticks + 1, n))
-        symbols.sum_by_symbol(tuple(self), design, by_symbol)
+        step, size = np.repeat(np.arange(len(design)), np.diff(self.indptr)), self.num_sticks + 1
+        each = (np.bincount(self.sticks, self.counts * z[step], size) for z in design.T)
+        by_symbol = np.stack([*each], axis=1)
         reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
         return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
 
-    def accumulate_potentials(
-        self, omega: FloatArray, pull: FloatArray, design: FloatArray, rows: symbols.Loadings,
-        J: FloatArray, h: FloatArray,
-    ) -> None:  # fmt: skip
-        """Write the `potential` to J and h."""
-        over_rows(
-            symbols.accumulate_potentials, self._num_groups, tuple(self), omega, pull, design,
-            tuple(rows), J, h, grain=8,
-        )  # fmt: skip
 
-
-def loadings_of(shape: tuple[int, ...], size: int) -> symbols.Loadings:
-    """Room for the rows of W, ``(num_sticks, n)``, whose first `size` columns multiply states."""
-    num_sticks, n = shape
-    tiles = -(-(size * (size + 1) // 2 + size * (n - size)) // symbols.COLUMNS)
-    return symbols.Loadings(
-        np.empty((num_sticks, size)), np.zeros((num_sticks + 1, size)),
-        np.zeros((tiles, num_sticks, symbols.COLUMNS)),
-    )  # fmt: skip
+def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
+    """The rows of W, ``(num_sticks, n)``, whose first `size` columns multiply states."""
+    num_sticks, n = weights.shape
+    rows, columns = np.tril_indices(size)
+    left = np.concatenate([rows, np.repeat(np.arange(size), n - size)])
+    right = np.concatenate([columns, np.tile(np.arange(size, n), size)])
+    tiles = -(-len(left) // symbols.COLUMNS)
+    products = np.zeros((tiles * symbols.COLUMNS, num_sticks))
+    products[: len(left)] = (weights[:, left] * weights[:, right]).T
+    products = products.reshape(tiles, symbols.COLUMNS, num_sticks).swapaxes(1, 2)
+    running = np.zeros((num_sticks + 1, size))
+    np.cumsum(weights[:, :size], axis=0, out=running[1:])
+    loadings = np.ascontiguousarray(weights[:, :size])
+    return symbols.Loadings(loadings, running, np.ascontiguousarray(products))
 
 
 @once_a_data_set

@@ -12,7 +12,7 @@ intervals and the probabilities of the next symbol come out.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_flag, as_real, under_name
+from pgmult.core.arguments import as_flag, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.sampling.diagnostics import ConvergenceWarning
@@ -50,9 +50,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     symbols : int, sequence of str or None
         The number of symbols, for sequences of integers, or their names, for labels: needed if new
         sequences may have symbols that the training sequences lack. None takes those of the latter.
-    loading_scale : float or None
-        Of the inverse-gamma prior of the loadings' variances, the model's own if None; 0.2 is good
-        for words.
     draws, tune, chains, thin : int
         Of Gibbs sampling, as in `pgmult.sample`.
     max_draws : int
@@ -85,7 +82,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
 
     n_components: int | None = field(default=None, kw_only=False)
     symbols: int | Sequence[str] | None = None
-    loading_scale: float | None = None
     draws: int = 200
     tune: int = 300
     chains: int = 2
@@ -124,7 +120,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             names["alphabet"] = self.symbols
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
             data = as_sequences(X, inputs=inputs, **names)
-        model = self._model(data)
+        size = usual_state_dim(data) if self.n_components is None else self.n_components
+        model = MultinomialLDS(as_state_dim(size, "n_components"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.posterior_ = sample(
@@ -240,14 +237,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
-
-    def _model(self, data: Sequences) -> MultinomialLDS:
-        size = usual_state_dim(data) if self.n_components is None else self.n_components
-        model = MultinomialLDS(as_state_dim(size, "n_components"))
-        if self.loading_scale is None:
-            return model
-        scale = as_real(self.loading_scale, "loading_scale", minimum=1e-100, maximum=1e100)
-        return replace(model, loading_scale=scale)
 
     def _warn_of_problems(self) -> None:
         """Of what the data tell: the basis of the states wanders, and nothing depends on it."""

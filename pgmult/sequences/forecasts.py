@@ -124,8 +124,8 @@ def predict(
                 "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
-        kept = zip(draws, states_of(posterior, most), strict=True)
-        paths = np.array([[draw.padded(states)] for draw, states in kept])
+        states = zip(draws, states_of(posterior, most), strict=True)
+        paths = np.array([[draw.padded(x)] for draw, x in states])
         smoothed = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     else:
         smoothed = _smoothed(rng, draws, sequences)

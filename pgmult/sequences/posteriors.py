@@ -18,7 +18,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences, few_of
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 
 
@@ -102,17 +102,13 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
     known = posterior.coords.get("symbol")
     if known is not None and known.tolist() != symbols.tolist():
         raise ValueError(
-            f"data must have the posterior's {len(known)} symbols, {_named(known)}, got"
-            f" {len(symbols)}, {_named(symbols)} (give as_sequences their alphabet= or"
+            f"data must have the posterior's {len(known)} symbols, {few_of(known)}, got"
+            f" {len(symbols)}, {few_of(symbols)} (give as_sequences their alphabet= or"
             " num_symbols=)"
         )
     if isinstance(posterior.data, Sequences):  # what sticks break by
         sequences = replace(sequences, order=posterior.data.order)
     return sequences
-
-
-def _named(symbols: NDArray[Any]) -> str:
-    return ", ".join(map(str, symbols[:5])) + (", ..." if len(symbols) > 5 else "")
 
 
 def draws_of(

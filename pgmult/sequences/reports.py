@@ -15,7 +15,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Report, Section, check_section
-from pgmult.core.scores import Gain, mean_by_token
+from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
@@ -422,15 +422,14 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     sequence = np.searchsorted(held_out.offsets, step, side="right") - 1
     probs = ahead.mean[sequence, step - held_out.offsets[sequence], held_out.symbols]
     shares = np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0
-    gains = held_out.counts * (
-        np.log(np.maximum(probs, 1e-300)) - np.log((shares / shares.sum())[held_out.symbols])
-    )
+    shares = ((shares / shares.sum())[held_out.symbols]).astype(np.float64)
     groups = sequence if data.num_sequences > 1 else step
-    gain, error = mean_by_token(
-        np.bincount(groups, gains).astype(np.float64),
-        np.bincount(groups, held_out.counts).astype(np.int64),
-    )
-    gained = Gain(gain, error)
+    told, plain = (
+        Score(np.bincount(groups, held_out.counts * np.log(np.maximum(p, 1e-300))),
+              np.bincount(groups, held_out.counts).astype(np.int64))
+        for p in (probs, shares)
+    )  # fmt: skip
+    gained = told.gain_over(plain)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
         f" out, up to {held_out.lengths.max()} steps ahead) is told {gained.word}"

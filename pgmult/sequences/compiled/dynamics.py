@@ -57,30 +57,6 @@ def transition_sums(states, inputs, offsets, coefficients, zz, ze, ee):
 
 
 @jit
-def shift_sums(z, e, zz, ze, ee):
-    """Make of sums of z z', z e' and e e' those after `z` and `e` were added to all z and e.
-
-    The last of each z is 1, and stays.
-    """
-    m, n = z.size, e.size
-    count = zz[m, m]
-    for i in range(n):
-        for j in range(n):
-            ee[i, j] += ze[m, i] * e[j] + e[i] * ze[m, j] + count * e[i] * e[j]
-    for i in range(m):
-        for j in range(n):
-            ze[i, j] += z[i] * ze[m, j] + (zz[i, m] + count * z[i]) * e[j]
-    for j in range(n):
-        ze[m, j] += count * e[j]
-    for i in range(m):
-        for j in range(m):
-            zz[i, j] += zz[m, i] * z[j] + z[i] * zz[m, j] + count * z[i] * z[j]
-    for i in range(m):
-        zz[i, m] += count * z[i]
-        zz[m, i] = zz[i, m]
-
-
-@jit
 def regression_posterior(
     mean, row_precision, coefficients, zz, ze, ee, centre, precision, scale
 ):  # fmt: skip
@@ -123,16 +99,6 @@ def regression_posterior(
     for i in range(n):
         for j in range(n):
             scale[i, j] += ee[i, j]
-
-
-@jit
-def factor(matrix):
-    """Replace a positive definite matrix by its Cholesky factor; 0, or 1 where it is none."""
-    for i in range(matrix.shape[0]):
-        for j in range(i + 1):
-            if not math.isfinite(matrix[i, j]):
-                return 1
-    return 1 if cholesky(matrix) > 0 else 0
 
 
 @jit

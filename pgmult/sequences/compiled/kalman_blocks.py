@@ -120,32 +120,6 @@ def add(x, y):
     return add_product(x, splat(1.0), y)
 
 
-@jit
-def information_linear(worker, start, stop, first, precision, pull, drive, initial_linear, h, out):
-    """Linear term of every step: potential, drive into the step and drive into the next.
-
-    `precision` is Q^-1, `pull` is A' Q^-1; `first` marks the first steps, at which
-    `initial_linear` holds the initial law's own term, drive and all.
-    """
-    num_steps, n = h.shape
-    driven = drive.shape[0] > 0
-    sequence = 0
-    for t in range(start):
-        sequence += first[t]
-    for t in range(start, stop):
-        for i in range(n):
-            out[t, i] = h[t, i]
-            if first[t]:
-                out[t, i] += initial_linear[sequence, i]
-            elif driven:
-                for j in range(n):
-                    out[t, i] += precision[i, j] * drive[t, j]
-            if driven and t + 1 < num_steps and not first[t + 1]:
-                for j in range(n):
-                    out[t, i] -= pull[i, j] * drive[t + 1, j]
-        sequence += first[t]
-
-
 @jit(inline=True)
 def _four_rows(front, i):
     """Where rows i, ..., i + 3 begin; those beyond the last repeat it."""

@@ -49,15 +49,6 @@ def log_likelihoods(positions, counts, loadings, offset, z, work, out):
         first = position + 1
 
 
-@jit(reassociate=True)
-def weighted_dot(weight, a, b):
-    """Sum of the products of three vectors."""
-    total = 0.0
-    for j in range(weight.shape[0]):
-        total += weight[j] * a[j] * b[j]
-    return total
-
-
 @jit(within=True)
 def _slope_at_sticks(positions, counts, psi, weight):
     """Log likelihood; `psi` becomes its slope and `weight` minus its second derivative."""
@@ -89,14 +80,16 @@ def expand(positions, counts, columns, offset, x, gradient, curvature):
     """
     depth = x.shape[0]
     used = min(positions[-1] + 1, offset.shape[0])
-    psi, weight = np.empty(used), np.empty(used)
+    psi, weight, pulled = np.empty(used), np.empty(used), np.empty(used)
     combine(x, 0.0, columns[:, :used], psi)
     for j in range(used):
         psi[j] += offset[j]
     value = _slope_at_sticks(positions, counts, psi, weight)
     for a in range(depth):
         gradient[a] = dot(columns[a, :used], psi)
+        for j in range(used):
+            pulled[j] = weight[j] * columns[a, j]
         for b in range(a + 1):
-            curvature[a, b] = weighted_dot(weight, columns[a, :used], columns[b, :used])
+            curvature[a, b] = dot(pulled, columns[b, :used])
             curvature[b, a] = curvature[a, b]
     return value

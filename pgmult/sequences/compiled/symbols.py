@@ -32,7 +32,7 @@ _Floats = NDArray[np.float64]
 
 
 class Loadings(NamedTuple):
-    """Rows w_k = (c_k, b_k) of W as `accumulate_potentials` wants them: see `lay_out`.
+    """Rows w_k = (c_k, b_k) of W as `accumulate_potentials` wants them.
 
     ``loadings`` are the c_k, ``(num_sticks, size)``, and ``running``, ``(num_sticks + 1, size)``,
     their sums over the sticks before each. ``products`` holds the columns c_ki c_kj (j <= i) and
@@ -42,29 +42,6 @@ class Loadings(NamedTuple):
     loadings: _Floats
     running: _Floats
     products: _Floats
-
-
-@jit
-def lay_out(weights, out):
-    """Fill `out`, a `Loadings` of zeros, from W ``(num_sticks, n)``."""
-    loadings, running, products = out
-    num_sticks, n = weights.shape
-    size = loadings.shape[1]
-    for k in range(num_sticks):
-        for i in range(size):
-            loadings[k, i] = weights[k, i]
-            running[k + 1, i] = running[k, i] + weights[k, i]
-        column = 0
-        for i in range(size):
-            for j in range(i + 1):
-                tile, place = column // COLUMNS, column % COLUMNS
-                products[tile, k, place] = weights[k, i] * weights[k, j]
-                column += 1
-        for i in range(size):
-            for j in range(size, n):
-                tile, place = column // COLUMNS, column % COLUMNS
-                products[tile, k, place] = weights[k, i] * weights[k, j]
-                column += 1
 
 
 @jit
@@ -307,16 +284,6 @@ def accumulate_statistics(worker, start, stop, pieces, active, omega, design, ou
                         for lane in range(WIDTH):
                             total += sums[(row * _THIRDS + c) * WIDTH + lane]
                         out[k + row, column + c] += total
-
-
-@jit
-def sum_by_symbol(active, design, out):
-    """out[j] += x_tj z_t over all steps; the last row is the symbol that takes the rest."""
-    _, _, _, _, indptr, sticks, counts = active
-    for step in range(design.shape[0]):
-        for e in range(indptr[step], indptr[step + 1]):
-            for i in range(design.shape[1]):
-                out[sticks[e], i] += counts[e] * design[step, i]
 
 
 @jit

@@ -19,7 +19,6 @@ from pgmult.compiled.jit import jit
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
-CURVATURE = 0.1  # of the likelihood of a stick in psi, at a step
 
 
 class Seen(NamedTuple):
@@ -178,27 +177,6 @@ def log_density(seen, held, place, x, by_x, slopes):
     total = _fit(seen, place.weights, x, slopes.weights, by_x)
     total += _back(seen, held, place, x, by_x, slopes)
     return total + _prior(held, place, slopes)
-
-
-@jit
-def measure(held, num_steps, spread, scales):
-    """Rough standard deviations, were the states' variances `spread` times those of Q."""
-    often = CURVATURE * num_steps
-    D = held.root.shape[0]
-    wide = np.zeros(D)
-    for i in range(D):
-        for j in range(i + 1):
-            wide[i] += spread * held.root[i, j] * held.root[i, j]
-        for t in range(scales.white.shape[0]):
-            scales.white[t, i] = 1.0
-    for i in range(D):
-        for j in range(scales.dynamics.shape[1]):
-            rows = held.row_precision[j, j] + (often * wide[j] if j < D else 0.0)
-            scales.dynamics[i, j] = 1.0 / math.sqrt(held.precision[i, i] * rows)
-    for k in range(scales.weights.shape[0]):
-        for j in range(scales.weights.shape[1]):
-            known = often * (wide[j] if j < D else 1.0)
-            scales.weights[k, j] = 1.0 / math.sqrt(held.weight_precision[k, j] + known)
 
 
 @jit

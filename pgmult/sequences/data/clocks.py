@@ -12,7 +12,7 @@ array([False, False,  True,  True])
 import datetime
 import warnings
 import zoneinfo
-from functools import lru_cache
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ _ZONES = (  # of the clocks that are set forward and back, one each
     "Pacific/Auckland",
 )  # fmt: skip
 _HOUR, _DAY = 3600, 86400
-_EARLIEST, _LATEST = 1970, 2199  # years
+_LATEST = 7_258_118_400  # seconds: the year 2200
 _USUAL = 0.9  # of the times of a regular table have the usual number of rows
 
 
@@ -107,27 +107,24 @@ def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -
     step = float(np.median(apart)) if len(apart) else 0.0
     if not 0.0 < step <= _HOUR or (abs(apart - step) <= step / 10).mean() < 0.5:
         return
-    years = times.astype("datetime64[Y]").astype(np.int64) + 1970
-    forward, back = _changes(max(int(years.min()), _EARLIEST), min(int(years.max()), _LATEST))
-    empty = np.flatnonzero(abs(after - before - _HOUR - step) <= step / 2)
-    at = {}
-    for zone, start in forward:
-        at[start] = zone, (before[empty] < start) & (after[empty] >= start + _HOUR)
-    lacking = {start: zone for start, (zone, found) in at.items() if found.any()}
-    if lacking and 2 * sum(found.sum() for _, found in at.values()) >= len(empty):
+    empty = abs(after - before - _HOUR - step) <= step / 2
+    starts = after[empty] // _HOUR * _HOUR - _HOUR  # of the last whole hour without a row
+    lacking = _zones_of(starts[starts > before[empty]], _HOUR)
+    if lacking and 2 * np.isin(starts, [*lacking]).sum() >= len(starts):
         start = min(lacking)
         _tell(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
         return
-    hour = np.full(len(seconds), -1)
-    for i, (_, start) in enumerate(back):
-        hour[(seconds >= start) & (seconds < start + _HOUR)] = i
+    (_, hours), rows = np.unique(
+        np.stack([sequence, seconds // _HOUR]), axis=1, return_counts=True
+    )  # fmt: skip
+    back = _zones_of(hours[rows > np.median(rows)] * _HOUR, -_HOUR)
+    hour = np.where(np.isin(seconds // _HOUR * _HOUR, [*back]), seconds // _HOUR, -1)
     second, unsure = shown_twice(seconds, sequence, hour)
     twice = second | unsure
     if twice.any() and _usual_rows(seconds, sequence, ~twice):
-        zone, start = back[int(hour[twice].min())]
-        _tell(
-            name, "twice the rows in the hour", start, "back", zone, "two hours are taken for one"
-        )
+        start = int(hour[twice].min()) * _HOUR
+        told = "two hours are taken for one"
+        _tell(name, "twice the rows in the hour", start, "back", back[start], told)
 
 
 def _tell(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
@@ -139,33 +136,20 @@ def _tell(name: str, what: str, start: int, where: str, zone: str, outcome: str)
     )
 
 
-@lru_cache(maxsize=8)
-def _changes(first: int, last: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """Zones and local hours, in seconds, that are skipped and that are shown twice, by year."""
-    forward: dict[int, str] = {}
-    back: dict[int, str] = {}
-    sunday = datetime.datetime(first, 1, 1)
-    sunday += datetime.timedelta(days=6 - sunday.weekday())
-    num_weeks = (datetime.datetime(last, 12, 31) - sunday).days // 7 + 1
+def _zones_of(starts: IntArray, change: int) -> dict[int, str]:
+    """Local hours, in seconds, that clocks skip (or show twice, for a negative change), and whose.
+
+    The first zone of those that do.
+    """
+    found: dict[int, str] = {}
     for zone in _ZONES:
-        try:
+        with suppress(zoneinfo.ZoneInfoNotFoundError):  # a system without zones
             clock = zoneinfo.ZoneInfo(zone)
-        except zoneinfo.ZoneInfoNotFoundError:  # a system without zones
-            continue
-        for week in range(num_weeks):
-            day = sunday + datetime.timedelta(weeks=week)
-            if _east(day, clock) == _east(day + datetime.timedelta(days=1), clock):
-                continue
-            for shown in (day + datetime.timedelta(hours=h) for h in range(5)):
-                change = _east(shown, clock, 1) - _east(shown, clock)
-                at = int(np.datetime64(shown, "s").astype(np.int64))
-                if change == _HOUR:
-                    forward.setdefault(at, zone)
-                elif change == -_HOUR:
-                    back.setdefault(at, zone)
-    return [(z, at) for at, z in sorted(forward.items())], [
-        (z, at) for at, z in sorted(back.items())
-    ]
+            for start in np.unique(starts[(starts >= 0) & (starts < _LATEST)]).tolist():
+                shown = np.datetime64(start, "s").item()
+                if _east(shown, clock, 1) - _east(shown, clock) == change:
+                    found.setdefault(start, zone)
+    return found
 
 
 def _east(shown: datetime.datetime, zone: datetime.tzinfo, fold: int = 0) -> float:

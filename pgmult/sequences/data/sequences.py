@@ -449,8 +449,8 @@ def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequ
             alphabet = names_of_columns if alphabet is None else alphabet
             if names_of_columns != list(alphabet):
                 raise ValueError(
-                    f"the columns of sequence {s} must be the alphabet, {_few(alphabet)}, got"
-                    f" {_few(names_of_columns)}"
+                    f"the columns of sequence {s} must be the alphabet, {few_of(alphabet)}, got"
+                    f" {few_of(names_of_columns)}"
                 )
         kind, part = _as_part(part, s)
         kinds.add(kind)
@@ -587,8 +587,9 @@ def _as_part(part: Any, s: int) -> tuple[str, Any]:
     return ("counts" if array.ndim == 2 else "symbols"), array
 
 
-def _few(symbols: Iterable[str]) -> str:
-    names = list(symbols)
+def few_of(symbols: Iterable[Any]) -> str:
+    """The first of some names, for messages."""
+    names = list(map(str, symbols))
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
@@ -677,19 +678,8 @@ def _from_counts(
     matrices: list[Any] = []
     for s, part in enumerate(parts):
         sparse = scipy.sparse.issparse(part)
-        values = part.data if sparse else np.asarray(part)
-        try:
-            whole = as_counts(values)
-        except ValueError:
-            bad = ~((values >= 0) & (values < 2**63) & (values == np.floor(values)))
-            place = np.argwhere(bad)[0]
-            t = int(place[0])
-            if sparse:
-                t = int(np.searchsorted(part.indptr, t, side="right")) - 1
-            raise ValueError(
-                f"data must be counts, non-negative integers, got {values[tuple(place)]}"
-                f" at step {t} of sequence {s} (a missing step is a row of zeros)"
-            ) from None
+        what = f"{'stored ' * sparse}counts of sequence {s}"
+        whole = as_counts(part.data if sparse else part, what)
         matrix = (
             scipy.sparse.csr_array((whole, part.indices, part.indptr), shape=part.shape)
             if sparse

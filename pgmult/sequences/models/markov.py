@@ -132,7 +132,7 @@ class MarkovChain(Checked):
     ) -> Sequences:
         """New observations, one step of all sequences after the other."""
         number, rows = data.num_symbols, self._longest(state.rows, data)
-        totals, context = data.totals, self._begin(data)
+        totals, context = data.totals, np.full(data.num_sequences, len(rows) - 1)  # nothing yet
         counts = np.zeros((data.num_steps, number), dtype=np.int64)
         for t in range(int(data.lengths.max())):
             going = np.flatnonzero(data.lengths > t)
@@ -227,10 +227,6 @@ class MarkovChain(Checked):
     def _next(self, context: IntArray, symbol: IntArray, number: int) -> IntArray:
         """The context of the step after, whose oldest symbol is forgotten."""
         return np.asarray((context * (number + 1) + symbol) % (number + 1) ** self.order)
-
-    def _begin(self, data: Sequences) -> IntArray:
-        """The context of each sequence's first step: nothing but "nothing"."""
-        return np.full(data.num_sequences, (data.num_symbols + 1) ** self.order - 1)
 
     def _counts(self, data: Sequences) -> FloatArray:
         """How often each symbol came in each of the longest contexts."""

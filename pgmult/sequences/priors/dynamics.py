@@ -195,16 +195,18 @@ class LinearDynamics:
         if not np.isfinite(blocks).all():
             return None
         cut = _stretches(self.offsets)
-        drive = np.empty((0, D)) if self.drive is None else self.drive
-        start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))
+        first = self.offsets[:-1]
+        start = np.broadcast_to(self.initial_mean, (len(first), D))
         if self.drive is not None:
-            start = start + self.drive[self.offsets[:-1]]
-        linear = np.empty((steps, D))
-        over_rows(
-            kalman_blocks.information_linear, steps, cut.first, precision,
-            np.ascontiguousarray(coupling.T), drive, linear_means(start, initial), potential.h,
-            linear, grain=4096,
-        )  # fmt: skip
+            start = start + self.drive[first]
+        linear = potential.h.copy()
+        linear[first] += linear_means(start, initial)
+        if self.drive is not None:  # into a step, and into the next one
+            later = np.flatnonzero(~cut.first)
+            for j in range(D):
+                linear[later] += precision[:, j] * self.drive[later, j, None]
+            for j in range(D):
+                linear[later - 1] -= coupling[j] * self.drive[later, j, None]
         chain = kalman_blocks.Chain(potential.J, linear, blocks, coupling)
         groups, size = len(cut.lanes) // WIDTH, kalman_blocks.factor_size(D, cut.joined)
         longest = (cut.ends - cut.begins)[cut.lanes[::WIDTH]] - 1

@@ -143,41 +143,33 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
     Raises
     ------
     ValueError
-        If there is no draw, shapes do not agree with the first draw's or the data's, numbers are
-        not finite or a covariance is not positive definite.
+        If shapes do not agree with the data's, numbers are not finite or a covariance is not
+        positive definite.
     """
-    if not draws:
-        raise ValueError("draws must hold at least one draw, got none")
-    first = draws[0]
+    first, D, U = draws[0], draws[0].state_dim, data.num_inputs
+    n, starts = len(first.offset), (data.num_sequences, D)
     if first.num_symbols != data.num_symbols:
         raise ValueError(
             f"the draws are of {first.num_symbols} symbols, the data of {data.num_symbols}"
         )
-    for s, draw in enumerate(draws):
-        same = draw.link is first.link or np.array_equal(draw.order, first.order)
-        if not same or draw.continues != first.continues:
-            raise ValueError(f"all draws must agree in order, draw {s} does not")
-    n, D, U = len(first.offset), first.state_dim, data.num_inputs
-    starts = (data.num_sequences, D)
 
     def stack(name: str, *shape: int) -> FloatArray:
-        arrays: list[Any] = [getattr(draw, name) for draw in draws]
-        if name.endswith("_weights"):
-            arrays = [np.zeros(shape) if array is None else array for array in arrays]
-        for s, array in enumerate(arrays):
-            if np.shape(array) not in (shape, starts if name == "initial_mean" else shape):
-                raise ValueError(
-                    f"{name} must have shape {shape}, got {np.shape(array)} in draw {s}"
-                    + (" (do the data lack inputs?)" if 0 in shape else "")
-                )
-        if name == "initial_mean":
-            arrays = [np.broadcast_to(array, starts) for array in arrays]
-        return as_finite(np.array(arrays), name)
+        arrays = [getattr(draw, name) for draw in draws]
+        if arrays[0] is None:  # of inputs that do not enter there
+            return np.zeros((len(draws), *shape))
+        found = as_finite(np.array(arrays), name)
+        if found.shape[1:] != shape:
+            raise ValueError(
+                f"{name} must have shape {shape}, got {found.shape[1:]}"
+                + (" (do the data lack inputs?)" if 0 in shape else "")
+            )
+        return found
 
     def roots(name: str) -> FloatArray:
         return np.array([lower_cholesky(cov) for cov in as_spd(stack(name, D, D), name, D)])
 
-    initial_mean, input_weights = stack("initial_mean", D), stack("input_weights", D, U)
+    initial_mean = np.array([np.broadcast_to(draw.initial_mean, starts) for draw in draws])
+    input_weights = stack("input_weights", D, U)
     if data.inputs is not None and first.continues:
         arriving = data.inputs[data.offsets[:-1]]
         initial_mean = initial_mean + np.einsum("qu,sdu->sqd", arriving, input_weights)
@@ -185,7 +177,7 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
     parameters = Parameters(
         transition=stack("transition", D, D),
         root=roots("noise_cov"),
-        initial_mean=initial_mean,
+        initial_mean=as_finite(initial_mean, "initial_mean"),
         initial_root=roots("initial_cov"),
         loadings=loadings,
         columns=np.ascontiguousarray(np.swapaxes(loadings, 1, 2)),

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.compiled.linalg import sample_inverse_wishart
+from pgmult.compiled.linalg import cholesky, sample_inverse_wishart
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import NormalInverseWishart
@@ -63,9 +63,14 @@ class RegressionSums:
 
     def shifted(self, z: FloatArray, e: FloatArray) -> "RegressionSums":
         """The sums after adding `z` to all but the last of each z, and `e`, ``(n,)``, to all e."""
-        zz, ze, ee = self.zz.copy(), self.ze.copy(), self.ee.copy()
-        compiled.shift_sums(z, e, zz, ze, ee)
-        return RegressionSums(self.coefficients, zz, ze, ee)
+        z, of_z, of_e = np.append(z, 0.0), self.zz[-1], self.ze[-1]
+        more = self.count * z
+        return RegressionSums(
+            self.coefficients,
+            self.zz + (np.outer(of_z, z) + np.outer(z, of_z) + np.outer(more, z)),
+            self.ze + (np.outer(z, of_e) + np.outer(of_z + more, e)),
+            self.ee + (np.outer(of_e, e) + np.outer(e, of_e) + np.outer(self.count * e, e)),
+        )
 
     def posterior(
         self, mean: FloatArray, row_precision: FloatArray, scale: FloatArray
@@ -94,7 +99,14 @@ class RegressionSums:
             If there is no posterior: a row is not finite.
         """
         centre, precision, scale = self.posterior(mean, row_precision, scale)
-        return _draw(rng, centre, precision, dof + self.count, scale)
+        cov, key = np.empty_like(scale), new_key(rng)
+        _factor(scale)
+        _factor(precision)
+        sample_inverse_wishart(key, scale, float(dof + self.count), cov)
+        scale[:] = cov
+        _factor(scale)
+        compiled.matrix_normal(rng.standard_normal(centre.shape), precision, scale, centre)
+        return centre, cov
 
 
 def transition_sums(
@@ -137,35 +149,17 @@ def draw_dynamics(
     FloatingPointError
         If there is no posterior: a state is not finite.
     """
-    return _split(
-        *later.posterior_draw(rng, prior.mean, prior.row_precision, prior.dof, prior.scale)
+    coefficients, Q = later.posterior_draw(
+        rng, prior.mean, prior.row_precision, prior.dof, prior.scale
     )
+    D = len(Q)
+    return coefficients.T[:, :D].copy(), coefficients.T[:, D:].copy(), Q
 
 
-def _draw(
-    rng: np.random.Generator,
-    centre: FloatArray,
-    precision: FloatArray,
-    dof: float,
-    scale: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and covariance from their matrix-normal inverse-Wishart law, overwritten."""
-    cov, key = np.empty_like(scale), new_key(rng)
-    failed = compiled.factor(scale) or compiled.factor(precision)
-    if not failed:
-        sample_inverse_wishart(key, scale, float(dof), cov)
-        scale[:] = cov
-        failed = compiled.factor(scale)
-    if failed:
+def _factor(matrix: FloatArray) -> None:
+    """Replace a positive definite matrix by its Cholesky factor."""
+    if not np.isfinite(matrix).all() or cholesky(matrix) > 0:
         raise FloatingPointError("states have no finite law left (have they exploded?)")
-    compiled.matrix_normal(rng.standard_normal(centre.shape), precision, scale, centre)
-    return centre, cov
-
-
-def _split(coefficients: FloatArray, noise_cov: FloatArray) -> Dynamics:
-    D = len(noise_cov)
-    transposed = coefficients.T
-    return transposed[:, :D].copy(), transposed[:, D:].copy(), noise_cov
 
 
 def draw_initial(

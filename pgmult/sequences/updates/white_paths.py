@@ -26,6 +26,7 @@ _SIZES = math.log(0.1), math.log(4.0)  # the least, and how many times it is the
 _SPREADS = math.log(0.5), math.log(100.0)
 _LENGTH, _LENGTH_OF_MANY = 5.0, 2.5  # at most, in units of the metric
 _LEAST_LENGTH = 0.3  # of it
+_CURVATURE = 0.1  # of the likelihood of a stick in psi, at a step
 _SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take the time
 
 
@@ -63,9 +64,21 @@ def walk_white(
     x = here[2].copy()
     place, slopes, scales = (laid_out(flat[i], here) for i in (0, 1, 3))
     place.dynamics[:], place.weights[:] = here[:2]
-    white_paths.measure(held, len(x), spread, scales)
+    scales.dynamics[:], scales.weights[:] = _measured(held, len(x), spread)
+    scales.white[:] = 1.0
     chance = white_paths.walk(seen, held, place, slopes, flat, x, size, count)
     return (*place[:2], x) if -rng.standard_exponential() < chance else here
+
+
+def _measured(held: Held, num_steps: int, spread: float) -> tuple[FloatArray, FloatArray]:
+    """Rough standard deviations, were the states' variances `spread` times those of Q."""
+    often, D = _CURVATURE * num_steps, len(held.root)
+    wide = often * np.cumsum(spread * held.root * held.root, axis=1)[:, -1]
+    rows, known = np.diag(held.row_precision).copy(), np.full(held.weight_mean.shape[1], often)
+    rows[:D] += wide
+    known[:D] = wide
+    dynamics = 1.0 / np.sqrt(np.diag(held.precision)[:, None] * rows)
+    return dynamics, 1.0 / np.sqrt(held.weight_precision + known)
 
 
 def laid_out(flat: FloatArray, parts: tuple[FloatArray, ...]) -> Place:

@@ -90,7 +90,7 @@ def test_scikit_learn_can_clone_search_and_pickle(fitted):
 
 @pytest.mark.slow
 def test_symbols_that_were_not_seen_have_a_probability():
-    short = {"draws": 10, "tune": 10, "chains": 1, "loading_scale": 0.1}
+    short = {"draws": 10, "tune": 10, "chains": 1}
     named = make(symbols=["fog", "rain", "sun"], **short).fit(WEATHER)
     assert named.symbols_.tolist() == ["fog", "rain", "sun"]
     probs = named.predict_proba([["sun", "fog"]])
