@@ -23,7 +23,6 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, solve_lower, solve_lower_transpose_by_rows
 from pgmult.compiled.streams import exponential, normal, open_stream
 from pgmult.compiled.vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
-from pgmult.sequences.compiled.likelihoods import weighted_dot
 
 _BLOCK = 32
 _LANES = 64
@@ -32,6 +31,15 @@ _NEWTON_STEPS = 30
 _SMALL_DECREMENT = 0.02  # in units of log density
 _LEAST = 1e-290  # a share of all other rows together, below which it makes no difference
 _Floats = NDArray[np.float64]
+
+
+@jit(reassociate=True)
+def weighted_dot(weight, a, b):
+    """Sum of the products of three vectors."""
+    total = 0.0
+    for j in range(weight.shape[0]):
+        total += weight[j] * a[j] * b[j]
+    return total
 
 
 class _Problem(NamedTuple):
