@@ -29,17 +29,12 @@ from pgmult.sequences.posteriors import (
     states_of,
 )
 
+_REPEATS = "Symbols repeat the one before them {} often than the model says: try {}."
+_RUNS = "Runs of one symbol are {} than the model says: try {}."
+_LARGER = "a larger state_dim"
 _ADVICE = {
-    "repeats": (
-        "Symbols repeat the one before them more often than the model says: try a larger"
-        " state_dim.",
-        "Symbols repeat the one before them less often than the model says: try a larger"
-        " state_dim.",
-    ),
-    "longest run": (
-        "Runs of one symbol are longer than the model says: try a larger state_dim.",
-        "Runs of one symbol are shorter than the model says: try a larger state_dim.",
-    ),
+    "repeats": (_REPEATS.format("more", _LARGER), _REPEATS.format("less", _LARGER)),
+    "longest run": (_RUNS.format("longer", _LARGER), _RUNS.format("shorter", _LARGER)),
     "dispersion": (
         "Observations scatter more around their probabilities than the model says: counts of a"
         " step may depend on each other.",
@@ -47,18 +42,15 @@ _ADVICE = {
         " state_dim.",
     ),
 }
-
-
 _ADVICE_ON_RUNS = {
     "repeats": (
-        "Symbols repeat the one before them more often than the model says: try another model.",
-        "Symbols repeat the one before them less often than the model says: try another model.",
+        _REPEATS.format("more", "another model"), _REPEATS.format("less", "another model"),
     ),
     "longest run": (
-        "Runs of one symbol are longer than the model says: try hidden states, or more of them.",
-        "Runs of one symbol are shorter than the model says: try a Markov chain of higher order.",
+        _RUNS.format("longer", "hidden states, or more of them"),
+        _RUNS.format("shorter", "a Markov chain of higher order"),
     ),
-}
+}  # fmt: skip
 
 
 def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:

@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
+from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, Imputed, StepProbs
@@ -174,7 +175,8 @@ def forecast(
     """
     steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
     rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
-    if sequences.design is not None and inputs is not None and not isinstance(inputs, np.ndarray):
+    is_table = inputs is not None and not isinstance(inputs, np.ndarray | Design)
+    if sequences.design is not None and is_table:
         inputs = future_of(sequences, inputs, steps)
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape)

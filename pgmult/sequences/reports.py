@@ -18,7 +18,6 @@ from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, StepProbs, symbol_stack
@@ -183,20 +182,7 @@ def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> An
     if data.design is None:
         return np.asarray(known.inputs)[rows]
     assert known.design is not None
-    design = known.design.take(rows.ravel())
-    return {**table_of(design), **_places(data, steps)}
-
-
-def _places(data: Sequences, steps: int) -> dict[str, Any]:
-    """The columns of a table that say which steps ahead its rows are."""
-    sequence = np.repeat(np.arange(data.num_sequences), steps)
-    step = data.lengths[sequence] + np.tile(np.arange(steps), data.num_sequences)
-    places = {}
-    if data.keys[0]:
-        places[data.keys[0]] = np.asarray(data.names)[sequence]
-    if data.keys[1]:
-        places[data.keys[1]] = np.asarray(data.times(sequence, step))
-    return places
+    return known.design.take(rows.ravel())
 
 
 def _changes(

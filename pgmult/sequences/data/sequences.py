@@ -257,7 +257,8 @@ class Sequences:
             How many, >= 1.
         inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
             Covariates of the new steps; required if, and only if, the sequences have inputs. With a
-            formula they are a table of its columns, one row per step, sequence after sequence.
+            formula they are a table of its columns, one row per step, sequence after sequence, or a
+            design that is coded as the sequences' own.
 
         Raises
         ------
@@ -271,10 +272,12 @@ class Sequences:
             count = self.num_sequences * steps
             if inputs is None:
                 raise ValueError(f"new steps need their inputs, a table of {count} rows")
-            if isinstance(inputs, np.ndarray):
-                inputs = inputs.reshape(-1, inputs.shape[-1])
-            self.design.tell_new_labels(inputs, "inputs")
-            ahead = self.design.like(inputs, new_levels=True, num_rows=count)
+            ahead = inputs
+            if not isinstance(inputs, Design):
+                if isinstance(inputs, np.ndarray):
+                    inputs = inputs.reshape(-1, inputs.shape[-1])
+                self.design.tell_new_labels(inputs, "inputs")
+                ahead = self.design.like(inputs, new_levels=True, num_rows=count)
             order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
             design = joined_designs(self.design, ahead, order)
         elif self.inputs is None:

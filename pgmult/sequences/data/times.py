@@ -33,12 +33,10 @@ _FIRST_MONDAY = 4  # days after 1970-01-01
 _YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
 _SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
 _DAY = 86400  # seconds
-_LADDER = {
-    1: "1s", 2: "2s", 5: "5s", 10: "10s", 15: "15s", 30: "30s", 60: "1min", 120: "2min",
-    300: "5min", 600: "10min", 900: "15min", 1200: "20min", 1800: "30min", 3600: "1h", 7200: "2h",
-    10800: "3h", 14400: "4h", 21600: "6h", 43200: "12h", _DAY: "day", 7 * _DAY: "week",
-    28 * _DAY: "month", 89 * _DAY: "quarter", 365 * _DAY: "year",
-}  # fmt: skip
+_LADDER = (  # lengths of steps that one would choose, in seconds
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 14400, 21600, 43200,
+    _DAY, 7 * _DAY, 28 * _DAY, 89 * _DAY, 365 * _DAY,
+)  # fmt: skip
 
 
 class Clock(NamedTuple):

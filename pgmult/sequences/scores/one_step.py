@@ -36,7 +36,6 @@ from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import (
-    HasStateSpace,
     PredictsSteps,
     draws_of,
     sequences_of,
@@ -128,7 +127,7 @@ def by_draw(
     `after`, all are new.
     """
     model = posterior.model
-    if isinstance(model, PredictsSteps) and not isinstance(model, HasStateSpace):
+    if isinstance(model, PredictsSteps):
         whole, tested = (test, slice(None)) if after is None else joined(after, test)
         draws = draws_of(posterior, model.predictive_variables, max_draws)
         found = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])

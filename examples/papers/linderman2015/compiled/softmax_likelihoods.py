@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from examples.papers.linderman2015.compiled.softmax_loadings import weighted_dot
 from pgmult.compiled.jit import jit
 from pgmult.compiled.vectors import combine, copy, dot, exp_minus
-from pgmult.sequences.compiled.likelihoods import weighted_dot
 
 _BLOCK = 32  # rows whose maximum is taken together
 WORK_ROWS = _BLOCK + 3  # of scratch
