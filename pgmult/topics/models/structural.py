@@ -267,7 +267,9 @@ class StructuralTopics(GaussianTopics):
         hold: bool = False,
     ) -> StructuralTopicsState:
         """All words, then the regression of psi; `hold` keeps concentrations of content fixed."""
-        words = replace(self.words(data), hold=True) if hold else self.words(data)
+        words: Any = self.words(data)
+        if hold:
+            words = replace(words, hold=True)
         state = replace(state, **words.given(rng, state, sums.exact[1], data))
         return replace(state, **self.psi_mean.given(rng, state, sums, data))
 

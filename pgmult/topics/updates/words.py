@@ -79,7 +79,8 @@ class DirichletWords:
 
     def _topics_at(self, rng: np.random.Generator, at: Searched) -> FloatArray:
         """Topics, without keywords, given the topics of the tokens."""
-        return Dirichlet(self.concentration).condition(at.allocation.word_counts.T).sample(rng)
+        posterior = Dirichlet(self.concentration).condition(at.allocation.word_counts.T)
+        return np.asarray(posterior.sample(rng))
 
     def _mixed(
         self,

@@ -104,7 +104,7 @@ def held(sweep):
 
 def test_geweke_of_topics_that_are_held():
     model, data, statistics = held(held_step)
-    check_geweke(model, data, statistics=statistics, replicates=500)
+    check_geweke(model, data, statistics=statistics, replicates=300)
 
 
 # ------------------------------------------------------------------ mutants
@@ -114,7 +114,7 @@ def test_topics_that_are_not_held_are_refused():
     def moving(model, rng, state, data):
         return model.step(rng, state, data)
 
-    refused(*held(moving), replicates=500)
+    refused(*held(moving), replicates=300)
 
 
 def refused(broken, data, statistics, replicates=250):
@@ -128,14 +128,6 @@ def test_variances_without_their_prior_are_refused(monkeypatch):
         lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0,
     )  # fmt: skip
     refused(*made("effects"))
-
-
-def test_variances_of_other_terms_are_refused(monkeypatch):
-    right = regression.sample_variances
-    monkeypatch.setattr(
-        regression, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
-    )
-    refused(*made("effects"), replicates=500)
 
 
 def test_effects_left_out_of_the_mean_are_refused():

@@ -22,6 +22,8 @@ from pgmult.topics.models import gaussian as topics_module
 
 pytestmark = pytest.mark.slow
 
+FEW = 300  # replicates that find gross errors: rows or sizes that are taken for others
+
 # Five short documents, one of them empty; only the first one has the last word.
 CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
 NIW = NormalInverseWishart(
@@ -63,22 +65,21 @@ IDENTIFIED = {
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "replicates"),
     [
-        MODEL,
-        replace(MODEL, block_rows=2),
-        CorrelatedTopics(num_topics=2, word_concentration=1.5),
-        CorrelatedTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
+        (MODEL, 1000),
+        (CorrelatedTopics(2, word_concentration=1.5, block_rows=2), FEW),
+        (CorrelatedTopics(num_topics=5, word_concentration=0.5, start_sweeps=0), FEW),
     ],
-    ids=["3 topics", "blocks", "2 topics", "5 topics"],
+    ids=["3 topics", "2 topics, blocks", "5 topics"],
 )
-def test_correlated_topics(model):
+def test_correlated_topics(model, replicates):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
-    check_model(model, CORPUS, statistics=STATISTICS | own)
+    check_model(model, CORPUS, statistics=STATISTICS | own, replicates=replicates)
 
 
 def test_correlated_topics_reach_the_posterior():
-    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=150)
+    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=100)
 
 
 # ------------------------------------------------------------------ every block's conditional
@@ -246,19 +247,10 @@ def test_conditional_ratio_refuses_another_concentration():
 
 
 BROKEN_MODELS = {
-    **{
-        name: replace(MODEL, gaussian=mutant(NIW, condition_average=given))
-        for name, given in BROKEN_PRIORS.items()
-    },
+    "a degree of freedom lost": replace(MODEL, gaussian=mutant(NIW, condition_average=degree_lost)),
     "the mean of psi forgotten": mutant(
         MODEL,
         step=lambda self, rng, state, data: MODEL.step(rng, replace(state, mu=np.zeros(2)), data),
-    ),
-    "covariance for precision": mutant(
-        MODEL,
-        step=lambda self, rng, state, data: MODEL.step(
-            rng, replace(state, Sigma=np.linalg.inv(state.Sigma)), data
-        ),
     ),
     "another concentration of words": mutant(
         MODEL,
@@ -290,7 +282,7 @@ def test_geweke_refuses_broken_correlated_topics(kind):
 def test_geweke_refuses_broken_blocks(broken, monkeypatch):
     broken(monkeypatch)
     model = replace(MODEL, block_rows=2)
-    rejects(check_geweke, model, CORPUS, statistics=STATISTICS, replicates=1000)
+    rejects(check_geweke, model, CORPUS, statistics=STATISTICS, replicates=FEW)
 
 
 def last_topic_forgotten(counts):
@@ -299,9 +291,7 @@ def last_topic_forgotten(counts):
 
 BROKEN_COUNTS = {
     "counts of other sticks": lambda counts: counts[:, ::-1],
-    "counts twice": lambda counts: 2 * counts,
     "the last topic forgotten": last_topic_forgotten,
-    "no counts": np.zeros_like,
 }
 
 
