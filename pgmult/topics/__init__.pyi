@@ -16,8 +16,8 @@ from pgmult.topics.data.packed import pack_corpus as pack_corpus
 from pgmult.topics.data.timed import as_timed_corpus as as_timed_corpus
 from pgmult.topics.estimator import TopicTransformer as TopicTransformer
 from pgmult.topics.exports import export as export
-from pgmult.topics.fits.fold_in import fold_in as fold_in
-from pgmult.topics.fits.transform import predict as predict
+from pgmult.topics.fits.new_documents import fold_in as fold_in
+from pgmult.topics.fits.new_documents import predict as predict
 from pgmult.topics.models.correlated import CorrelatedTopics as CorrelatedTopics
 from pgmult.topics.models.dynamic import DynamicTopics as DynamicTopics
 from pgmult.topics.models.lda import LDA as LDA
@@ -30,8 +30,8 @@ from pgmult.topics.summaries.checks import check as check
 from pgmult.topics.summaries.content import content as content
 from pgmult.topics.summaries.correlations import topic_correlations as topic_correlations
 from pgmult.topics.summaries.documents import document_topics as document_topics
+from pgmult.topics.summaries.documents import quotes as quotes
 from pgmult.topics.summaries.effects import effects as effects
 from pgmult.topics.summaries.matching import compare as compare
-from pgmult.topics.summaries.quotes import quotes as quotes
 from pgmult.topics.summaries.stability import topic_stability as topic_stability
 from pgmult.topics.summaries.words import top_words as top_words

@@ -31,7 +31,7 @@ from pgmult.topics.data.corpus import (
     split_tokens,
 )
 from pgmult.topics.draws import mean_of
-from pgmult.topics.fits.fold_in import fold_in
+from pgmult.topics.fits.new_documents import fold_in
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws

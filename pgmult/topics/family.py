@@ -11,7 +11,7 @@ TOPICS = Family(
     "topics",
     {
         "predict": Verb(
-            "pgmult.topics.fits.transform:predict", ("CorrelatedTopics", *_WITH_COVARIATES)
+            "pgmult.topics.fits.new_documents:predict", ("CorrelatedTopics", *_WITH_COVARIATES)
         ),
         "refit": Verb("pgmult.topics.fits.refitting:refit", keeps=("topics",)),
         "effects": Verb(f"{_SUMMARIES}.effects:effects", _WITH_COVARIATES),
@@ -24,7 +24,7 @@ TOPICS = Family(
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),
         "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),
         "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES, hint=_HINT),
-        "quotes": Verb(f"{_SUMMARIES}.quotes:quotes", keeps=_SHARES, hint=_HINT),
+        "quotes": Verb(f"{_SUMMARIES}.documents:quotes", keeps=_SHARES, hint=_HINT),
         "keywords": Verb(f"{_SUMMARIES}.words:keywords", keeps=("keyword_shares",)),
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
     },

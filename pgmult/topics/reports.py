@@ -33,17 +33,16 @@ from pgmult.topics.draws import as_draws
 from pgmult.topics.plots import trace
 from pgmult.topics.scores.rivals import compare_with_rivals
 from pgmult.topics.summaries.checks import check
-from pgmult.topics.summaries.coherence import exclusivity, npmi
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords, content
 from pgmult.topics.summaries.correlations import (
     TopicCorrelations,
     strongest_pairs,
     topic_correlations,
 )
+from pgmult.topics.summaries.documents import Quote, Quotes, quotes
 from pgmult.topics.summaries.effects import TopicShares, effects, topic_names, variance_shares
-from pgmult.topics.summaries.quotes import Quote, Quotes, quotes
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
-from pgmult.topics.summaries.words import SCORES, TopWord, keywords, word_scores
+from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
 
 __all__ = ["TopicReport", "report"]
 

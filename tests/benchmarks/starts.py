@@ -19,8 +19,7 @@ import pgmult
 from pgmult.core.scores import paired_difference
 from pgmult.topics import split_tokens
 from pgmult.topics.starts import searches
-from pgmult.topics.starts.allocations import unsearched
-from pgmult.topics.starts.searches import search_leaves
+from pgmult.topics.starts.searches import search_leaves, unsearched
 
 ETA = 0.05
 

@@ -1,8 +1,8 @@
-from pgmult.topics.fits.fold_in import FoldedIn as FoldedIn
 from pgmult.topics.fits.logistic_normal import CTMFit as CTMFit
 from pgmult.topics.fits.logistic_normal import fit_ctm as fit_ctm
+from pgmult.topics.fits.new_documents import FoldedIn as FoldedIn
+from pgmult.topics.fits.new_documents import NewDocuments as NewDocuments
 from pgmult.topics.fits.refitting import refit as refit
 from pgmult.topics.fits.stick_breaking import VariationalTopics as VariationalTopics
 from pgmult.topics.fits.stick_breaking import fit_cavi as fit_cavi
 from pgmult.topics.fits.stick_breaking import fit_svi as fit_svi
-from pgmult.topics.fits.transform import NewDocuments as NewDocuments

@@ -32,8 +32,8 @@ from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
 from pgmult.topics.priors.means import ConstantMean, PsiMean
-from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, no_counts
 from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
 from pgmult.topics.updates.swing import swing_psi

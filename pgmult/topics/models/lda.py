@@ -9,7 +9,7 @@ The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003):
 
 `LDA` integrates theta and the topics out and draws the tokens' topics z one after another
 (Griffiths and Steyvers 2004): few sweeps, each of them serial. alpha is drawn given z alone by an
-exact augmentation (`pgmult.topics.updates.concentrations`). With a learned alpha the model predicts
+exact augmentation (`pgmult.topics.updates.collapsed`). With a learned alpha the model predicts
 much better than with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 
 >>> import numpy as np, pgmult
@@ -42,8 +42,8 @@ from pgmult.topics.updates.collapsed import (
     collapsed_sweeps,
     count_topics,
     random_allocation,
+    sample_concentrations,
 )
-from pgmult.topics.updates.concentrations import sample_concentrations
 
 _START_ALPHA_SUM = 5.0
 

@@ -72,8 +72,7 @@ from pgmult.topics.models.gaussian import (
     NumTopics,
 )
 from pgmult.topics.priors.regression import RegressedMean
-from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
+from pgmult.topics.starts.searches import START_SWEEPS, Searched, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
 from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState

@@ -42,7 +42,7 @@ from pgmult.topics.draws import most_probable
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion
-from pgmult.topics.summaries.coherence import exclusivity, npmi
+from pgmult.topics.summaries.words import exclusivity, npmi
 
 _WORDS = 10  # of a topic, for coherence and exclusivity
 

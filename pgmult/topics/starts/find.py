@@ -24,9 +24,9 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
-from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import (
     Placement,
+    Searched,
     counted,
     documents_to_search,
     grown,

@@ -39,7 +39,7 @@ from pgmult.core.validate import new_key
 from pgmult.priors import Dirichlet
 from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
 from pgmult.topics.priors.means import Fields
-from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
 from pgmult.topics.updates.keywords import Keywords
 from pgmult.topics.updates.words import DirichletWords

@@ -15,7 +15,7 @@ from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.means import Fields
 from pgmult.topics.priors.walk import log_inverse_gamma, sample_inverse_gamma
-from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.searches import Searched
 
 _SLICE_WIDTH = 0.15  # of log variances
 

@@ -17,7 +17,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.priors.means import Fields
-from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
 from pgmult.topics.updates.keywords import Keywords, NamedWords
 

@@ -12,7 +12,7 @@ from pgmult.choice.data import rows_like
 from pgmult.cli import commands as cli
 from pgmult.cli.runs import StoredRun
 from pgmult.fields.tables import with_table
-from pgmult.topics.fits.transform import align_words
+from pgmult.topics.fits.new_documents import align_words
 
 FEW = ["--draws", "3", "--tune", "1", "--chains", "1", "--quiet", "--no-compare"]
 RNG = np.random.default_rng(3)

@@ -11,7 +11,7 @@ from pgmult.formulas.design import make_design, table_of
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.sampling.codec import decode, encode
 from pgmult.topics.data.corpus import with_covariates
-from pgmult.topics.summaries.settings import lay_out
+from pgmult.topics.summaries.effects import lay_out
 
 RNG = np.random.default_rng(0)
 SIZE = 120

@@ -9,7 +9,7 @@ import pgmult
 from pgmult.datasets import read
 from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, export
 from pgmult.topics import predict as transform
-from pgmult.topics.fits.transform import align_words
+from pgmult.topics.fits.new_documents import align_words
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 WORDS = {"sea": ["ship", "sail", "wave"], "land": ["field", "plough", "wheat"]}

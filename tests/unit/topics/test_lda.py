@@ -13,8 +13,8 @@ from pgmult.topics.updates.collapsed import (
     collapsed_sweeps,
     count_topics,
     random_allocation,
+    sample_concentrations,
 )
-from pgmult.topics.updates.concentrations import sample_concentrations
 
 
 def exact_cdf(log_density):

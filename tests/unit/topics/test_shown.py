@@ -8,7 +8,7 @@ from pgmult.topics.fits import NewDocuments
 from pgmult.topics.scores import TopicChoice
 from pgmult.topics.scores.selection import Candidate
 from pgmult.topics.summaries import DocumentTopics, RunMatches
-from pgmult.topics.summaries.quotes import Quote, Quotes
+from pgmult.topics.summaries.documents import Quote, Quotes
 
 pytest.importorskip("pandas")
 

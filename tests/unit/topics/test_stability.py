@@ -16,7 +16,7 @@ from pgmult.topics import (
     report as topic_report,
 )
 from pgmult.topics.summaries import mean_topics
-from pgmult.topics.summaries.quotes import quotes
+from pgmult.topics.summaries.documents import quotes
 from pgmult.topics.summaries.words import word_scores
 
 WORDS = 12

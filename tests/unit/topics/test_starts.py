@@ -26,8 +26,14 @@ from pgmult.topics import (
 )
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.starts import searches
-from pgmult.topics.starts.allocations import merge_gains, merge_topics, unsearched
-from pgmult.topics.starts.searches import leaf, part_to_search, search_leaves
+from pgmult.topics.starts.searches import (
+    leaf,
+    merge_gains,
+    merge_topics,
+    part_to_search,
+    search_leaves,
+    unsearched,
+)
 from pgmult.topics.updates.collapsed import count_topics
 
 COUNTS = np.random.default_rng(5).poisson(0.5, size=(12, 9))
@@ -164,7 +170,7 @@ def test_of_a_very_large_corpus_no_sweep_goes_over_all_tokens(rng, monkeypatch):
     monkeypatch.setattr(searches, "_LARGE", (119, 600))
     monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
     monkeypatch.setattr("pgmult.topics.data.corpus._BLOCK", 100)
-    monkeypatch.setattr("pgmult.topics.starts.allocations._ROWS", 7)
+    monkeypatch.setattr("pgmult.topics.starts.searches._ROWS", 7)
 
     def no_more(*arguments):
         raise AssertionError("swept everything")

@@ -32,8 +32,8 @@ from pgmult.topics.summaries import (
     topic_labels,
 )
 from pgmult.topics.summaries.correlations import similar_together
+from pgmult.topics.summaries.documents import quotes
 from pgmult.topics.summaries.matching import match_topics
-from pgmult.topics.summaries.quotes import quotes
 from pgmult.topics.summaries.words import SCORES, TopWord, word_scores
 
 
