@@ -110,7 +110,7 @@ def report(
     Parameters
     ----------
     posterior : Posterior
-        With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
+        With ``topics`` and ``topic_shares``; ``mu`` and ``Sigma`` for correlations, and
         ``theta`` or ``psi`` for documents.
     page : path, optional
         Where to write the report as an HTML page.
@@ -138,7 +138,7 @@ def report(
     """
     as_kind(title, "title", str)
     page = None if page is None else as_path(page, "page")
-    as_draws(as_kind(posterior, "posterior", Posterior), "topics")
+    as_draws(posterior, "topics", "topic_shares")
     if facts is None:
         size = posterior["topics"].shape[2]
         facts = {"topics": str(size), "run": run_in_words(posterior)}
@@ -196,7 +196,7 @@ class _Found:
     by: str
     words: list[list[TopWord]]
     frex: list[list[TopWord]]
-    shares: tuple[FloatArray, FloatArray] | None
+    shares: FloatArray
     stability: TopicStability
     coherence: FloatArray | None
     exclusivity: FloatArray
@@ -214,12 +214,10 @@ class _Found:
         random_seed: int,
     ) -> "_Found":
         stability = topic_stability(posterior)
-        chain, order = stability.matches.reference, np.arange(len(stability.names))
-        shares = correlations = documents = None
-        if "topic_shares" in posterior:
-            draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
-            order = np.argsort(-draws.mean(axis=0), kind="stable")
-            shares = draws.mean(axis=0)[order], draws.std(axis=0)[order]
+        chain, correlations, documents = stability.matches.reference, None, None
+        draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
+        shares = np.stack([draws.mean(axis=0), draws.std(axis=0)])
+        order = np.argsort(-shares[0], kind="stable")
         scores = {name: word_scores(posterior, name, chain=chain) for name in SCORES}
         words = {name: [of.top(num_words)[k] for k in order] for name, of in scores.items()}
         if num_documents and ("theta" in posterior or "psi" in posterior):
@@ -231,7 +229,8 @@ class _Found:
         judged = [probable.top(_JUDGED)[k] for k in order]
         return cls(
             int(posterior.coords["chain"][chain]), posterior.num_chains, order,
-            [names[k] for k in order], by, words[by], words["frex"], shares, stability.take(order),
+            [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
+            stability.take(order),
             None if reference is None else npmi(judged, reference),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
         )  # fmt: skip
@@ -239,10 +238,8 @@ class _Found:
     @property
     def largest(self) -> str:
         """The largest topics, in a sentence."""
-        sizes = [""] * _NAMED
-        if self.shares is not None:
-            sizes = [f" ({100.0 * s:.0f} % of all words)" for s in self.shares[0]]
-        few = [f'"{name}"{size}' for name, size in zip(self.names, sizes, strict=False)][:_NAMED]
+        pairs = list(zip(self.names, self.shares[0], strict=True))[:_NAMED]
+        few = [f'"{name}" ({100.0 * share:.0f} % of all words)' for name, share in pairs]
         return Leading(f"The largest of {len(self.names)} topics: {', '.join(few)}.", "topics-told")
 
     @property
@@ -265,15 +262,13 @@ class _Found:
 
     def section(self) -> Section:
         """The table of topics."""
-        columns = [Column("topic", self.order, "no.")]
-        legend = []
-        if self.shares is not None:
-            told = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in zip(*self.shares, strict=True)]
-            columns += [
-                Column("share", self.shares[0], "share, %", told),
-                Column("share_sd", self.shares[1]),
-            ]
-            legend.append("share: of all words, posterior mean ± sd")
+        told = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in self.shares.T]
+        columns = [
+            Column("topic", self.order, "no."),
+            Column("share", self.shares[0], "share, %", told),
+            Column("share_sd", self.shares[1]),
+        ]
+        legend = ["share: of all words, posterior mean ± sd"]
         if self.num_chains > 1:
             columns += [
                 Column("chains", self.stability.chains, "chains"),
@@ -332,7 +327,7 @@ class _Found:
 
     def of_topic(self, k: int) -> Report:
         """What is known of one topic."""
-        facts = [] if self.shares is None else [f"{100 * self.shares[0][k]:.1f} % of all words"]
+        facts = [f"{100 * self.shares[0, k]:.1f} % of all words"]
         if self.num_chains > 1:
             facts.append(f"{self.stability.chains[k]} of {self.num_chains} chains")
             again = self.stability.found_again[k]

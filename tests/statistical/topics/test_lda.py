@@ -19,7 +19,7 @@ GIVEN = {"alpha learned": {}, "alpha given": {"alpha": ALPHA}}
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_lda(kind):
-    check_model(replace(LEARNED, **GIVEN[kind]), CORPUS)
+    check_model(replace(LEARNED, **GIVEN[kind]), CORPUS, random_seed=1)
 
 
 def test_lda_reaches_the_posterior():

@@ -85,7 +85,7 @@ def made(name):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_geweke(name):
     model, data, statistics = made(name)
-    check_geweke(model, data, statistics=statistics, replicates=500)
+    check_geweke(model, data, statistics=statistics, replicates=300)
 
 
 def held(sweep):
@@ -158,7 +158,7 @@ def test_counts_instead_of_tables_are_refused(monkeypatch):
         counts_for_tables(*own)
 
     monkeypatch.setattr(content, "sample_tables", broken)
-    refused(*made("groups"), replicates=500)
+    refused(*made("groups"), replicates=300)
 
 
 def test_concentrations_without_their_prior_are_refused(monkeypatch):

@@ -91,7 +91,7 @@ def test_what_is_not_there_is_left_out(report):
     assert "<blockquote" not in page
     assert "Representative documents" in page
     whole = speeches()
-    names = ("topics", "coefficients", "Sigma", "effects", "effect_variances")
+    names = ("topics", "topic_shares", "coefficients", "Sigma", "effects", "effect_variances")
     kept = {name: whole[name] for name in names}
     few = run_of(whole.model, whole.data, whole.sample_stats, **kept)
     found = topic_report(few, title="t")
