@@ -6,19 +6,11 @@
 
 Each family runs in processes of its own on tiny data: with an empty cache of machine code, again
 with what that left there, and with an empty cache and other processes that compile too. CPU seconds
-<<<<<<< Updated upstream
-of compiling are by function, without those that it calls. ``--record`` writes which functions each
-family calls first, for `pgmult.compiled.ahead`. ``--command`` times a command line to its first
-page and to its end, with an empty cache and with what that left there; ``--out`` is added. For a
-processor without AVX-512 set ``NUMBA_CPU_NAME=haswell`` and
-``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
-=======
 of compiling are by function, without those that it calls, and for sequences those of a page are
 among them. ``--record`` writes which functions each family calls first, for
-`pgmult.compiled.ahead`. ``--command`` times a command line to its page,
-with an empty cache and with what that left there; ``--out`` is added. For a processor without
-AVX-512 set ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
->>>>>>> Stashed changes
+`pgmult.compiled.ahead`. ``--command`` times a command line to its first page and to its end, with
+an empty cache and with what that left there; ``--out`` is added. For a processor without AVX-512
+set ``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
 """
 
 import argparse
