@@ -11,7 +11,7 @@ call of `pgmult.topics.effects` away.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -297,11 +297,11 @@ class _Found:
             " frequent in a topic and exclusive to it"
         )
         narrow = Table("", columns, (~self.stability.is_likely).tolist())
-        words = [" ".join(word.word for word in topic) for topic in self.words]
-        columns = [*columns, Column("words", words, f"words by {self.by}")]
+        words = [Column("words", list(map(_joined_words, self.words)), f"words by {self.by}")]
         if self.by != "frex":
-            frex = [" ".join(word.word for word in topic) for topic in self.frex]
-            columns.append(Column("frex", frex, "words by FREX"))
+            words.append(Column("frex", list(map(_joined_words, self.frex)), "words by FREX"))
+        first = 1 if self.shares is None else 3  # on a narrow screen the rest is scrolled to
+        columns = [*columns[:first], *words, *columns[first:]]
         best = f" in chain {self.chain}, the best of {self.num_chains}"
         return Section(
             f"Topics{best if self.num_chains > 1 else ''}, the largest first",
@@ -351,6 +351,10 @@ class _Found:
             ]
             sections.append(Section("Topics beside it: correlation beyond sizes", rows=rows))
         return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
+
+
+def _joined_words(words: Iterable[Any]) -> str:
+    return " ".join(word.word for word in words)
 
 
 def _share_text(quote: Quote) -> str:
