@@ -52,14 +52,17 @@ def moving(monkeypatch, by):
     monkeypatch.setattr(module, "_easy", lambda data, base: np.full(len(base), by == "gibbs"))
 
 
-@pytest.mark.parametrize("by", ["gibbs", "slices"])
-@pytest.mark.parametrize("model", [MODEL, BLOCKS], ids=["fixed prior", "learned prior"])
+@pytest.mark.parametrize(
+    ("model", "by"),
+    [(MODEL, "gibbs"), (MODEL, "slices"), (BLOCKS, "gibbs"), (GROUPED, "slices")],
+    ids=["fixed prior, gibbs", "fixed prior, slices", "in blocks, gibbs", "learned prior, slices"],
+)
 def test_logistic_regressions(monkeypatch, model, by):
     moving(monkeypatch, by)
     check_model(replace(model), DATA)
 
 
-@pytest.mark.parametrize("model", [MODEL, BLOCKS], ids=["fixed prior", "learned prior"])
+@pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["fixed prior", "learned prior"])
 def test_chains_reach_the_posterior(monkeypatch, model):
     moving(monkeypatch, "slices")
     check_sbc(replace(model), DATA, tune=30, thin=8, replicates=200)
@@ -257,10 +260,9 @@ def test_geweke_refuses_broken_slices(monkeypatch, kind):
     rejects(check_geweke, MODEL, more, replicates=600)
 
 
-@pytest.mark.parametrize("kind", [*BROKEN_SIGMA, "a group counted twice"])
+@pytest.mark.parametrize("kind", BROKEN_SIGMA)
 def test_geweke_refuses_a_broken_learned_prior(kind):
-    broken = {**BROKEN_SIGMA, "a group counted twice": EXTRA_GROUP}[kind]
-    rejects(check_geweke, broken, DATA, replicates=5000)
+    rejects(check_geweke, BROKEN_SIGMA[kind], DATA, replicates=1000)
 
 
 def test_geweke_refuses_a_block_that_is_forgotten(monkeypatch):
@@ -275,7 +277,7 @@ def test_geweke_refuses_a_stale_mu():
         stale = GROUPED.mu_given(old, state.Sigma).sample(rng)
         return GroupedLogisticRegressionState(new.weights, stale, new.Sigma)
 
-    rejects(check_geweke, mutant(GROUPED, step=step), DATA, replicates=5000)
+    rejects(check_geweke, mutant(GROUPED, step=step), DATA, replicates=1000)
 
 
 def test_the_coin_refuses_the_likelihood_of_other_labels():
