@@ -23,7 +23,6 @@ import pgmult
 from pgmult import choice, datasets, fields, regression, sequences, topics
 from pgmult.fields import covariances
 from pgmult.sampling import Origin
-from pgmult.variational.designs import Rows
 from pgmult.variational.sites import LogisticSite
 
 PACKAGE = str(Path(pgmult.__file__).parent)
@@ -652,12 +651,11 @@ ARGUMENTS = {
     # fits and tests that know no family
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
-    "variational.Rows": lambda: dict(covariates=X),
     "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_sites": lambda: dict(
-        design=Rows(X),
-        site=LogisticSite(BINARY, np.ones(12), "delta"),
+        x=X,
+        site=LogisticSite(BINARY, np.ones(12)),
         prior=pgmult.MvNormal(np.zeros(2), np.eye(2)),
     ),
     "testing.geweke": lambda: dict(

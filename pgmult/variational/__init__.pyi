@@ -1,7 +1,4 @@
 from pgmult.variational.ascent import Fit as Fit
-from pgmult.variational.designs import Design as Design
-from pgmult.variational.designs import Rows as Rows
-from pgmult.variational.fits import SiteFit as SiteFit
 from pgmult.variational.fits import fit_sites as fit_sites
 from pgmult.variational.laplace import GaussianRows as GaussianRows
 from pgmult.variational.laplace import fit_delta as fit_delta

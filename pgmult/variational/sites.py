@@ -1,21 +1,12 @@
 r"""Sites: log likelihoods of rows, averaged over Gaussian predictors.
 
 A row with predictor psi has log likelihood f(psi). Under q, psi is Gaussian with mean m and
-variance v, and a *site* stands in for the expectation of f by some F(m, v), with its derivatives.
-That is all in which Laplace's method, the delta method, bounds and quadrature differ:
-`pgmult.variational.fits` does the rest.
+variance v, and a *site* stands in for the expectation of f by some F(m, v), with its derivatives:
+`pgmult.variational.fit_sites` and the moves of `pgmult.latent` do the rest. Here F is the
+expectation itself, to 12 digits: L is a lower bound of the log evidence, and q the Gaussian nearest
+to the posterior in the sense of KL(q || posterior).
 
-===============  =================================================  =====================
-site             F(m, v)                                            L is
-===============  =================================================  =====================
-AtMode           f(m): the covariance is that at the mode           Laplace's evidence
-Delta            f(m) + f''(m) v / 2                                a Taylor approximation
-JaakkolaJordan   min over xi of a quadratic bound: xi^2 = m^2 + v   a lower bound
-Quadrature       E f itself, to 12 digits                           a lower bound, the best
-===============  =================================================  =====================
-
-Binary and binomial rows have all of these. For counts of events E f is known in closed form or by
-quadrature (`CountSite`)::
+For counts of events E f is known in closed form or by quadrature (`CountSite`)::
 
     Poisson             f(psi) = y psi - exp psi               E f = y m - exp(m + v / 2)
     negative binomial   f(psi) = y psi - (y + r) log(r + exp psi) + const
@@ -25,21 +16,19 @@ a binomial: y successes among y + r trials at log odds psi - log r.
 
 The likelihood may be your own: see `Site`.
 
-References: Wang and Blei (2013), Variational inference in nonconjugate models, sections 3 and 4.2;
-Jaakkola and Jordan (2000), Bayesian parameter estimation via variational methods; Polson, Scott
-and Windle (2013); Knowles and Minka (2011), Non-conjugate variational message passing for
-multinomial and binary regression.
+References: Polson, Scott and Windle (2013); Knowles and Minka (2011), Non-conjugate variational
+message passing for multinomial and binary regression.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import gammaln
 
 from pgmult.compiled import scalar_rows
-from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative
 from pgmult.links.logistic import logistic_expectations
@@ -61,50 +50,10 @@ class Site(Protocol):
     so a site needs three functions. f must be log concave (f'' <= 0), or curvatures could cancel
     the prior's. `expect` must take any means, and variances from 0 up: the search begins at 0, and
     samplers take F(psi, 0) for f(psi).
-
-    Attributes
-    ----------
-    method : str
-        Its name, which its fits have too.
-    is_bound : bool
-        Whether F(m, v) <= E f(psi) everywhere, so that L is a lower bound of the log evidence.
-    at_mode : bool
-        Whether F looks at v = 0 only (Laplace): L then has the expansion at the mode added.
     """
-
-    at_mode: ClassVar[bool]
-
-    @property
-    def method(self) -> str:
-        """Its name."""
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether L is a lower bound."""
 
     def expect(self, mean: Any, var: Any) -> tuple[Any, Any, Any]:
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AtMode:
-    """Second-order expansion of any site's rows at the mode of the posterior: Laplace's method.
-
-    Attributes
-    ----------
-    site : Site
-        With F(m, 0) = f(m), as all here have.
-    """
-
-    site: Site
-
-    method: ClassVar[str] = "laplace"
-    is_bound: ClassVar[bool] = False
-    at_mode: ClassVar[bool] = True
-
-    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
-        """F, dF/dm and dF/dv, whatever `var` is."""
-        return self.site.expect(mean, np.zeros_like(var))
 
 
 # --------------------------------------------------------------------------- binomial rows
@@ -118,30 +67,18 @@ def _log1p_exp(x: FloatArray) -> FloatArray:
 class LogisticSite:
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
 
-    "delta" expands f at the mean of q (the multivariate delta method): good while predictors have
-    variances of order one; its L is not a bound, and is too large where rows are certain and
-    variances large. "jaakkola_jordan" is their quadratic bound at its best xi, which is also mean
-    field with a Pólya-gamma variable a row: -2 dF/dv is its expectation. "quadrature" is E f
-    itself, so that q is the Gaussian nearest to the posterior in the sense of KL(q || posterior):
-    it converges where the others do not, as with separable labels and a vague prior.
-
     Attributes
     ----------
     successes, trials : arrays, ``(num_rows,)`` or ``(num_rows, num_columns)``
         Counts or expected counts; a row of 0 trials says nothing.
-    method : {"delta", "jaakkola_jordan", "quadrature"}
     """
 
     successes: FloatArray
     trials: FloatArray
-    method: str = "quadrature"
-
-    at_mode: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         successes = as_nonnegative(self.successes, "successes")
         trials = as_nonnegative(self.trials, "trials")
-        as_choice(self.method, "method", ("delta", "jaakkola_jordan", "quadrature"))
         apart = successes.shape != trials.shape
         if apart or successes.ndim not in (1, 2) or (successes > trials).any():
             raise ValueError(
@@ -150,11 +87,6 @@ class LogisticSite:
             )
         object.__setattr__(self, "successes", successes)
         object.__setattr__(self, "trials", trials)
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether L is a lower bound."""
-        return self.method != "delta"
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
@@ -173,42 +105,12 @@ class LogisticSite:
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
-        if self.method == "delta":
-            return _delta(self.successes, self.trials, mean, var)
-        if self.method == "quadrature":
-            rest, d_mean, spread = logistic_expectations(mean, var)
-            d_var = 0.5 * spread
-        else:
-            rest, d_mean, d_var = jaakkola_jordan(mean, var)
+        rest, d_mean, spread = logistic_expectations(mean, var)
         return (
             self.successes * mean - self.trials * rest,
             self.successes - self.trials * d_mean,
-            -self.trials * d_var,
+            -0.5 * self.trials * spread,
         )
-
-
-def _delta(
-    successes: FloatArray, trials: FloatArray, mean: FloatArray, var: FloatArray
-) -> Expectation:
-    """The slope has the third derivative of f, too."""
-    share = expit(mean)
-    half_curvature = -0.5 * trials * share * (1.0 - share)
-    value = successes * mean - trials * _log1p_exp(mean) + half_curvature * var
-    d_mean = successes - trials * share + half_curvature * (1.0 - 2.0 * share) * var
-    return value, d_mean, half_curvature
-
-
-def jaakkola_jordan(mean: FloatArray, var: FloatArray) -> Expectation:
-    """Their bound of E log(1 + exp psi) at its best xi, with its derivatives."""
-    xi = np.sqrt(mean * mean + var)
-    omega = half_tanh(xi)
-    return 0.5 * (mean + xi) + np.log1p(np.exp(-xi)), 0.5 + omega * mean, 0.5 * omega
-
-
-def half_tanh(t: FloatArray) -> FloatArray:
-    """tanh(t / 2) / (2 t), t >= 0: the mean of PG(1, t)."""
-    away = np.maximum(t, 1e-3)
-    return np.where(t < 1e-3, 0.25 - t * t / 48.0, np.tanh(0.5 * away) / (2.0 * away))
 
 
 # --------------------------------------------------------------------------- counts of events
@@ -232,10 +134,6 @@ class CountSite:
     counts: FloatArray
     size: float = math.inf
     weights: FloatArray | None = None
-
-    method: ClassVar[str] = "quadrature"
-    is_bound: ClassVar[bool] = True
-    at_mode: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         y = as_nonnegative(self.counts, "counts")

@@ -73,11 +73,9 @@ RESULTS = {
     },
     "testing": {"Verdict"},
     "variational": {
-        "Design",
         "Fit",
         "GaussianRows",
         "Site",
-        "SiteFit",
     },
 }
 

@@ -26,11 +26,11 @@ import pgmult
 from examples.papers.regressions.bounds import LOG_SUM_EXP, SOFTPLUS
 from examples.papers.regressions.classes import SoftmaxRows, SoftmaxSite, SoftplusSite
 from examples.papers.regressions.data import as_counted_rows, as_labelled_rows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.logistic import LogisticRegression
 from examples.papers.regressions.multinomial import SoftmaxRegression
+from examples.papers.regressions.solver import fit_sites
 from pgmult.priors import MvNormal
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites
 
 METHODS = ("quadratic", "log", "tilted", "bohning", "taylor", "quadrature")
 COLORS = ("#588157", "#2a6f97", "#c8553d", "#6d597a", "#b08900", "#7a7a7a")

@@ -31,12 +31,12 @@ from scipy.special import log_ndtr, logsumexp
 
 from examples.papers.regressions.data import CountedRows, as_counted_rows, require_counted_rows
 from examples.papers.regressions.linear import weights_prior
+from examples.papers.regressions.mixing import Mixing
+from examples.papers.regressions.solver import SiteFit
 from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational.ascent import Mixing
-from pgmult.variational.fits import SiteFit
 
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _STEP = 0.25

@@ -68,11 +68,12 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from examples.papers.regressions.compiled.log_sum_exp import expect_rows
+from examples.papers.regressions.sites import half_tanh, jaakkola_jordan
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_nonnegative
 from pgmult.links.logistic import logistic_expectations
-from pgmult.variational.sites import Expectation, half_tanh, jaakkola_jordan
+from pgmult.variational.sites import Expectation
 
 _MOST_STEPS = 200
 _MOST_HALVINGS = 30

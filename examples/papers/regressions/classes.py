@@ -1,8 +1,8 @@
 """Softmax regressions: predictors of all classes for a row, and expected log likelihoods of counts.
 
 `ClassRows` is the design of one predictor a class, `SoftmaxSite` the expected log likelihood by an
-approximation of log sum exp, both for `pgmult.variational.fit_sites`; `SoftplusSite` is that of two
-classes, whose predictor is one number.
+approximation of log sum exp, both for `examples.papers.regressions.solver`; `SoftplusSite` is that
+of two classes, whose predictor is one number.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from examples.papers.regressions.bounds import Approximation
+from examples.papers.regressions.designs import Rows
+from examples.papers.regressions.sites import AtMode, LogisticSite, Site
 from pgmult.core.arguments import as_choice
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.variational.designs import Rows
-from pgmult.variational.sites import AtMode, Expectation, LogisticSite, Site
+from pgmult.variational.sites import Expectation
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from examples.papers.regressions.compiled.weights import GroupRows
+from examples.papers.regressions.designs import as_matrix
 from pgmult.core.arguments import as_kind
 from pgmult.core.labels import is_missing
 from pgmult.core.machine import refuse_unaffordable
@@ -51,7 +52,6 @@ from pgmult.core.validate import (
     as_positive_int,
 )
 from pgmult.regression.rows import as_row_numbers
-from pgmult.variational.designs import as_matrix
 
 
 def as_covariates(value: Any) -> FloatArray:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from examples.papers.regressions.data import LabelledRows
+from examples.papers.regressions.solver import SiteFit
 from examples.papers.regressions.updates import Bases, find_bases_of, move_weights
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.arguments import as_kind
@@ -24,7 +25,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive
 from pgmult.latent.moves import Point, swing
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
-from pgmult.variational.fits import SiteFit
 
 _KICKS = 3
 

@@ -1,6 +1,6 @@
 r"""Gaussian approximations of logistic regressions, and MAP-EM for a prior that groups share.
 
-With a fixed prior, `pgmult.variational.fits` does it all. With the learned prior of
+With a fixed prior, `examples.papers.regressions.solver` does it all. With the learned prior of
 `GroupedLogisticRegression`, q(w_g) = N(m_g, S_g) for each group is the E-step, and the M-step sets
 mu and Sigma to the mode of their posterior density given q, that of mu and of the *precision*
 Sigma^-1 (Wang and Blei 2013, section 4.2)::
@@ -32,14 +32,14 @@ import numpy as np
 
 from examples.papers.regressions.classes import logistic_site
 from examples.papers.regressions.data import LabelledRows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
+from examples.papers.regressions.solver import SiteFit, fit_sites
 from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import Moments, MvNormal
 from pgmult.variational.ascent import HasHistory
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import SiteFit, fit_sites
 
 
 def fit_logistic_regression(

@@ -51,7 +51,10 @@ from examples.papers.regressions.classes import (
 )
 from examples.papers.regressions.compiled.softmax_averages import average_rows, integrate_rows
 from examples.papers.regressions.data import CountedRows, require_counted_rows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.linear import weights_prior
+from examples.papers.regressions.sites import AtMode, Site
+from examples.papers.regressions.solver import SiteFit, fit_sites
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice
 from pgmult.core.machine import available_memory, refuse_unaffordable
@@ -59,9 +62,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import SiteFit, fit_sites
-from pgmult.variational.sites import AtMode, Expectation, Site
+from pgmult.variational.sites import Expectation
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time

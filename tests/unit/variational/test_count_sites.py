@@ -1,17 +1,15 @@
 """Sites of counts, and of your own likelihood."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import nbinom, poisson
 
-from examples.papers.regressions.classes import LOGISTIC_METHODS, logistic_site
 from pgmult import MvNormal
 from pgmult.testing import rejects
-from pgmult.variational import CountSite, Rows, fit_sites
-from pgmult.variational.sites import AtMode
+from pgmult.variational import CountSite, LogisticSite, fit_sites
 
 Y = np.array([0.0, 1.0, 4.0, 2.0, 30.0])
 TIMES = np.array([1.0, 0.5, 2.0, 0.0, 1.0])
@@ -24,9 +22,6 @@ class Own:
     value: object
     slope: object
     curvature: object
-    method = "quadrature"
-    is_bound = True
-    at_mode = False
 
     def expect(self, mean, var):
         nodes, weights = hermegauss(32)
@@ -39,16 +34,14 @@ class Own:
 OWN = Own(lambda f: Y * f - np.exp(f), lambda f: Y - np.exp(f), lambda f: -np.exp(f))
 SITES = {
     "poisson": CountSite(Y, weights=TIMES),
-    "poisson at the mode": AtMode(CountSite(Y, weights=TIMES)),
     "negative binomial": CountSite(Y, 1.7, TIMES),
-    "negative binomial at the mode": AtMode(CountSite(Y, 1.7, TIMES)),
     "own": OWN,
-    **{name: logistic_site(np.minimum(Y, 3.0), np.full(5, 3.0), name) for name in LOGISTIC_METHODS},
+    "binomial": LogisticSite(np.minimum(Y, 3.0), np.full(5, 3.0)),
 }
 
 
 def assert_derivatives(site):
-    """What a site says of the derivatives of F, or of f at the mode, against differences."""
+    """What a site says of the derivatives of F, against differences."""
     rng = np.random.default_rng(0)
     step = 1e-4
 
@@ -65,10 +58,7 @@ def assert_derivatives(site):
         close = {"rtol": 1e-5, "atol": 1e-5}
         slope = (at(mean + step, var) - at(mean - step, var)) / (2.0 * step)
         np.testing.assert_allclose(d_mean, slope, **close)
-        if site.at_mode:
-            bend = (at(mean + step, var, 1) - at(mean - step, var, 1)) / (4.0 * step)
-            np.testing.assert_allclose(d_var, bend, **close)
-        elif spread > 0.0:
+        if spread > 0.0:
             slope = (at(mean, var + step) - at(mean, var - step)) / (2.0 * step)
             np.testing.assert_allclose(d_var, slope, **close)
 
@@ -118,9 +108,62 @@ def test_expectations_are_averages_over_draws():
 def test_your_own_likelihood_is_the_one_that_is_built_in():
     x = np.column_stack([np.ones(5), [-1.0, 0.0, 0.5, 0.2, 2.0]])
     prior = MvNormal(np.zeros(2), 4.0 * np.eye(2))
-    own, built_in = (fit_sites(Rows(x), site, prior) for site in (OWN, CountSite(Y)))
+    own, built_in = (fit_sites(x, site, prior) for site in (OWN, CountSite(Y)))
     np.testing.assert_allclose(own.mean, built_in.mean, atol=1e-6)
     np.testing.assert_allclose(own.cov, built_in.cov, atol=1e-6)
+
+
+@pytest.mark.parametrize("site", [CountSite(Y, 1.7, TIMES), LogisticSite(Y > 1.0, np.ones(5)), OWN])
+def test_the_fit_has_the_largest_objective_of_all_gaussians(site):
+    """L by hand at the fit, and lower in every direction of means and covariances."""
+    x, offset = np.column_stack([np.ones(5), [-1.0, 0.0, 0.5, 0.2, 2.0]]), np.linspace(-1.0, 1.0, 5)
+    prior = MvNormal(np.array([0.3, -0.2]), np.array([[4.0, 1.0], [1.0, 2.0]]))
+    P = np.linalg.inv(prior.prior_cov)
+
+    def objective(m, S):
+        value = site.expect(x @ m + offset, np.einsum("nd,de,ne->n", x, S, x))[0].sum()
+        gap = m - prior.prior_mean
+        kl = np.trace(P @ S) - len(m) + gap @ P @ gap - np.linalg.slogdet(P @ S)[1]
+        return value - 0.5 * kl
+
+    fit = fit_sites(x, site, prior, offset=offset, tolerance=1e-9)
+    far = fit_sites(x, site, prior, offset=offset, start=[4.0, -6.0])
+    m, S = fit.mean[0], fit.cov[0]
+    assert fit.converged
+    assert fit.objective == pytest.approx(objective(m, S), abs=1e-9)
+    np.testing.assert_allclose(far.mean, fit.mean, atol=1e-5)
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        twist = np.eye(2) + 1e-3 * rng.standard_normal((2, 2))
+        moved = objective(m + 1e-3 * rng.standard_normal(2), twist @ S @ twist.T)
+        assert moved < fit.objective
+
+
+def test_separable_labels_have_a_fit():
+    x = np.linspace(-20.0, 20.0, 30)[:, None]
+    fit = fit_sites(
+        x, LogisticSite(x[:, 0] > 0.0, np.ones(30)), MvNormal(np.zeros(1), 4.0 * np.eye(1))
+    )
+    assert fit.converged
+    assert fit.mean[0, 0] > 0.0
+    assert 0.0 < fit.cov[0, 0, 0] <= 4.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"x": np.ones(5)}, "prior must be of the weights of x"),
+        ({"prior": MvNormal(np.zeros(3), np.eye(3))}, "prior must be of the weights of x"),
+        ({"x": np.full((5, 2), np.nan)}, "x must be finite"),
+        ({"site": CountSite(Y[:4])}, "operands could not be broadcast"),
+        ({"site": replace(OWN, curvature=lambda f: np.exp(f))}, "must not rise with a variance"),
+        ({"site": replace(OWN, value=lambda f: f + np.inf)}, "finite values under the prior"),
+    ],
+)
+def test_what_does_not_go_together(changes, words):
+    given = {"x": np.ones((5, 2)), "site": OWN, "prior": MvNormal(np.zeros(2), np.eye(2))}
+    with pytest.raises(ValueError, match=words):
+        fit_sites(**given | changes)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,9 @@ from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
+from pgmult.variational import LogisticSite, fit_sites
 from pgmult.variational.ascent import Fit
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites
 from pgmult.variational.laplace import expand, fit_delta, fit_laplace
-from pgmult.variational.sites import LogisticSite
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3.0, size=(6, 2))
@@ -92,9 +90,7 @@ FITS = {
         True,
     ),
     "fit_sites": (
-        lambda: fit_sites(Rows(X), LogisticSite(Y, np.ones(40), "jaakkola_jordan"), PRIOR),
-        "jaakkola_jordan",
-        True,
+        lambda: fit_sites(X, LogisticSite(Y, np.ones(40)), PRIOR), "sites", False,
     ),
     **{
         f"fit_softmax_regression, {name}, {covariance}": (

@@ -13,15 +13,15 @@ from examples.papers.regressions.classes import (
     logistic_site,
 )
 from examples.papers.regressions.data import as_counted_rows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.multinomial_fits import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
     softmax_probs,
     stick_probs,
 )
+from examples.papers.regressions.solver import fit_sites
 from pgmult.priors import MvNormal
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(30), RNG.normal(size=(30, 2))])

@@ -14,15 +14,15 @@ from examples.papers.regressions.compiled.weights import (
     sample_weights,
 )
 from examples.papers.regressions.data import as_labelled_rows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.logistic import GroupedLogisticRegression, LogisticRegression
 from examples.papers.regressions.logistic_fits import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
 )
+from examples.papers.regressions.solver import fit_sites
 from examples.papers.regressions.updates import sd_of_correction
 from pgmult import MvNormal, sample
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites
 
 
 def make(num_rows=90, num_covariates=5, num_groups=4, seed=0):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from examples.papers.regressions.mixing import Mixing, distance
 from pgmult.testing import rejects
-from pgmult.variational.ascent import Mixing, distance, invert
+from pgmult.variational.ascent import invert
 
 GROUPS, BLOCKS, D = 2, 2, 3
 

@@ -7,12 +7,12 @@ from scipy.special import expit
 
 from examples.papers.regressions.classes import LOGISTIC_METHODS, logistic_site
 from examples.papers.regressions.data import as_labelled_rows
+from examples.papers.regressions.designs import Rows
 from examples.papers.regressions.logistic import LogisticRegression
 from examples.papers.regressions.logistic_fits import fit_logistic_regression
+from examples.papers.regressions.solver import fit_sites
 from pgmult import MvNormal, sample
 from pgmult.links.logistic import logistic_expectations
-from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites
 
 NAMES = list(LOGISTIC_METHODS)
 MEAN = np.array([-30.0, -4.0, -0.7, 0.0, 0.3, 2.0, 9.0, 60.0])
