@@ -108,7 +108,7 @@ def fit_sites(
             f"prior must be of the weights of x, {matrix.shape}, without a potential, got one of"
             f" shape {mean0.shape}"
         )
-    known = np.zeros(len(matrix)) if offset is None else as_finite(offset, "offset")
+    known = _as_row(offset, "offset", np.zeros(len(matrix)))
     log_det0 = float(np.linalg.slogdet(precision0)[1])
 
     def at(mean: FloatArray, precision: FloatArray) -> _Point:
@@ -120,7 +120,11 @@ def fit_sites(
         level = float(value.sum() - 0.5 * gap @ precision0 @ gap + 0.5 * entropy)
         return _Point(mean, precision, cov, level, d_mean, d_var)
 
-    here = at(mean0 if start is None else as_finite(start, "start"), precision0)
+    mean = _as_row(start, "start", mean0)
+    try:
+        here = at(mean, precision0)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"site must be of the {len(matrix)} rows of x, got {error}") from error
     if here.d_mean.shape != known.shape or here.d_var.shape != known.shape:
         raise ValueError(f"site must have derivatives {known.shape}, got {here.d_mean.shape}")
     if not math.isfinite(here.level):
@@ -150,3 +154,11 @@ def fit_sites(
         "sites", here.mean[None], here.cov[None], np.array([here.level]), np.ones(1, dtype=bool),
         np.array([converged]), iteration,
     )  # fmt: skip
+
+
+def _as_row(value: ArrayLike | None, name: str, default: FloatArray) -> FloatArray:
+    """Numbers of the shape of the default, which they are if there are none."""
+    row = default if value is None else as_finite(value, name)
+    if row.shape != default.shape:
+        raise ValueError(f"{name} must have shape {default.shape}, got {row.shape}")
+    return row
