@@ -24,7 +24,7 @@ from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.tables import date_text
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
@@ -393,74 +393,63 @@ def check(
         name: _parts_of(name, values, data.design.levels_of(name)) for name, values in given.items()
     }
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
-    whole: list[_Split | _OfEvents] = list(_of_categories(data.categories, len(counts)))
+    whole = list(_of_events(data.categories[0]) if data.is_events else _shares(data.categories))
     if data.is_events:  # one respondent a row
-        rows, whole = np.repeat(rows, times.astype(np.int64)), list(_of_events(data.categories[0]))
+        rows = np.repeat(rows, times.astype(np.int64))
         counts, totals = counts[rows], np.ones(len(rows), dtype=np.int64)
         parts = {name: (labels, codes[rows]) for name, (labels, codes) in parts.items()}
-    splits = [*whole, *_of_columns(parts, len(data.categories))]
+    statistics = [*whole, *_of_columns(parts, len(data.categories))]
     if by is not None:
-        as_choice(by, "by", parts)
-        each = _means_by if data.is_events else _shares_by
-        splits = list(each(by, *parts[by], data.categories))
+        statistics = list(_of_parts(as_choice(by, "by", parts), *parts[by], data))
     elif held_out is not None:
-        splits += _of_predictions(data.categories, means.mean()[rows])
+        statistics += _of_predictions(data.categories, means.mean()[rows])
     rng = np.random.default_rng(seed)
-    names, pairs = [split.name for split in splits], []
+    pairs = []
     for probs, size in zip(means.each({}), _sizes(means), strict=True):
         made = data.made(rng, probs[rows], totals, size)
         expected = totals[:, None] * probs[rows]
-        told = zip(*(split.of(counts, made, expected) for split in splits), strict=True)
-        seen, drawn = (dict(zip(names, each, strict=True)) for each in told)
+        seen, drawn = (
+            {one.name: float(one.of(each, expected)) for one in statistics}
+            for each in (counts, made)
+        )
         pairs.append((seen, drawn))
-    return PredictiveChecks.of(pairs, {split.name: split.advice for split in splits})
+    return PredictiveChecks.of(pairs, {one.name: one.advice for one in statistics})
 
 
-class _Split(NamedTuple):
-    """A division of the rows into parts and of the categories into sums, and a statistic.
+class _Statistic(NamedTuple):
+    """A statistic of counts, given what is expected of them.
 
     Attributes
     ----------
     name : str
-    rows : sparse array, ``(num_parts, num_rows)``
-    sums : array, ``(num_categories, num_sums)``
-    is_share : bool
-        Whether the statistic is the share of the first sum in the only part, rather than a distance
-        from what is expected.
+    of : callable
+        Of counts and expected counts, ``(num_rows, num_categories)``.
     advice : pair of str
         Where the data have more of it, and where they have less.
     """
 
     name: str
-    rows: Any
-    sums: FloatArray
-    is_share: bool
+    of: Callable[[IntArray, FloatArray], Any]
     advice: tuple[str, str]
 
-    def of(self, counts: IntArray, made: IntArray, expected: FloatArray) -> tuple[float, float]:
-        """The statistic of counts, and of those that the model makes."""
-        seen, drawn = (self.rows @ (each @ self.sums) for each in (counts, made))
-        if self.is_share:
-            size = max(float((self.rows @ counts).sum()), 1.0)
-            return float(seen[0, 0] / size), float(drawn[0, 0] / size)
-        mean = self.rows @ (expected @ self.sums)
-        scale = mean + _LEAST
-        return float(np.sum((seen - mean) ** 2 / scale)), float(np.sum((drawn - mean) ** 2 / scale))
+
+def _share_of(k: int, own: Any) -> Callable[[IntArray, FloatArray], Any]:
+    """The share of a category in some rows."""
+    return lambda counts, _: counts[own, k].sum() / max(float(counts[own].sum()), 1.0)
 
 
-class _OfEvents(NamedTuple):
-    """A statistic of numbers of events."""
+def _distance(codes: IntArray, sums: FloatArray) -> Callable[[IntArray, FloatArray], Any]:
+    """How far sums over categories, ``(num_categories, num_sums)``, are from expected ones."""
+    rows = _parts(codes)
 
-    name: str
-    statistic: Callable[[IntArray], Any]
-    advice: tuple[str, str]
+    def distance(counts: IntArray, expected: FloatArray) -> Any:
+        seen, mean = (rows @ (each @ sums) for each in (counts, expected))
+        return np.sum((seen - mean) ** 2 / (mean + _LEAST))
 
-    def of(self, counts: IntArray, made: IntArray, expected: FloatArray) -> tuple[float, float]:
-        """Of numbers of events, and of those that the model makes."""
-        return float(self.statistic(counts)), float(self.statistic(made))
+    return distance
 
 
-def _of_events(name: str) -> Iterator[_OfEvents]:
+def _of_events(name: str) -> Iterator[_Statistic]:
     """Their mean, how they spread, how many are 0 and the largest."""
     statistics: dict[str, tuple[Callable[[IntArray], Any], str, str]] = {
         f"mean {name}": (np.mean, "There are more events than the model makes.", "fewer events"),
@@ -473,45 +462,41 @@ def _of_events(name: str) -> Iterator[_OfEvents]:
         f"largest {name}": (np.max, "The largest number is larger.", "a smaller largest number"),
     }
     for told, (statistic, more, fewer) in statistics.items():
-        yield _OfEvents(told, statistic, (more, f"The data have {fewer} than the model makes."))
+        advice = more, f"The data have {fewer} than the model makes."
+        yield _Statistic(told, lambda y, _, of=statistic: of(y), advice)
 
 
-def _means_by(
-    by: str, labels: Sequence[str], codes: IntArray, categories: NDArray[np.str_]
-) -> Iterator[_OfEvents]:
-    """The mean in each part."""
-
-    def mean_of(own: BoolArray) -> Callable[[IntArray], Any]:
-        return lambda y: np.mean(y[own])
-
-    for part, label in enumerate(labels):
-        where = f"mean {categories[0]} where {by} is {label}"
-        advice = f"The {where} is larger than the model has it.", f"The {where} is smaller."
-        yield _OfEvents(where, mean_of(codes == part), advice)
-
-
-def _of_categories(categories: NDArray[np.str_], size: int) -> Iterator[_Split]:
+def _shares(categories: NDArray[np.str_]) -> Iterator[_Statistic]:
     """The share of each category."""
-    for name, one in zip(categories, np.eye(len(categories)), strict=True):
+    for k, name in enumerate(categories):
         advice = f"There are more {name} than the model makes.", f"There are fewer {name}."
-        yield _Split(f"share of {name}", _parts(np.zeros(size, int)), one[:, None], True, advice)
+        yield _Statistic(f"share of {name}", _share_of(k, np.s_[:]), advice)
 
 
-def _shares_by(
-    by: str, labels: Sequence[str], codes: IntArray, categories: NDArray[np.str_]
-) -> Iterator[_Split]:
-    """The share of each category in each part."""
+def _of_parts(
+    by: str, labels: Sequence[str], codes: IntArray, data: AdditiveRows
+) -> Iterator[_Statistic]:
+    """The share of each category in each part, or the mean of events."""
     for part, label in enumerate(labels):
-        rows = _parts(codes)[[part]]
-        for name, one in zip(categories, np.eye(len(categories)), strict=True):
+        own = codes == part
+        for k, name in enumerate(data.categories):
             where = f"{name} where {by} is {label}"
-            advice = f"There are more {where}.", f"There are fewer {where}."
-            yield _Split(f"share of {where}", rows, one[:, None], True, advice)
+            if data.is_events:
+                more, fewer = (
+                    f"The mean {where} is larger than the model has it.",
+                    f"The mean {where} is smaller.",
+                )
+                yield _Statistic(
+                    f"mean {where}", lambda y, _, own=own: y[own].mean(), (more, fewer)
+                )
+            else:
+                advice = f"There are more {where}.", f"There are fewer {where}."
+                yield _Statistic(f"share of {where}", _share_of(k, own), advice)
 
 
 def _of_columns(
     parts: Mapping[str, tuple[list[str], IntArray]], num_categories: int
-) -> Iterator[_Split]:
+) -> Iterator[_Statistic]:
     """Distances in the parts of each column, and of each pair."""
     names, what = list(parts), "Shares" if num_categories > 1 else "Means"
     pairs = combinations(names, 2) if len(names) <= _MOST_COLUMNS else ()
@@ -526,11 +511,11 @@ def _of_columns(
             f"{what} by {told} differ more than the model has it{lets * (len(columns) > 1)}.",
             f"{what} by {told} differ less than the model makes them.",
         )
-        rows = _parts(np.unique(codes, return_inverse=True)[1])
-        yield _Split(f"distance by {told}", rows, np.eye(num_categories), False, advice)
+        codes = np.unique(codes, return_inverse=True)[1]
+        yield _Statistic(f"distance by {told}", _distance(codes, np.eye(num_categories)), advice)
 
 
-def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Split]:
+def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Statistic]:
     """Distances of each category in bins of its predicted probability."""
     for k, name in enumerate(categories):
         one = np.eye(len(categories))[k]
@@ -539,7 +524,7 @@ def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator
             f"Predictions of {name} are nearer to outcomes than chance would have it.",
         )
         sums = np.column_stack([one, 1.0 - one] if len(one) > 1 else [one])
-        yield _Split(f"calibration of {name}", _parts(_bins(probs[:, k])), sums, False, advice)
+        yield _Statistic(f"calibration of {name}", _distance(_bins(probs[:, k]), sums), advice)
 
 
 def _parts_of(name: str, values: Any, order: Sequence[str] = ()) -> tuple[list[str], IntArray]:
