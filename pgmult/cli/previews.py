@@ -129,7 +129,7 @@ class Previews:
         import numpy as np
 
         from pgmult.core.typing import absent_of, coords_of, traits_of, variable
-        from pgmult.sampling.draws import Origin
+        from pgmult.sampling.origin import Origin
         from pgmult.sampling.posterior import Posterior
 
         model, data = self._model, self._data

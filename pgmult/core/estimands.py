@@ -27,46 +27,36 @@ True
 ['term', 'contrast', 'name', 'estimate', 'std_error', 'conf_low', 'conf_high']
 """
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_probability, brief
+from pgmult.core.arguments import brief
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
+from pgmult.core.labelled import LabelledDraws, taken
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
-from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, Tabled, number, probability_text, with_interval
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
 
 _MOST_LINES = 6  # of a figure, unless some are asked for
 
-Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimand(Checked, Tabled):
+class Estimand(LabelledDraws, Tabled):
     """Posterior draws of an array.
 
     Attributes
     ----------
-    draws : array, ``(num_draws, ...)``
-        One axis for each name in `axes` after the first. An entry is nan where a draw has no value
-        for it; summaries of the entry leave such draws out.
-    axes : tuple of str
-    labels : mapping from the name of an axis to its labels
-        A sequence of values; or, where several columns identify the entries of an axis, a mapping
-        from name to sequence. An axis without labels is numbered.
+    draws, axes, labels, probability
+        As in `pgmult.core.labelled.LabelledDraws`: of intervals that tables and figures show.
     caption : str
         What it is, in a sentence.
-    probability : float
-        Of the central intervals.
     is_difference : bool
         Whether its sign matters: tables then show the probability to be above 0.
     is_ratio : bool
@@ -76,65 +66,11 @@ class Estimand(Checked, Tabled):
         What is compared: a column, and which of its values, such as "2000 - 1999".
     """
 
-    draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
-    axes: tuple[str, ...]
-    labels: Mapping[str, Labels]
     caption: str = field(default="", kw_only=True)
-    probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
     is_difference: bool = field(default=False, kw_only=True)
     is_ratio: bool = field(default=False, kw_only=True)
     term: str = field(default="", kw_only=True)
     contrast: str = field(default="", kw_only=True)
-
-    def _complete(self) -> None:
-        if self.draws.ndim != len(self.axes) + 1:
-            raise ValueError(
-                f"draws must have the axes ({', '.join(('draw', *self.axes))}), got shape"
-                f" {self.draws.shape}"
-            )
-        for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
-            for name, values in self.columns_of(axis).items():
-                if len(values) != size:
-                    raise ValueError(
-                        f"labels of {name!r} must be {size} to go with draws, got {len(values)}"
-                    )
-
-    @property
-    def mean(self) -> FloatArray:
-        """Means."""
-        return _over(self.draws, np.mean, np.nanmean, self.draws)
-
-    @property
-    def sd(self) -> FloatArray:
-        """Standard deviations."""
-        return _over(self.draws, np.std, np.nanstd, self.draws)
-
-    def quantile(self, at: float | Sequence[float]) -> FloatArray:
-        """Quantiles, with those that `at` lists along the first axis, if it is a list."""
-        return _over(self.draws, np.quantile, np.nanquantile, self.draws, at)
-
-    def interval(self, probability: float | None = None) -> FloatArray:
-        """Lower and upper ends of central intervals, along the first axis."""
-        level = self.probability if probability is None else probability
-        tail = 0.5 * (1.0 - as_probability(level, "probability"))
-        return self.quantile([tail, 1.0 - tail])
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower ends of the intervals."""
-        return np.asarray(self.interval()[0])
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper ends of the intervals."""
-        return np.asarray(self.interval()[1])
-
-    def p_above(self, value: float = 0.0) -> FloatArray:
-        """Posterior probabilities of being above a value."""
-        above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
-        return _over(self.draws, np.mean, np.nanmean, above)
-
-    # ---------------------------------------------------------------- entries
 
     def at(self, **labels: Any) -> "Estimand":
         """The same at one label of some columns; an axis with one entry left is dropped.
@@ -158,7 +94,7 @@ class Estimand(Checked, Tabled):
             If there is no such column or label, or other columns have other labels there.
         """
         first, second = self.at(**{column: one}), self.at(**{column: other})
-        if first._cells() != second._cells():
+        if first.cells() != second.cells():
             raise ValueError(
                 f"entries at {column} {brief(one)} and at {brief(other)} must have the same labels"
                 " in all other columns, which they have not"
@@ -180,80 +116,51 @@ class Estimand(Checked, Tabled):
         )  # fmt: skip
 
     def _where(self, column: str, label: Any) -> "Estimand":
-        place, axis = self._axis_of(column)
+        place, axis = self.axis_of(column)
         known = self.columns_of(axis)
         rows = np.flatnonzero(which_of(known[column], [label], column) == 0)
         draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
         labels = {other: self.labels[other] for other in self.axes if other in self.labels}
         axes, said = self.axes, f"{column} {value_texts([label])[0]}"
-        rest = {name: _taken(values, rows) for name, values in known.items() if name != column}
+        rest = {name: taken(values, rows) for name, values in known.items() if name != column}
         if len(rows) == 1:
             draws, axes = np.squeeze(draws, axis=place + 1), axes[:place] + axes[place + 1 :]
             labels.pop(axis, None)
             said = ", ".join([said, *(f"{name} {values[0]}" for name, values in rest.items())])
         else:
-            labels[axis] = rest or {column: _taken(known[column], rows)}
+            labels[axis] = rest or {column: taken(known[column], rows)}
         caption = f"{self.caption} {said}.".strip()
         return self._with(draws, axes, labels, caption)
 
-    def _axis_of(self, column: str) -> tuple[int, str]:
-        for place, axis in enumerate(self.axes):
-            if column in self.columns_of(axis):
-                return place, axis
-        known = [name for axis in self.axes for name in self.columns_of(axis)]
-        raise ValueError(f"column must be one of {', '.join(known)}, got {brief(column)}")
-
-    def columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """The columns that label an axis."""
-        known = self.labels.get(axis)
-        if known is None:
-            return {axis: range(self.draws.shape[1 + self.axes.index(axis)])}
-        return known if isinstance(known, Mapping) else {axis: known}
-
-    def _cells(self) -> dict[str, list[Any]]:
-        """The label of every entry in every column, entries in the order of `draws`."""
-        shape = self.draws.shape[1:]
-        cells: dict[str, list[Any]] = {}
-        for place, axis in enumerate(self.axes):
-            number_of = np.broadcast_to(
-                np.arange(shape[place]).reshape(-1, *(1,) * (len(shape) - place - 1)), shape
-            ).ravel()
-            for name, values in self.columns_of(axis).items():
-                cells[name] = _taken(values, number_of)
-        return cells
-
-    # ---------------------------------------------------------------- forms
-
-    def table(self, probability: float | None = None) -> Table:
+    def table(self) -> Table:
         """Labels, mean (or median), sd and interval of every entry, a row each."""
-        level = self.probability if probability is None else probability
-        lower, upper = self.interval(level)
         form, (middle, centre) = number(3), self._centre
+        values = (centre.ravel(), *(end.ravel() for end in self.interval()))
         mean, *ends = with_interval(
-            middle, (centre.ravel(), lower.ravel(), upper.ravel()), middle, level, form,
-            ("lower", "upper"),
-        )  # fmt: skip
+            middle, values, middle, self.probability, form, ("lower", "upper")
+        )
         labels = [
             Column(name, values, name, value_texts(list(values)))
-            for name, values in self._cells().items()
+            for name, values in self.cells().items()
         ]
         sds = [Column("sd", self.sd.ravel().tolist(), "sd", form) for _ in range(not self.is_ratio)]
         above = [
             Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text)
             for _ in range(self.is_difference)
         ]
-        return Table(self._said(level), [*labels, mean, *sds, *ends, *above])
+        return Table(self._said, [*labels, mean, *sds, *ends, *above])
 
     @property
     def _centre(self) -> tuple[str, FloatArray]:
         """What is told in the middle of an interval, and its name."""
         return ("median", self.quantile(0.5)) if self.is_ratio else ("mean", self.mean)
 
-    def _said(self, level: float) -> str:
-        told = "median" if self.is_ratio else "mean, sd"
-        return f"{self.caption} Posterior {told} and {100.0 * level:g} % interval.".strip()
+    @property
+    def _said(self) -> str:
+        told, level = "median" if self.is_ratio else "mean, sd", f"{100.0 * self.probability:g} %"
+        return f"{self.caption} Posterior {told} and {level} interval.".strip()
 
-    def tidy(self, probability: float | None = None) -> Table:
+    def tidy(self) -> Table:
         """One row per entry, in the columns of marginaleffects and broom.
 
         ``term`` and ``contrast`` where something is compared, the labels, then ``estimate`` (the
@@ -261,28 +168,23 @@ class Estimand(Checked, Tabled):
         of the central interval). Shares are from 0 to 1. Of ratios the estimate is the median, and
         the error nan.
         """
-        level = self.probability if probability is None else probability
-        cells, size = self._cells(), self.mean.size
+        cells, size = self.cells(), self.mean.size
         term = cells.pop("column", [self.term] * size)
         contrast = cells.pop("comparison", [self.contrast] * size)
         told = {"term": term, "contrast": contrast} if any(contrast) else {}
-        form, (lower, upper) = number(4), self.interval(level)
+        form, (lower, upper) = number(4), self.interval()
         numbers = {
             "estimate": self._centre[1],
             "std_error": np.full(self.mean.shape, np.nan) if self.is_ratio else self.sd,
             "conf_low": lower, "conf_high": upper,
         }  # fmt: skip
         return Table(
-            self._said(level),
+            self._said,
             [
                 *(Column(name, v, name, value_texts(v)) for name, v in (told | cells).items()),
                 *(Column(name, values.ravel(), name, form) for name, values in numbers.items()),
             ],
         )
-
-    def to_dataframe(self, probability: float | None = None) -> Any:
-        """The numbers of the table as a pandas data frame."""
-        return self.table(probability).to_dataframe()
 
     def figure(self, *arguments: Any, **options: Any) -> Any:
         """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""
@@ -295,7 +197,7 @@ class Estimand(Checked, Tabled):
         """Means, or medians, and intervals: those along the last axis beside each other."""
         (middle, mean), (lower, upper) = self._centre, self.interval()
         last = self.draws.shape[-1] if len(self.axes) > 1 else 1
-        cells = [value_texts(values) for values in self._cells().values()]
+        cells = [value_texts(values) for values in self.cells().values()]
         columns = len(self.columns_of(self.axes[-1])) if len(self.axes) > 1 else 0
         first = len(cells) - columns
         ends = islice(_joined(cells[first:]), last) if columns else []
@@ -341,7 +243,7 @@ class Estimand(Checked, Tabled):
         columns = {name: axis for axis in self.axes for name in self.columns_of(axis)}
         if along is None:
             along = next((c for c, a in columns.items() if are_numbers(self.columns_of(a)[c])), "")
-        place, axis = self._axis_of(along)
+        place, axis = self.axis_of(along)
         x = _places(self.columns_of(axis)[along])
         if len(np.unique(x)) < len(x) or len(self.axes) > 2:
             raise ValueError(
@@ -395,21 +297,7 @@ def _joined(cells: Sequence[Sequence[str]]) -> list[str]:
     return [", ".join(row) for row in zip(*cells, strict=True)]
 
 
-def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
-    """A statistic of draws; nan where no draw says anything."""
-    if not np.isnan(draws).any():
-        return np.asarray(whole(*values, axis=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(with_gaps(*values, axis=0))
-
-
 def _places(values: Any) -> FloatArray:
     """Numbers as they are, and dates as years."""
     array = np.asarray(values)
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
-
-
-def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:
-    """Values of some rows, none of them changed."""
-    return [values[row] for row in rows]

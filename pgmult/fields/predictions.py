@@ -26,7 +26,8 @@ from scipy.special import gammaln, logsumexp
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_seed
 from pgmult.core.averages import Averages
-from pgmult.core.estimands import Estimand, Labels
+from pgmult.core.estimands import Estimand
+from pgmult.core.labelled import Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField

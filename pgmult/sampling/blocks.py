@@ -17,7 +17,7 @@ A shared step that needs more sums on its way, as one along a Hamiltonian path d
 `step` does all blocks in this process. A cluster cuts the rows between blocks into shards, calls
 `local_steps` and `local_answers` for each of them, merges the totals and finishes the model's
 `shared_step`; what is kept of a draw comes from `summaries` and `shared_variable`. Rows of a
-`StartsInBlocks` model start block by block as well.
+model with a `shared_start` start block by block as well.
 
 >>> parts = blocks(5000, 2048)
 >>> parts
@@ -33,14 +33,14 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from itertools import count, pairwise
 from threading import Lock, get_ident
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,6 @@ BLOCK_ROWS = 2048
 _MOST_ROWS = 2**31
 
 State = TypeVar("State")
-Data = TypeVar("Data", contravariant=True)
 
 
 class Sums(NamedTuple):
@@ -109,8 +108,8 @@ Asks = Callable[[Ask], Sums]
 """What a shared step asks all blocks with."""
 
 
-class BlockModel(Protocol[Data, State]):
-    """A model whose sweep is `step`: a `pgmult.core.typing.Model` with the parts below.
+class SweepsInBlocks:
+    """A base of models whose sweep is `step`: a `pgmult.core.typing.Model` with the parts below.
 
     Fields of the state whose axes, in `dims`, begin with `row_dim` are *local*, of rows; all others
     are *shared*. Where there are no rows, local fields are None.
@@ -120,7 +119,7 @@ class BlockModel(Protocol[Data, State]):
     say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose. Rows that have
     no local field are counted by ``data.num_rows``.
 
-    `SweepsInBlocks` has what most models say of the rest.
+    A class says `local_step`, `shared_step` and `local_summary`, and what it has of the rest.
 
     Attributes
     ----------
@@ -132,73 +131,66 @@ class BlockModel(Protocol[Data, State]):
         The variables that `summarized` knows.
     whole_names : frozenset of str
         Variables that no sum over rows tells, as it would cost too much.
+    block_rows : int
+        Rows of a block.
     """
 
+    __slots__ = ()
+
     row_dim: ClassVar[str]
-    cell_dim: ClassVar[str]
-    dims: ClassVar[Mapping[str, tuple[str, ...]]]
-    summary_names: ClassVar[frozenset[str]]
-    whole_names: ClassVar[frozenset[str]]
+    cell_dim: ClassVar[str] = ""
+    summary_names: ClassVar[frozenset[str]] = frozenset()
+    whole_names: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    def block_rows(self) -> int:
-        """Rows of a block."""
-
-    def sweep_tables(self, state: State, data: Data) -> Any:
+    def sweep_tables(self, state: Any, data: Any) -> Any:
         """Tables as large as what is shared, for all blocks that are done one after the other.
 
         They go to ``local_step(rng, state, data, tables)``, which leaves out of its sums what it
         counts in them. Their ``counts()``, a tuple of int64 arrays, come last in the exact sums;
         ``another()`` gives those of another thread. Without, None.
         """
+        return None
 
-    def local_step(
-        self, rng: np.random.Generator, state: State, data: Data
-    ) -> tuple[State, Any, Sums]:
+    def local_step(self, rng: np.random.Generator, state: Any, data: Any) -> tuple[Any, Any, Sums]:
         """Move the local fields of one block.
 
         Returns
         -------
-        state : State
+        state : state
         held : object
             What the block keeps for an `Ask` of the same sweep.
         sums : Sums
             What the shared step must know of it.
         """
+        raise NotImplementedError
 
     def shared_step(
-        self, rng: np.random.Generator, state: State, sums: Sums, data: Data, ask: Asks
-    ) -> State:
+        self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks
+    ) -> Any:
         """Move the shared fields, given the sums over all blocks, and those that it asks for.
 
         The local fields of `state` stay as they are, and may be None; no row of `data` is read.
         """
-
-    def summary_table(self, state: State, data: Data) -> Any:
-        """A table that goes to ``local_summary(state, data, table)``, or None."""
-
-    def local_summary(self, state: State, data: Data) -> Sums:
-        """What is kept of one block: the first of `rounded` is its log likelihood."""
-
-    def summarized(self, name: str, state: State, summary: Sums, data: Data) -> Any:
-        """A variable out of `summary_names` from shared fields and the sum of all summaries."""
-
-
-class SweepsInBlocks:
-    """What most `BlockModel` classes have in common, to derive from."""
-
-    __slots__ = ()
-
-    cell_dim: ClassVar[str] = ""
-    summary_names: ClassVar[frozenset[str]] = frozenset()
-    whole_names: ClassVar[frozenset[str]] = frozenset()
-
-    def sweep_tables(self, state: Any, data: Any) -> Any:
-        """None: blocks have no tables in common."""
-        return None
+        raise NotImplementedError
 
     def summary_table(self, state: Any, data: Any) -> Any:
-        """None: nor have their summaries."""
+        """A table that goes to ``local_summary(state, data, table)``, or None."""
+        return None
+
+    def local_summary(self, state: Any, data: Any) -> Sums:
+        """What is kept of one block: the first of `rounded` is its log likelihood."""
+        raise NotImplementedError
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+        """A variable out of `summary_names` from shared fields and the sum of all summaries."""
+        raise KeyError(name)
+
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
+        """A state, of which the shared fields count, and what rows start from: a small dataclass.
+
+        None where rows start together, by ``init``: then no random number is drawn. Others start
+        by ``local_start(rng, found, data)``, which gives the local fields of one block.
+        """
         return None
 
     def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
@@ -209,38 +201,16 @@ class SweepsInBlocks:
         """Log probability of the observations given the state, up to a constant."""
         return log_likelihood(self, state, data)
 
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
-        """A variable out of `summary_names`."""
-        raise KeyError(name)
 
-
-@runtime_checkable
-class StartsInBlocks(Protocol):
-    """A `BlockModel` whose rows start by themselves, too, given what a chain starts from."""
-
-    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
-        """A state, of which the shared fields count, and what rows start from: a small dataclass.
-
-        None where rows start together, by ``init``: then no random number is drawn.
-        """
-
-    def local_start(
-        self, rng: np.random.Generator, found: Any, data: Any
-    ) -> Mapping[str, NDArray[Any]]:
-        """The local fields of one block."""
-
-
-@runtime_checkable
-class InBlocks(Protocol):
-    """A model whose sweeps are made of blocks."""
-
-    local_step: Any
-    shared_step: Any
+def is_in_blocks(model: Any) -> bool:
+    """Whether a model's sweeps are made of blocks."""
+    nothing = SweepsInBlocks.local_step
+    return getattr(type(model), "local_step", nothing) is not nothing
 
 
 def as_block_model(model: Any) -> Any:
     """The model, if its sweeps are made of blocks."""
-    if not isinstance(model, InBlocks):
+    if not is_in_blocks(model):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
             " (CorrelatedTopics, StructuralTopics, DynamicTopics, MultinomialLDS and"
@@ -362,11 +332,6 @@ def _axis(model: Any) -> str:
     return str(model.cell_dim or model.row_dim)
 
 
-def takes_all_rows(model: Any, name: str) -> bool:
-    """Whether a variable without a row axis must be computed by a process that holds all rows."""
-    return name in model.whole_names
-
-
 def is_of_rows(model: Any, name: str) -> bool:
     """Whether a variable has a value for each row, or for each cell of a row."""
     return model.dims[name][:1] in ((model.row_dim,), (_axis(model),))
@@ -448,7 +413,7 @@ class Moved(NamedTuple):
 
 
 def started(model: Any, rng: np.random.Generator, state: State, found: Any, data: Any) -> State:
-    """The state with rows where those of a `StartsInBlocks` model start, all in this process."""
+    """The state with rows where `local_start` has them, all in this process."""
     return replace(state, **local_starts(model, new_key(rng), found, data))  # type: ignore[type-var]
 
 
@@ -482,7 +447,7 @@ def local_steps(
 
     Parameters
     ----------
-    model : BlockModel
+    model : SweepsInBlocks
     key : uint64 array, ``(2,)``
         Of the sweep.
     state : state
@@ -637,7 +602,7 @@ def step(
     data: Any,
     shared_step: Callable[..., Any] | None = None,
 ) -> Any:
-    """One sweep of a `BlockModel`, all blocks in this process.
+    """One sweep of a model in blocks, all blocks in this process.
 
     `shared_step` may be another than the model's.
     """
@@ -737,7 +702,7 @@ def shared_variable(model: Any, state: Any, summary: Sums, data: Any, name: str)
 
     Parameters
     ----------
-    model : BlockModel
+    model : SweepsInBlocks
     state : state
         Its shared fields.
     summary : Sums

@@ -17,7 +17,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import traits_of
 from pgmult.sampling._progress import Progress
-from pgmult.sampling.blocks import InBlocks
+from pgmult.sampling.blocks import is_in_blocks
 from pgmult.sampling.chain import Chain, Recorder, Rows, RowsHere, Variables
 from pgmult.sampling.cluster.executors import Cluster
 from pgmult.sampling.cluster.files import ChainFiles
@@ -114,7 +114,7 @@ class Chains:
         try:
             with ExitStack() as stack:
                 stack.enter_context(compiling_ahead(traits.kernel_set, self._cores))
-                if isinstance(self._plan.model, InBlocks):
+                if is_in_blocks(self._plan.model):
                     stack.enter_context(one_blas_thread())
                 for look in [settings.draws] if goal is None else goal.looks(settings.draws):
                     self._stop_at = settings.tune + look * settings.thin

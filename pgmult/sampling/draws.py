@@ -1,19 +1,15 @@
-"""Draws with named axes, and what is known of where they come from.
+"""Draws with named axes.
 
 `Draws` maps each kept variable to a plain array ``(chain, draw, ...)``, in memory or in a run
-directory; `dims` names its axes and `coords` labels them. `Origin` is the model and the data that
-the draws are of. Draws alone do not say which link turns psi into probabilities, nor which data
-they belong to. Functions that need this ask the origin, and raise an error if there is none.
+directory; `dims` names its axes and `coords` labels them. `pgmult.sampling.origin` has the model
+and the data that they are of.
 
 Users work with `pgmult.sampling.posterior.Posterior`: draws with summaries, diagnostics, files and
 methods of the model.
 """
 
-import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Self
 
 import numpy as np
@@ -21,96 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, paragraphs
-from pgmult.core.sealed import reading
 from pgmult.core.tabled import Column, Table
-from pgmult.core.typing import Linked, data_of
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
-from pgmult.sampling.store import Run, StoredDraws, as_every, flat_entries
-
-
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """The model that draws are of, and the data it was given.
-
-    Attributes
-    ----------
-    model : Model
-    link : Link or None
-        ``model.link(data)``; None where the model has no link.
-    data_hash : str or None
-        Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
-        be encoded.
-    find_data : callable or None
-        Returns the data where they are available: in the process that sampled, and in a run
-        directory.
-    """
-
-    model: Any
-    link: Any
-    data_hash: str | None
-    find_data: Callable[[], Any] | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, model: Any, data: Any) -> "Origin":
-        """The origin of draws from the posterior of `model` given `data`, in the model's type."""
-        link = model.link(data) if isinstance(model, Linked) else None
-        try:
-            data_hash = fingerprint(data)
-        except TypeError:  # data of a type that no file holds
-            data_hash = None
-        return cls(model, link, data_hash, partial(_itself, data))
-
-    def encoded(self) -> dict[str, Any]:
-        """The origin in types that JSON has, for a run directory."""
-        return {
-            "model": encode(self.model, place="model"),
-            "link": encode(self.link, place="link"),
-            "data_hash": self.data_hash,
-        }
-
-    @classmethod
-    def stored(cls, run: Run, model: Any) -> "Origin | None":
-        """That of the draws in a run directory; None where it cannot be decoded.
-
-        `model` is theirs where its class is not of pgmult, or None.
-        """
-        told = run.meta.get("model")
-        if told is None or (model is None and not told["$class"].startswith("pgmult.")):
-            return None
-        modules = set() if model is None else {type(model).__module__}
-        model = stored_model(run, model, modules)
-        with reading(run.path / "meta.json"):
-            link = decode(run.meta["link"], modules=modules)
-        return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
-
-
-def _itself(data: Any) -> Any:
-    return data
-
-
-def _stored_data(run: Run, modules: Collection[str]) -> Any:
-    return run.inputs(modules)["data"]
-
-
-def stored_model(run: Run, model: Any, modules: Collection[str]) -> Any:
-    """The model of the draws in a run directory; one that is given must be that.
-
-    Raises
-    ------
-    ValueError
-        If it is another.
-    """
-    if model is None:
-        with reading(run.path / "meta.json"):
-            return decode(run.meta["model"], modules=modules)
-    tree = json.loads(json.dumps(encode(model, place="model")))
-    if tree != run.meta["model"]:
-        raise ValueError(
-            f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
-            f" got {model!r}"
-        )
-    return model
+from pgmult.sampling.origin import OfModel, Origin
+from pgmult.sampling.store import StoredDraws, as_every, flat_entries
 
 
 class HeldDraws(dict[str, NDArray[Any]]):
@@ -133,7 +43,7 @@ class HeldDraws(dict[str, NDArray[Any]]):
         return iter(self[name][chain])
 
 
-class Draws(Mapping[str, NDArray[Any]]):
+class Draws(OfModel, Mapping[str, NDArray[Any]]):
     """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
@@ -153,6 +63,7 @@ class Draws(Mapping[str, NDArray[Any]]):
             self._draws = draws
         else:
             self._draws = HeldDraws(as_mapping(draws, "draws"), as_every(every, "every"))
+        self.every = self._draws.every  # of which variables not every draw was kept, and which was
         self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
         if not self._draws and not self.sample_stats:
             raise ValueError("draws must hold at least one variable")
@@ -164,23 +75,20 @@ class Draws(Mapping[str, NDArray[Any]]):
         self.dims: dict[str, tuple[str, ...]] = {}
         axes = as_mapping(dims, "dims")
         for name in self._draws:
-            self._name_axes(name, as_strings(axes[name], "dims") if name in axes else None)
+            shape = self._draws.shape_of(name)
+            numbered = [f"{name}_dim_{i}" for i in range(len(shape) - 2)]
+            named = as_strings(axes[name], "dims") if name in axes else numbered
+            if len(shape) != 2 + len(named):
+                expected = ", ".join(["chain", "draw", *named])
+                raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
+            self.dims[name] = ("chain", _draw_axis(self.every.get(name, 1)), *named)
+            self._label_axes(name, self.dims[name], shape)
         for name, values in self.sample_stats.items():
             if np.ndim(values) != 2:
                 raise ValueError(
                     f"sample_stats must have shape (chain, draw), {name} has {np.shape(values)}"
                 )
             self._label_axes(name, ("chain", "draw"), np.shape(values))
-
-    def _name_axes(self, name: str, axes: Sequence[str] | None) -> None:
-        shape = self._draws.shape_of(name)
-        if axes is None:
-            axes = [f"{name}_dim_{i}" for i in range(len(shape) - 2)]
-        if len(shape) != 2 + len(axes):
-            expected = ", ".join(["chain", "draw", *axes])
-            raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
-        self.dims[name] = ("chain", _draw_axis(self.every.get(name, 1)), *axes)
-        self._label_axes(name, self.dims[name], shape)
 
     def _label_axes(self, name: str, axes: tuple[str, ...], shape: tuple[int, ...]) -> None:
         for axis, size in zip(axes, shape, strict=True):
@@ -206,76 +114,6 @@ class Draws(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(self._draws)
-
-    @property
-    def model(self) -> Any:
-        """The model that the draws are of.
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know it.
-        """
-        return self._known().model
-
-    @property
-    def link(self) -> Any:
-        """The link of `model`, in the order that the data gave it.
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know it, or the model has none.
-        """
-        link = self._known().link
-        if link is None:
-            raise ValueError(
-                f"posterior must have a link, and {type(self.model).__name__} has none"
-            )
-        return link
-
-    @property
-    def data(self) -> Any:
-        """The data that the draws were conditioned on, in the model's own type.
-
-        At hand in the process that sampled, and in the directory of a run (read anew each time).
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know where they are.
-        """
-        find = self._known().find_data
-        try:
-            data = None if find is None else find()
-        except FileNotFoundError:  # draws that were saved without their data
-            data = None
-        if data is None:
-            raise ValueError(
-                "data must be given, for these draws were saved without them (those of"
-                " pgmult.sample know theirs, with and without store=)"
-            )
-        return data
-
-    def is_of(self, data: Any) -> bool:
-        """Are these the data that the draws were conditioned on, to the last bit?
-
-        Parameters
-        ----------
-        data : object
-            The model's own data type, or anything its ``as_data`` takes.
-        """
-        known = self._known()
-        return known.data_hash == fingerprint(contiguous(data_of(known.model, data)))
-
-    def _known(self) -> Origin:
-        if self.origin is None:
-            raise ValueError(
-                "posterior must know its model, and these draws came without one: take them from"
-                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
-                " give Posterior(..., origin=Origin.of(model, data))"
-            )
-        return self.origin
 
     @property
     def num_chains(self) -> int:
@@ -310,11 +148,6 @@ class Draws(Mapping[str, NDArray[Any]]):
             lines[0] += f" (of {planned} planned)"
         lines += [f"  {name:<{width}}  ({sizes})" for name, sizes in self._sizes().items()]
         return "\n".join(lines) + ">"
-
-    @property
-    def every(self) -> dict[str, int]:
-        """Of which variables not every draw was kept, and every how manyth was."""
-        return self._draws.every
 
     def together(self, *names: str) -> dict[str, NDArray[Any]]:
         """Draws ``(chain, draw, ...)`` of some variables, at which all of them were kept.

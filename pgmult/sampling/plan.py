@@ -15,10 +15,10 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_strings, brief
 from pgmult.core.typing import FindsStarts, Start, absent_of, coords_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
+from pgmult.sampling.blocks import as_block_model, is_of_rows
 from pgmult.sampling.cluster.opening import check_cluster
 from pgmult.sampling.codec import contiguous, fingerprint
-from pgmult.sampling.draws import Origin, stored_model
+from pgmult.sampling.origin import Origin, stored_model
 from pgmult.sampling.store import LOG_LIKELIHOOD, MOST_SWEEPS, Run, Settings
 
 _SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
@@ -182,7 +182,7 @@ def check_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
                 f"keep must name no variable of single rows where there is a cluster, got {name!r},"
                 f" which has a value for each {model.dims[name][0]}"
             )
-        if takes_all_rows(model, name):
+        if name in model.whole_names:
             raise ValueError(
                 "keep must name no variable that is made of all rows at once where there is a"
                 f" cluster, got {name!r}"

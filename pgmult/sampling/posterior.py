@@ -30,8 +30,9 @@ from pgmult.core.arguments import as_choice, as_flag, as_path, as_seed
 from pgmult.core.family import family_of
 from pgmult.sampling._arviz import to_arviz
 from pgmult.sampling.convergence import convergence_problems, label_matches
-from pgmult.sampling.draws import Draws, Origin
+from pgmult.sampling.draws import Draws
 from pgmult.sampling.labels import LabelMatches
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.store import Run, RunWriter, StoredDraws, rectangle
 from pgmult.sampling.summary import Summary, summarise
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import (
     Ask,
-    StartsInBlocks,
     Sums,
     Total,
     blocks,
@@ -123,8 +122,6 @@ class RowsElsewhere:
 
         None where rows start together. The draws are those of the model's ``init``.
         """
-        if not isinstance(self._model, StartsInBlocks):
-            return None
         begun = self._model.shared_start(rng, self._data)
         if begun is None:
             return None

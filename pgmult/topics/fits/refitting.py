@@ -28,7 +28,7 @@ from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, traits_of, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import Asks, Sums, step
-from pgmult.sampling.draws import Origin
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import as_draws, of_chain, share_of_draws, spread

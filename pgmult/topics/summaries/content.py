@@ -78,16 +78,16 @@ class GroupWords(Estimand):
         """Whether either group has fewer than `FEW_TOKENS` tokens of the topic."""
         return min(self.tokens) < FEW_TOKENS
 
-    def table(self, probability: float | None = None) -> Table:
+    def table(self) -> Table:
         """Each word in a thousand of either group, the ratio, and which is larger."""
-        level = self.probability if probability is None else probability
+        level = self.probability
         columns = [Column("word", self.words, "word")]
-        bounds, ratio = self.interval(level), self.log_ratio
+        bounds, ratio = self.interval(), self.log_ratio
         for g, group in enumerate(self.groups):
             values = self.mean[g], *bounds[:, g]
             columns += with_interval(group, values, f"{group}, in 1,000", level, _of_thousand)
         columns += with_interval(
-            "log2_ratio", (ratio.quantile(0.5), *ratio.interval(level)), "ratio", level, _ratio
+            "log2_ratio", (ratio.quantile(0.5), *ratio.interval()), "ratio", level, _ratio
         )
         which = f"P({self.groups[0]} > {self.groups[1]})"
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))

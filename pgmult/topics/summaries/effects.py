@@ -288,9 +288,9 @@ class TopicShares(Estimand):
             return plain
         return TopicShares(**{each.name: getattr(plain, each.name) for each in fields(plain)})
 
-    def table(self, probability: float | None = None) -> Table:
+    def table(self) -> Table:
         """Mean, sd and interval of every entry, topic by topic."""
-        made = Estimand.table(_by_topic(self, self.labels["topic"]), probability)
+        made = Estimand.table(_by_topic(self, self.labels["topic"]))
         heads = {"topic": "", "words": "topic"}  # words begin with the number
         parts = [replace(part, head=heads.get(part.name, part.head)) for part in made.parts]
         return replace(made, parts=parts)

@@ -108,9 +108,8 @@ def test_one_table_for_all_forms(found, draws):
     assert list(columns["k"]) == [0, 1, 2] * 4
     np.testing.assert_array_equal(columns["mean"], draws.mean(axis=0).ravel())
     assert "80 % interval" in str(found)
-    assert "95 %" in str(found.table(0.95))
     assert found._repr_html_().count("<tr>") == 13
-    assert list(found.to_dataframe(0.5)["upper"]) == list(found.table(0.5).columns["upper"])
+    assert list(found.to_dataframe()["upper"]) == list(columns["upper"])
 
 
 class TestFigures:

@@ -12,7 +12,7 @@ from pgmult.choice.family import CHOICE
 from pgmult.core.family import Family, Verb
 from pgmult.fields.family import FIELDS
 from pgmult.regression.family import REGRESSION
-from pgmult.sampling.draws import Origin
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.family import SEQUENCES
 from pgmult.topics.family import TOPICS

@@ -10,7 +10,7 @@ from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.fields.predictions import FieldPredictions, predict
 from pgmult.links import StickBreaking
-from pgmult.sampling.draws import Origin
+from pgmult.sampling.origin import Origin
 
 ORDER = np.array([2, 0, 1])
 MEAN = np.array([[[0.5, -1.0]], [[-0.3, 0.2]]])

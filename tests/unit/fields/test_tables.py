@@ -108,7 +108,7 @@ def test_dates_come_back_as_dates(resolution):
         MultinomialGP(Matern(1.5, 1.0)), data,
         draws=4, tune=2, chains=1, random_seed=0, progressbar=False, keep=["pi_new"],
     )  # fmt: skip
-    found = predict(posterior, data=data, inputs="new", max_draws=None).to_dataframe(0.9)
+    found = predict(posterior, data=data, inputs="new", max_draws=None).to_dataframe()
     assert found.columns.tolist() == ["day", "category", "mean", "sd", "lower", "upper"]
     assert (found["day"].to_numpy() == np.repeat(new, 2)).all()
     assert found["category"].tolist() == ["a", "b"] * 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmult.core.typing import coords_of
-from pgmult.sampling.draws import Origin
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences import MultinomialHMM, MultinomialLDS
 from pgmult.sequences.data.sequences import as_sequences

@@ -7,7 +7,7 @@ import pytest
 
 import pgmult
 from pgmult.core.typing import coords_of
-from pgmult.sampling.draws import Origin
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.states import states

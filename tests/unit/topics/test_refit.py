@@ -52,7 +52,7 @@ def test_effects_drift_over_time(drifting):
 def test_effects_have_the_columns_of_marginaleffects(drifting):
     found = drifting.effects("party", at={"year": [3, 36]}, by="year", max_draws=20)
     gap = found.difference("party", "R", "D")
-    tidy = gap.tidy(0.8)
+    tidy = gap.tidy()
     assert list(tidy.columns) == [
         "term", "contrast", "year", "topic", "words", "estimate", "std_error", "conf_low",
         "conf_high",
@@ -61,7 +61,7 @@ def test_effects_have_the_columns_of_marginaleffects(drifting):
     assert set(tidy.columns["contrast"]) == {"R - D"}
     assert list(tidy.columns["year"]) == [3, 3, 3, 36, 36, 36]
     np.testing.assert_array_equal(tidy.columns["estimate"], gap.mean.ravel())
-    np.testing.assert_array_equal(tidy.columns["conf_low"], gap.interval(0.8)[0].ravel())
+    np.testing.assert_array_equal(tidy.columns["conf_low"], gap.interval()[0].ravel())
     assert list(found.tidy().columns)[:2] == ["year", "party"]
 
 

@@ -1,0 +1,176 @@
+"""What is known of where draws come from: their model, and the data that they are given.
+
+Draws alone do not say which link turns psi into probabilities, nor which data they belong to.
+Functions that need this ask the origin, and raise an error if there is none.
+"""
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pgmult.core.sealed import reading
+from pgmult.core.typing import Linked, data_of
+from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
+from pgmult.sampling.store import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The model that draws are of, and the data it was given.
+
+    Attributes
+    ----------
+    model : Model
+    link : Link or None
+        ``model.link(data)``; None where the model has no link.
+    data_hash : str or None
+        Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
+        be encoded.
+    find_data : callable or None
+        Returns the data where they are available: in the process that sampled, and in a run
+        directory.
+    """
+
+    model: Any
+    link: Any
+    data_hash: str | None
+    find_data: Callable[[], Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, model: Any, data: Any) -> "Origin":
+        """The origin of draws from the posterior of `model` given `data`, in the model's type."""
+        link = model.link(data) if isinstance(model, Linked) else None
+        try:
+            data_hash = fingerprint(data)
+        except TypeError:  # data of a type that no file holds
+            data_hash = None
+        return cls(model, link, data_hash, partial(_itself, data))
+
+    def encoded(self) -> dict[str, Any]:
+        """The origin in types that JSON has, for a run directory."""
+        return {
+            "model": encode(self.model, place="model"),
+            "link": encode(self.link, place="link"),
+            "data_hash": self.data_hash,
+        }
+
+    @classmethod
+    def stored(cls, run: Run, model: Any) -> "Origin | None":
+        """That of the draws in a run directory; None where it cannot be decoded.
+
+        `model` is theirs where its class is not of pgmult, or None.
+        """
+        told = run.meta.get("model")
+        if told is None or (model is None and not told["$class"].startswith("pgmult.")):
+            return None
+        modules = set() if model is None else {type(model).__module__}
+        model = stored_model(run, model, modules)
+        with reading(run.path / "meta.json"):
+            link = decode(run.meta["link"], modules=modules)
+        return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
+
+
+def _itself(data: Any) -> Any:
+    return data
+
+
+def _stored_data(run: Run, modules: Collection[str]) -> Any:
+    return run.inputs(modules)["data"]
+
+
+def stored_model(run: Run, model: Any, modules: Collection[str]) -> Any:
+    """The model of the draws in a run directory; one that is given must be that.
+
+    Raises
+    ------
+    ValueError
+        If it is another.
+    """
+    if model is None:
+        with reading(run.path / "meta.json"):
+            return decode(run.meta["model"], modules=modules)
+    tree = json.loads(json.dumps(encode(model, place="model")))
+    if tree != run.meta["model"]:
+        raise ValueError(
+            f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
+            f" got {model!r}"
+        )
+    return model
+
+
+class OfModel:
+    """What has an `origin`, and can be asked for what that knows."""
+
+    origin: Origin | None
+
+    @property
+    def model(self) -> Any:
+        """The model that the draws are of.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it.
+        """
+        return self._known().model
+
+    @property
+    def link(self) -> Any:
+        """The link of `model`, in the order that the data gave it.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it, or the model has none.
+        """
+        link = self._known().link
+        if link is None:
+            raise ValueError(
+                f"posterior must have a link, and {type(self.model).__name__} has none"
+            )
+        return link
+
+    @property
+    def data(self) -> Any:
+        """The data that the draws were conditioned on, in the model's own type.
+
+        At hand in the process that sampled, and in the directory of a run (read anew each time).
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know where they are.
+        """
+        find = self._known().find_data
+        try:
+            data = None if find is None else find()
+        except FileNotFoundError:  # draws that were saved without their data
+            data = None
+        if data is None:
+            raise ValueError(
+                "data must be given, for these draws were saved without them (those of"
+                " pgmult.sample know theirs, with and without store=)"
+            )
+        return data
+
+    def is_of(self, data: Any) -> bool:
+        """Are these the data that the draws were conditioned on, to the last bit?
+
+        Parameters
+        ----------
+        data : object
+            The model's own data type, or anything its ``as_data`` takes.
+        """
+        known = self._known()
+        return known.data_hash == fingerprint(contiguous(data_of(known.model, data)))
+
+    def _known(self) -> Origin:
+        if self.origin is None:
+            raise ValueError(
+                "posterior must know its model, and these draws came without one: take them from"
+                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
+                " give Posterior(..., origin=Origin.of(model, data))"
+            )
+        return self.origin
