@@ -223,7 +223,7 @@ class Posterior(Draws):
         Raises
         ------
         ImportError
-            If ArviZ is not installed (``pip install pgmult[arviz]``), or cannot be imported.
+            If ArviZ is not installed (``pip install pgmult[arviz]``).
         TypeError, ValueError
             If the model's data are no such rows, `data` are others than the posterior's, or it did
             not keep the variables behind their probabilities.

@@ -18,9 +18,8 @@ the checkpoint that counts it. Parts beyond the checkpoint belong to sweeps that
 makes again, with the same bits, and are removed.
 
 All files are sealed (`pgmult.core.sealed`) with the run's identity and the file's place in the
-directory; that of a part is in its name. What a file says must also have the types and ranges that
-are written. So a flipped bit, a missing key, or a checkpoint of another chain or another run is
-refused with a ValueError that names the file.
+directory; that of a part is in its name. So a flipped bit, or a checkpoint of another chain or
+another run, is refused with a ValueError that names the file.
 
 Arrays that stay in files of their own (`pgmult.core.mapped`) are written as references to these.
 """
@@ -180,7 +179,6 @@ class Run:
                     f"it has schema {schema} and this pgmult reads schema {SCHEMA}"
                     f" (it was written by pgmult {self.meta.get('version')})"
                 )
-            _check_meta(self.meta)
             for chain in range(self.num_chains):
                 folder = self._folder(chain)
                 if folder.is_symlink() or not folder.is_dir():
@@ -205,14 +203,7 @@ class Run:
 
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
-        file = self.path / "coords.npz"
-        coords = read_npz(file, self._seed("coords.npz"))
-        with reading(file):
-            if any(labels.ndim != 1 for labels in coords.values()):
-                raise ValueError("labels must be vectors")
-            if len(coords.get("chain", range(self.num_chains))) != self.num_chains:
-                raise ValueError(f"there are {self.num_chains} chains, and other labels for them")
-        return coords
+        return read_npz(self.path / "coords.npz", self._seed("coords.npz"))
 
     def inputs(
         self,
@@ -246,10 +237,7 @@ class Run:
         read = self._bundle(place, Counters._fields)
         with reading(self.path / place):
             counters = Counters(**read)
-            _check_counters(counters, self.meta.get("settings"))
-            if set(counters.kinds) != set(self.names):
-                raise ValueError(f"it counts draws of {', '.join(counters.kinds)}")
-            kinds = {name: (_as_shape(s), np.dtype(d)) for name, (s, d) in counters.kinds.items()}
+            kinds = {name: (tuple(s), np.dtype(d)) for name, (s, d) in counters.kinds.items()}
         return counters._replace(kinds=kinds)
 
     def parts(self, chain: int, name: str, kept: int) -> list[Part]:
@@ -545,21 +533,11 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
         parts = [(chain, part) for chain, there in enumerate(self._parts[name]) for part in there]
-        for _, part in parts:  # before memory is taken for what a file only claims to hold
-            if part.path.stat().st_size < (part.stop - part.start) * _size(kind):
-                raise ValueError(
-                    f"{part.path} is damaged: it is shorter than the draws in it"
-                    " (pgmult.load(..., damaged='drop') reads the draws before it)"
-                )
         array = np.empty((len(self._parts[name]), self._size(name), *shape), kind[1])
         for chain, part in parts:
             stop = min(part.stop, self._size(name))
             array[chain, part.start : stop] = chosen(part.read(kind)[: stop - part.start])
         return array
-
-
-def _size(kind: Kind) -> int:
-    return math.prod(kind[0]) * kind[1].itemsize
 
 
 def flat_entries(array: NDArray[Any], lead: int) -> NDArray[Any]:
@@ -575,60 +553,6 @@ def rectangle(kept: list[int]) -> tuple[list[int], int]:
         if len(chains) * least > len(best) * draws:
             best, draws = chains, least
     return best, draws
-
-
-# What may be said in a file
-
-
-def _check_meta(meta: Any) -> None:
-    """Refuse what `RunWriter` would not have written."""
-    kinds = {"id": str, "version": str, "chains": int, "dims": dict, "attrs": dict, "every": dict}
-    _check_types(meta, kinds | {"sample_stats": list, "label_dims": list})
-    names = [*meta["dims"], *meta["sample_stats"]]
-    if not names or not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"variables must have different names, got {names}")
-    if not as_every(meta["every"], "every").keys() <= meta["dims"].keys():
-        raise ValueError(f"every must be of variables that are kept, got {meta['every']}")
-    for axes in [*meta["dims"].values(), meta["label_dims"]]:
-        if not (isinstance(axes, list) and all(isinstance(axis, str) for axis in axes)):
-            raise ValueError(f"axes must be a list of names, got {axes}")
-    if meta["chains"] < 1:
-        raise ValueError(f"chains must be at least 1, got {meta['chains']}")
-    if "model" in meta:
-        _check_types(meta, {"model": dict, "link": object, "data_hash": str | None})
-        _check_types(meta["model"], {"$class": str, "fields": dict})
-    if "settings" in meta:
-        _check_types(meta, {"settings": dict, "data_type": str, "model": dict})
-        settings = Settings(**meta["settings"])
-        _check_types(meta["attrs"], {"model": str, "draws": int})
-        told = settings.chains, list(settings.keep), settings.draws, settings.every
-        there = meta["chains"], list(meta["dims"]), meta["attrs"]["draws"], meta["every"]
-        if told != there:
-            raise ValueError("its settings contradict what else it says")
-
-
-def _check_types(values: Any, kinds: Mapping[str, Any]) -> None:
-    for name, kind in kinds.items():
-        if name not in values:
-            raise ValueError(f"{name!r} is missing")
-        if not isinstance(values[name], kind) or isinstance(values[name], bool):
-            raise ValueError(f"{name!r} is a {type(values[name]).__name__}")
-
-
-def _check_counters(counters: Counters, settings: Mapping[str, Any] | None) -> None:
-    kinds = {"kept": int, "sweep": int, "seconds": float, "kinds": dict}
-    _check_types(counters._asdict(), kinds)
-    kept = counters.sweep
-    if settings is not None:
-        kept = max(0, counters.sweep - settings["tune"]) // settings["thin"]
-    if counters.kept != kept or not 0 <= kept <= (settings or {"draws": kept})["draws"]:
-        raise ValueError(f"it counts {counters.kept} draws after {counters.sweep} sweeps")
-
-
-def _as_shape(shape: Any) -> tuple[int, ...]:
-    if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-        raise ValueError(f"{shape} is no shape")
-    return tuple(shape)
 
 
 # Files

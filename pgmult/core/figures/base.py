@@ -55,7 +55,6 @@ svg.matrix text { font-size: 11px; fill: var(--ink, #1c1c1c); } svg.matrix circl
 svg.row { display: block; } svg.row line { stroke-width: 1.8; }
 svg.row .mean { stroke: var(--c); fill: none; } svg.row .zero { stroke: var(--line, #bbb);
   stroke-width: 1; } svg.row .dot { fill: var(--c); stroke: var(--c); }
-svg.row .open { fill: var(--paper, #fff); stroke: var(--c); stroke-width: 1.5; }
 svg.row text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
 svg.tiles { width: min(100%, 38em); height: auto; display: block; }
 svg.tiles rect { fill: var(--c0); } svg.tiles rect.none { fill: var(--line, #bbb);

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.figures.base import (
     CYCLE,
@@ -45,8 +44,6 @@ class Forest(Figure):
         Numbers of the colours, `GREY` among them; by default each point of a row has its own.
     legend : mapping from a colour to what it stands for
     legend_title : str
-    filled : bool array, ``(point, row)``, or None
-        Which points are filled; all by default.
     sizes : array, ``(row,)``, or None
         Areas of the points over the usual one.
     line : float or None
@@ -71,7 +68,6 @@ class Forest(Figure):
     colours: IntArray | None = None
     legend: Mapping[int, str] = field(default_factory=dict)
     legend_title: str = ""
-    filled: NDArray[np.bool_] | None = None
     sizes: FloatArray | None = None
     line: float | None = 0.0
     span: tuple[float, float] | None = None
@@ -121,25 +117,24 @@ class Forest(Figure):
         if self.line is not None:
             x = self._x(self.line)
             parts.append(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height))
-        for p, (mean, lower, upper, colour, fill) in enumerate(self._marks(row)):
+        for p, (mean, lower, upper, colour) in enumerate(self._marks(row)):
             y = height * (p + 1) / (len(self.mean) + 1)
             kind = "neutral" if colour == GREY else f"c{colour % NUM_COLOURS}"
             ends = {"x1": self._x(lower), "x2": self._x(upper), "y1": y, "y2": y}
-            dot = f"{kind} dot" if fill else f"{kind} open"
             parts.append(tag("line", class_=f"{kind} mean", **ends))
-            parts.append(tag("circle", class_=dot, cx=self._x(mean), cy=y, r=3.5))
+            parts.append(tag("circle", class_=f"{kind} dot", cx=self._x(mean), cy=y, r=3.5))
         label = self.told[row] if self.told else None
         drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
                     height=height)  # fmt: skip
         return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers)
 
-    def _marks(self, row: int) -> Iterator[tuple[float, float, float, int, bool]]:
-        """Points of a row that are there, with their ends, colour, and whether they are filled."""
+    def _marks(self, row: int) -> Iterator[tuple[float, float, float, int]]:
+        """Points of a row that are there, with their ends and colour."""
         for p in range(len(self.mean)):
             mean, lower, upper = (float(x[p, row]) for x in (self.mean, self.lower, self.upper))
             if math.isfinite(mean):
                 colour = p if self.colours is None else int(self.colours[p, row])
-                yield mean, lower, upper, colour, self.filled is None or bool(self.filled[p, row])
+                yield mean, lower, upper, colour
 
     def _span(self) -> tuple[float, float]:
         if self.span is not None:
@@ -164,15 +159,15 @@ class Forest(Figure):
             axes.axvline(self.line, color="0.6", linewidth=0.8)
         step = min(0.18, 0.6 / count)
         for row in range(size):
-            for p, (mean, lower, upper, colour, fill) in enumerate(self._marks(row)):
+            for p, (mean, lower, upper, colour) in enumerate(self._marks(row)):
                 drawn = "0.6" if colour == GREY else CYCLE[colour % NUM_COLOURS]
                 y = size - 1 - row + step * (0.5 * (count - 1) - p)
                 axes.hlines(y, max(lower, low), min(upper, high), color=drawn, linewidth=1.3)
                 marker = "<" if mean < low else ">" if mean > high else "o"
                 axes.scatter(
-                    min(max(mean, low), high), y, color=drawn if fill else "white", zorder=3,
-                    s=20.0 * (1.0 if self.sizes is None else self.sizes[row]), edgecolors=drawn,
-                    marker=marker, clip_on=False,
+                    min(max(mean, low), high), y, color=drawn, zorder=3,
+                    s=20.0 * (1.0 if self.sizes is None else self.sizes[row]), marker=marker,
+                    clip_on=False,
                 )  # fmt: skip
         for colour, label in self.legend.items():
             axes.plot([], [], "o-", color=CYCLE[colour % NUM_COLOURS], markersize=4.5, label=label)

@@ -132,7 +132,7 @@ class Stack(Figure):
         parts = []
         for k in range(edges.shape[1] - 1):
             upper, lower = edges[:, k + 1], edges[:, k]
-            d = _steps(upper, _LEFT, wide, top, floor) + _back(lower, _LEFT, wide, top, floor)
+            d = _outline(floor - upper * (floor - top), floor - lower * (floor - top), wide)
             number = k if k < len(self.categories) else OTHER
             parts.append(tag("path", class_=_kind(number), d=d, fill_opacity=".75"))
         if self.seen is not None:
@@ -193,21 +193,11 @@ def _keys(categories: Sequence[str], shown: set[int]) -> list[Markup]:
     return keys + ([key(gap, "no data")] if MISSING in shown else [])
 
 
-def _steps(height: FloatArray, left: float, wide: float, top: float, floor: float) -> str:
-    """The upper edge of a block of columns, from the left."""
-    y = floor - height * (floor - top)
-    places = [f"{left + i * wide:.1f} {v:.1f}H{left + (i + 1) * wide:.1f}"
-              for i, v in enumerate(y)]  # fmt: skip
-    return "M" + "L".join(places)
-
-
-def _back(height: FloatArray, left: float, wide: float, top: float, floor: float) -> str:
-    """The lower edge, from the right."""
-    y = floor - height * (floor - top)
-    last = len(y)
-    places = [f"{left + (last - i) * wide:.1f} {v:.1f}H{left + (last - i - 1) * wide:.1f}"
-              for i, v in enumerate(y[::-1])]  # fmt: skip
-    return "L" + "L".join(places) + "Z"
+def _outline(upper: FloatArray, lower: FloatArray, wide: float) -> str:
+    """A block of columns of this width, along its upper edge and back along the lower one."""
+    x = np.repeat(_LEFT + wide * np.arange(len(upper) + 1), 2)[1:-1]
+    across, down = np.append(x, x[::-1]), np.repeat(np.append(upper, lower[::-1]), 2)
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(across, down, strict=True)) + "Z"
 
 
 def _axis(

@@ -36,8 +36,6 @@ class Tiles(Figure):
     label : str
         What the numbers are, for those who do not see the figure and beside the scale of colours.
     caption : str
-    top : float, optional
-        The number of the deepest colour; by default the largest.
 
     Raises
     ------
@@ -48,7 +46,6 @@ class Tiles(Figure):
     values: Mapping[str, tuple[float, float, float]]
     label: str
     caption: str = ""
-    top: float | None = None
 
     def __post_init__(self) -> None:
         if unknown := sorted(map(str, set(self.values) - set(US_TILES))):
@@ -57,14 +54,9 @@ class Tiles(Figure):
                 " states and DC)"
             )
 
-    @property
-    def _top(self) -> float:
-        top = max(mean for mean, _, _ in self.values.values()) if self.top is None else self.top
-        return max(top, 1e-300)
-
     def svg(self) -> Markup:
         """The map as SVG."""
-        parts = []
+        parts, top = [], max(1e-300, *(mean for mean, _, _ in self.values.values()))
         for state, (row, column) in US_TILES.items():
             x, y, found = 34 * column, 34 * row, self.values.get(state)
             square = {"x": x, "y": y, "width": 32, "height": 32}
@@ -73,7 +65,7 @@ class Tiles(Figure):
                 parts.append(tag("text", state, x=x + 16, y=y + 20))
                 continue
             mean, lower, upper = found
-            depth = f"fill-opacity:{0.06 + 0.49 * min(1.0, mean / self._top):.2f}"
+            depth = f"fill-opacity:{0.06 + 0.49 * min(1.0, mean / top):.2f}"
             parts.append(
                 tag(
                     "g",

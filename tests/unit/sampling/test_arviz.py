@@ -77,18 +77,6 @@ def test_says_what_to_install(posterior, monkeypatch):
         posterior.to_arviz()
 
 
-def test_a_broken_installation_is_called_broken(posterior, monkeypatch, tmp_path):
-    (tmp_path / "arviz.py").write_text("from scipy.signal import gaussian_that_is_gone\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "arviz", raising=False)
-    with pytest.raises(ImportError, match="is installed, and its import fails with ImportError"):
-        posterior.to_arviz()
-    (tmp_path / "arviz.py").write_text("import xarray_that_is_gone\n")
-    monkeypatch.delitem(sys.modules, "arviz", raising=False)
-    with pytest.raises(ImportError, match="cannot be imported without xarray_that_is_gone"):
-        posterior.to_arviz()
-
-
 def field_draws(spread, seed=0):
     rng = np.random.default_rng(seed)
     years = np.arange(12.0)

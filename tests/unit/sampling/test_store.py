@@ -338,51 +338,6 @@ def test_a_meta_that_is_none(run, text, is_sealed):
             function(run)
 
 
-def deep(depth):
-    value = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda meta: meta["settings"].update(tune=-5),
-        lambda meta: meta["settings"].update(thin=0),
-        lambda meta: meta["settings"].update(thin=True),
-        lambda meta: meta["settings"].update(draws="60"),
-        lambda meta: meta["settings"].update(chains=10**5),
-        lambda meta: (meta.update(chains=10**5), meta["settings"].update(chains=10**5)),
-        lambda meta: (meta.update(chains=-1), meta["settings"].update(chains=-1)),
-        lambda meta: meta["settings"].update(more=1),
-        lambda meta: meta["settings"].pop("entropy"),
-        lambda meta: meta["settings"].update(keep=["mean"]),
-        lambda meta: meta.update(settings=[]),
-        lambda meta: meta.update(dims=[]),
-        lambda meta: meta.update(dims={"../mean": []}),
-        lambda meta: meta["dims"].update(mean=3),
-        lambda meta: meta["dims"].update(mean=[3]),
-        lambda meta: meta.update(sample_stats=[["log_likelihood"]]),
-        lambda meta: meta.update(sample_stats=["mean"]),
-        lambda meta: meta.update(label_dims=[{}]),
-        lambda meta: meta.update(attrs=None),
-        lambda meta: meta["attrs"].update(draws=10**9),
-        lambda meta: meta.update(model="Normal"),
-        lambda meta: meta["model"].pop("$class"),
-        lambda meta: meta.update(data_hash=7),
-        *(lambda meta, name=name: meta.pop(name) for name in
-          ("id", "version", "chains", "dims", "sample_stats", "label_dims", "attrs", "link")),
-    ],
-)  # fmt: skip
-def test_a_meta_that_nobody_wrote(run, change):
-    """Its checksum is right and what it says is not: one error, and at once."""
-    rewrite_meta(run, change)
-    for function in (pgmult.load, resume):
-        with pytest.raises(ValueError, match=r"meta\.json is damaged, or not of this pgmult: "):
-            function(run)
-
-
 @pytest.mark.parametrize(
     "name",
     ["pgmult.cli.__main__:x", "os:system", "pgmult.topics.models.lda:x", "pgmult.:x", "pgmult.x:x"],
@@ -418,57 +373,6 @@ def test_large_states_are_written_and_counted_without_copies(run):
         assert writer.counters(0) == before
         found = writer.checkpoint(0)["state"]
     assert np.array_equal(found["psi"], state["psi"])
-
-
-def rewrite_checkpoint(run, change):
-    """The same of a chain's checkpoint."""
-    there = Run(run)
-    content = there._bundle(
-        "chain-1/checkpoint.npz", [*store.Counters._fields, "state", "generator"], {"chain_models"}
-    )
-    change(content)
-    file = run / "chain-1" / "checkpoint.npz"
-    store.write_bundle(file, content, there._seed("chain-1/checkpoint.npz"))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda content: content.update(kept=61, sweep=81),
-        lambda content: content.update(kept=59),
-        lambda content: content.update(kept=-1),
-        lambda content: content.update(sweep="80"),
-        lambda content: content.update(seconds=None),
-        lambda content: content.update(kinds={}),
-        lambda content: content["kinds"].update(mean=((-1,), "<f8")),
-        lambda content: content["kinds"].update(mean=((), "nothing")),
-        lambda content: content["kinds"].pop("mean"),
-        lambda content: content.pop("kinds"),
-    ],
-)
-def test_counters_that_nobody_wrote(run, change):
-    rewrite_checkpoint(run, change)
-    for function in (pgmult.load, resume):
-        with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
-            function(run)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda content: content.pop("state"),
-        lambda content: content.pop("generator"),
-        lambda content: content["generator"].update(buffer_pos=-7),
-        lambda content: content["generator"].update(bit_generator="PCG64"),
-        lambda content: content["generator"].update(buffer=np.zeros(3, np.uint64)),
-        lambda content: content["generator"]["state"].update(key=np.zeros(2, np.uint64)),
-        lambda content: content.update(generator=None),
-    ],
-)
-def test_generators_that_nobody_wrote(run, change):
-    rewrite_checkpoint(run, change)
-    with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
-        resume(run, draws=80)
 
 
 def test_a_file_of_another_chain_or_run_is_refused(run, tmp_path):
@@ -523,25 +427,6 @@ def test_a_part_that_claims_what_it_is_not(run, header):
     put_in_place_of(part, content, *map(int, part.name.split(".")[1].split("-")))
     with pytest.raises(ValueError, match="is damaged"):
         pgmult.load(run)["mean"]
-
-
-def test_a_name_that_claims_more_draws_than_there_is_memory(run):
-    def change(meta):
-        meta["settings"]["draws"] = meta["attrs"]["draws"] = 10**9
-
-    rewrite_meta(run, change)
-    for part in (run / "chain-1").glob("mean.*.npy"):
-        part.rename(part.with_name("unused"))
-    rewrite_checkpoint(run, lambda content: content.update(kept=10**9, sweep=10**9 + 20))
-    for name in ("mean", "latent", "log_likelihood"):
-        for part in (run / "chain-1").glob(f"{name}.*.npy"):
-            part.unlink()
-        (run / "chain-1" / f"{name}.000000000-1000000000.00000000.npy").write_bytes(b"")
-    with (
-        pytest.warns(UserWarning, match="left out"),
-        pytest.raises(ValueError, match="is damaged: it is shorter than the draws in it"),
-    ):
-        pgmult.load(run)
 
 
 # Links
