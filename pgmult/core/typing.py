@@ -1,7 +1,7 @@
 """Array aliases and the protocols that hold the library together.
 
-Every *link* turns counts into a Gaussian potential; every Gaussian *prior* has one method,
-``condition(potential)``; a *model* is a frozen dataclass of hyperparameters whose ``step`` makes
+Every *link* turns counts into a Gaussian potential; every Gaussian prior has one method,
+``condition(potential)``, which returns its own type; a *model* is a frozen dataclass of hyperparameters whose ``step`` makes
 one full Markov sweep. Data and states are frozen, slotted dataclasses of plain arrays, passed in
 and never stored: that is why `pgmult.testing.check_model` can test any model, a checkpoint is a
 file of arrays, and `pgmult.sample` needs to know nothing else.
@@ -47,16 +47,6 @@ class Link(Protocol):
 
     def quadratic(self, psi: ArrayLike, counts: ArrayLike) -> Potential:
         """The local Taylor expansion of the log likelihood: Newton and Laplace."""
-
-
-class Prior(Protocol):
-    """A distribution closed under multiplication by a Gaussian potential."""
-
-    def sample(self, rng: np.random.Generator) -> Any:
-        """One draw."""
-
-    def condition(self, potential: Potential) -> "Prior":
-        """The posterior, of the same type."""
 
 
 Data = TypeVar("Data")

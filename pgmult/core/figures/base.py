@@ -184,15 +184,15 @@ def clean(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def captioned(axes: Axes, caption: str, title: str = "", labels: Sequence[str] = ()) -> None:
-    """A title, and what the figure shows in small letters, above it; beside labels to the left."""
+def captioned(axes: Axes, caption: str, labels: Sequence[str]) -> None:
+    """What the figure shows in small letters, above it; beside labels to the left."""
     inches = axes.figure.figure.get_figwidth()  # that of the whole figure, not of a part of it
     place = axes.get_subplotspec()
     if place is not None:
         inches /= place.get_gridspec().ncols
     inches -= 0.065 * max(map(len, labels), default=0)
     lines = wrapped(caption, max(30, int(15.0 * inches)))
-    axes.set_title("\n".join([*([title] if title else []), *lines]), fontsize=7, loc="left")
+    axes.set_title("\n".join(lines), fontsize=7, loc="left")
 
 
 def round_ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:

@@ -181,6 +181,6 @@ class Forest(Figure):
         axes.set_xlabel(self.x_label, fontsize=8)
         if len(self.legend) > 1:
             legend_beside(axes, self.legend_title or None)
-        captioned(axes, self.caption, labels=self.labels)
+        captioned(axes, self.caption, self.labels)
         clean(axes)
         return axes

@@ -56,7 +56,7 @@ def test_draws_are_those_of_the_plain_loop():
 def test_posterior_is_right():
     """mean - x.mean() over its scale is Student's t with n - 1 degrees of freedom."""
     data = values(n=12)
-    posterior = pgmult.sample(Normal(), data, draws=3000, tune=50, chains=4, random_seed=2)
+    posterior = pgmult.sample(Normal(), data, draws=1500, tune=50, chains=4, random_seed=2)
     mean = posterior["mean"]
     scale = data.x.std(ddof=1) / np.sqrt(12)
     t = (mean - data.x.mean()) / scale

@@ -27,6 +27,9 @@ from pgmult.sampling.store import Run, RunWriter, rectangle
 OPTIONS = {"draws": 60, "tune": 20, "chains": 2, "random_seed": 9, "keep": ["mean", "latent"]}
 
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
 def sample(path=None, model=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pgmult.ConvergenceWarning)
@@ -352,7 +355,7 @@ def test_a_model_that_nobody_wrote(run, name):
 
 
 def test_large_states_are_written_and_counted_without_copies(run):
-    state = {"psi": np.ones((4000, 2000)), "seeds": np.arange(5)}
+    state = {"psi": np.ones((3000, 2000)), "seeds": np.arange(5)}
 
     def share_of_state(step):
         tracemalloc.start()
