@@ -1,10 +1,11 @@
 """Array aliases and the protocols that hold the library together.
 
 Every *link* turns counts into a Gaussian potential; every Gaussian prior has one method,
-``condition(potential)``, which returns its own type; a *model* is a frozen dataclass of hyperparameters whose ``step`` makes
-one full Markov sweep. Data and states are frozen, slotted dataclasses of plain arrays, passed in
-and never stored: that is why `pgmult.testing.check_model` can test any model, a checkpoint is a
-file of arrays, and `pgmult.sample` needs to know nothing else.
+``condition(potential)``, which returns its own type; a *model* is a frozen dataclass of
+hyperparameters whose ``step`` makes one full Markov sweep. Data and states are frozen, slotted
+dataclasses of plain arrays, passed in and never stored: that is why `pgmult.testing.check_model`
+can test any model, a checkpoint is a file of arrays, and `pgmult.sample` needs to know nothing
+else.
 """
 
 from collections.abc import Mapping, Sequence
