@@ -33,7 +33,7 @@ from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of, tru
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
-from pgmult.formulas.language import Name, parse
+from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
 
 _FEW_OCCASIONS = 2000  # that mostly show by themselves that nothing tells choices without error
@@ -290,13 +290,11 @@ def choices_of(
         columns[alternative] = _named(columns, alternative, base)
     elif base is not None:
         raise ValueError(f"base must come with alternative=, whose label it is, got {brief(base)}")
-    if not isinstance(parsed.outcome, Name):
-        parsed.refuse("its left-hand side is the column that says which alternative was taken")
     design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
-    told, outcome = _arranged(columns, design, _listed(occasion), alternative), parsed.outcome.name
+    told, outcome = _arranged(columns, design, _listed(occasion), alternative), outcome_of(parsed)
     design = told["design"]
     kept = _kept(design, alternative, told["occasions"])
     names = design.names[kept]
@@ -369,7 +367,7 @@ def rows_like(
 
 def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     """What was taken in another table; equal shares of one choice where it does not say."""
-    name = str(parse(str(data.design.formula)).outcome).strip("`")
+    name = outcome_of(parse(str(data.design.formula)))
     out = 1.0 / np.diff(data.occasions)[data.occasion_of_row]
     if name in columns and not missing_in(columns[name].values).any():
         taken = amounts_of(columns[name].values, name)[data.source]
@@ -387,6 +385,13 @@ def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
         at = int(find_labels(order, [base], "base", what="argument")[0])
         order = (order[at], *order[:at], *order[at + 1 :])
     return Cells(labels, tuple(map(str, order)))
+
+
+def outcome_of(formula: Formula) -> str:
+    """The column that stands on the left-hand side."""
+    if not isinstance(formula.outcome, Name):
+        formula.refuse("its left-hand side is the column that says which alternative was taken")
+    return formula.outcome.name
 
 
 def in_full(formula: str, alternative: str | None) -> str:

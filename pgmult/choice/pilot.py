@@ -209,9 +209,7 @@ def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
             value, slope = model.log_density(frame, q, sums)
             return -value, -slope
 
-        base = minimize(
-            loss, base, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
-        ).x  # fmt: skip
+        base = minimize(loss, base, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
     return base
 
 

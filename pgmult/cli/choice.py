@@ -76,13 +76,12 @@ def _pattern(text: str) -> tuple[str, str]:
 
 def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
     """The columns of alternatives in a table with a row for each occasion, for a run's notes."""
+    from pgmult.choice.data import outcome_of
     from pgmult.choice.tables import wide_columns
-    from pgmult.formulas.language import Name, parse
+    from pgmult.formulas.language import parse
 
     parsed = parse(options.formula)
-    if not isinstance(parsed.outcome, Name):
-        parsed.refuse("its left-hand side is the column that names the alternative taken")
-    outcome, patterns = parsed.outcome.name, dict(options.wide)
+    outcome, patterns = outcome_of(parsed), dict(options.wide)
     choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
     if choice is None:
         patterns = {outcome: patterns.pop(outcome)} | patterns
@@ -143,7 +142,7 @@ def _gaps(
     """
     import numpy as np
 
-    from pgmult.choice.data import in_full
+    from pgmult.choice.data import in_full, outcome_of
     from pgmult.core.labels import Levels
     from pgmult.formulas.language import Call, names_in, parse
 
@@ -154,7 +153,7 @@ def _gaps(
         for name in names_in(one.arguments[1])
     ]  # fmt: skip
     used = [*parsed.columns, columns["alternative"], columns["weight"]]
-    used += [str(parsed.outcome).strip("`")] if outcome else []
+    used += [outcome_of(parsed)] if outcome else []
     keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
     gaps = table.missing(*(name for name in used if name in table.cells))
     if not gaps.any():
@@ -172,14 +171,12 @@ def _gaps(
 
 def _exploded(formula: str, occasion: Any, table: "Table") -> "Table":
     """The choices that the rankings of a table consist of."""
+    from pgmult.choice.data import outcome_of
     from pgmult.choice.tables import explode
     from pgmult.datasets.tables import read
-    from pgmult.formulas.language import Name, parse
+    from pgmult.formulas.language import parse
 
-    parsed = parse(formula)
-    if not isinstance(parsed.outcome, Name):
-        parsed.refuse("its left-hand side is the column of ranks")
-    return read(explode(table, parsed.outcome.name, occasion))
+    return read(explode(table, outcome_of(parse(formula)), occasion))
 
 
 def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:

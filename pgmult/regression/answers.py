@@ -489,13 +489,13 @@ class Means(NamedTuple):
                 size = len(data.design.like(given, new_levels=True).matrix)
             people = np.ones(size)
             if weight is not None:
-                own = cells_of_rows(given, _one_of(weight, "weight", given), size)
+                own = cells_of_rows(given, as_choice(weight, "weight", given), size)
                 people = as_nonnegative(own.values, f"column {weight!r}")
         columns = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
         levels, part = None, np.zeros(len(people), dtype=np.int64)
         if columns:
             told = {
-                name: cells_of_rows(given, _one_of(name, "by", given), len(people))
+                name: cells_of_rows(given, as_choice(name, "by", given), len(people))
                 for name in columns
             }
             orders = {n: cells.order or data.design.levels_of(n) for n, cells in told.items()}
@@ -761,14 +761,6 @@ def _sd_of(data: AdditiveRows, column: str) -> float:
 def _digits(x: float) -> str:
     """Four digits, and no exponent."""
     return str(np.format_float_positional(x, precision=4, fractional=False, trim="-"))
-
-
-def _one_of(name: Any, argument: str, given: Mapping[str, Any]) -> str:
-    if not isinstance(name, str) or name not in given:
-        raise ValueError(
-            f"{argument} must name a column of the rows ({', '.join(given)}), got {brief(name)}"
-        )
-    return name
 
 
 def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:

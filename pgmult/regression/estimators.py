@@ -39,7 +39,7 @@ from pgmult.core.validate import as_counts, as_nonnegative
 from pgmult.regression.answers import Means
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.additive import AdditiveRegression
-from pgmult.regression.rows import as_row_numbers, rows_of
+from pgmult.regression.rows import as_weights, rows_of
 from pgmult.sampling.driver import sample
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
@@ -74,7 +74,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         if weight is not None:
             first = next(iter(own.values()))
             given = _check_sample_weight(weight, first)
-            weight = as_row_numbers(given, "sample_weight", len(given), default=1.0, minimum=0.0)
+            weight = as_weights(given, "sample_weight")
             if not weight.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
             weights, own = f"{taken}weight", own | {f"{taken}weight": weight}

@@ -27,7 +27,7 @@ from pgmult.core.labels import Levels, find_labels
 from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite, place_of
+from pgmult.core.validate import as_counts, as_nonnegative, place_of
 from pgmult.formulas.columns import table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
@@ -147,25 +147,13 @@ def rows_of(
     )
 
 
-def as_row_numbers(
-    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -1e12
-) -> FloatArray:
-    """A number for each row, up to 1e12, `default` where none are given."""
-    if value is None:
-        return np.full(num_rows, default)
-    numbers = as_finite(value, name)
-    if numbers.shape != (num_rows,):
-        raise ValueError(f"{name} must have shape ({num_rows},), got {numbers.shape}")
-    low = numbers < minimum
-    if low.any():
-        raise ValueError(
-            f"{name} must be at least {minimum:g}, got {numbers[low][0]:g}{place_of(low)}"
-        )
+def as_weights(value: Any, name: str) -> FloatArray:
+    """Numbers from 0 to 1e12."""
+    numbers = as_nonnegative(value, name)
     high = numbers > _LARGEST
     if high.any():
-        raise ValueError(
-            f"{name} must be at most {_LARGEST:g}, got {numbers[high][0]:g}{place_of(high)}"
-        )
+        got = f"{numbers[high][0]:g}{place_of(high)}"
+        raise ValueError(f"{name} must be at most {_LARGEST:g}, got {got}")
     return numbers
 
 
@@ -179,7 +167,7 @@ def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
     """
     if cells.dtype.kind != "f" or (cells == np.round(cells)).all():
         return as_counts(cells, "weights")
-    times = as_row_numbers(cells, "weights", len(cells), default=1.0, minimum=0.0)
+    times = as_weights(cells, "weights")
     if (total := float(times.sum())) > _MORE * len(times):
         warnings.warn(
             f"weights add up to {total:,.6g} in {len(times):,} rows: intervals are those of so many"

@@ -50,8 +50,32 @@ from pgmult.core.validate import (
     as_counts,
     as_finite,
     as_positive_int,
+    place_of,
 )
-from pgmult.regression.rows import as_row_numbers
+
+_LARGEST = 1e12
+
+
+def as_row_numbers(
+    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -1e12
+) -> FloatArray:
+    """A number for each row, up to 1e12, `default` where none are given."""
+    if value is None:
+        return np.full(num_rows, default)
+    numbers = as_finite(value, name)
+    if numbers.shape != (num_rows,):
+        raise ValueError(f"{name} must have shape ({num_rows},), got {numbers.shape}")
+    low = numbers < minimum
+    if low.any():
+        raise ValueError(
+            f"{name} must be at least {minimum:g}, got {numbers[low][0]:g}{place_of(low)}"
+        )
+    high = numbers > _LARGEST
+    if high.any():
+        raise ValueError(
+            f"{name} must be at most {_LARGEST:g}, got {numbers[high][0]:g}{place_of(high)}"
+        )
+    return numbers
 
 
 def as_covariates(value: Any) -> FloatArray:

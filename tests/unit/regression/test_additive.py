@@ -221,7 +221,7 @@ def test_bad_censuses_are_refused_in_a_sentence(run):
     census = {"age": [20.0], "sex": ["f"], "year": [2001], "region": [10], "n": [0]}
     with pytest.raises(ValueError, match="n must be positive in each part, got 0 in '10'"):
         run.poststratify(census, by="region", weight="n")
-    with pytest.raises(ValueError, match=r"weight must name a column of the rows \(age, sex"):
+    with pytest.raises(ValueError, match="weight must be one of age, sex"):
         run.poststratify(census, weight="people")
 
 

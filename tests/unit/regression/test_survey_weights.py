@@ -156,7 +156,7 @@ def test_arviz_is_not_given_a_likelihood_row_by_row(run):
 
 
 WRONG = {
-    "negative": (-0.5, "must be at least 0, got -0.5 at"),
+    "negative": (-0.5, "must be non-negative, got -0.5 at"),
     "infinite": (np.inf, "weights must be finite|must be finite"),
     "missing": (np.nan, "missing value at row 0"),
     "a text": ("much", "weights must"),
