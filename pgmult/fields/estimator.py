@@ -252,7 +252,11 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         check_labels(row_labels(y), row_labels(X), "rows of y", "rows of X")
         counts = self._as_counts(y)
-        each = self.predictions(X).log_predictive_density(counts, coefficients=False)
+        found = self.predictions(X)
+        if self._counts:
+            each = found.log_predictive_density(counts, coefficients=False)
+        else:
+            each = np.log(found.mean[counts > 0])
         weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
         total = float(weight @ counts.sum(axis=1))
         if total == 0.0:

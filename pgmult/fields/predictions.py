@@ -34,6 +34,7 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.scores import Calibration, calibration
 from pgmult.fields.tables import with_table
+from pgmult.links.logistic import logistic_expectations
 from pgmult.sampling.posterior import Posterior
 
 _CELLS = 2**21  # of a covariance, at a time
@@ -84,9 +85,10 @@ def predict(
     model = as_kind(run, "run", Posterior).model
     data = own_data(run, data)
     as_choice(inputs, "inputs", ("all", "seen", "new"))
+    means = None
     if new is not None:
         wider = with_table(data, new, places, names)
-        pi = _at(run, model, data, wider, max_draws, random_seed)
+        pi, means = _at(run, model, data, wider, max_draws, random_seed)
         labels = row_labels(wider, ("new",))
     else:
         if inputs == "new" and not data.num_new:
@@ -98,7 +100,9 @@ def predict(
     if data.categories is not None:
         labels["category"] = data.categories
     caption = f"Probabilities of the categories, {len(pi):,} draws."
-    return FieldPredictions(pi, labels=labels, caption=caption, probability=probability)
+    return FieldPredictions(
+        pi, labels=labels, means=means, caption=caption, probability=probability
+    )
 
 
 def _at(
@@ -108,8 +112,8 @@ def _at(
     wider: CountField,
     max_draws: int | None,
     random_seed: Any,
-) -> FloatArray:
-    """Draws of the probabilities at the new inputs of `wider`."""
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of the probabilities at the new inputs of `wider`, and means of each row alone."""
     if not isinstance(model, MultinomialGP):
         raise TypeError(
             f"run must be of a MultinomialGP, got one of {type(model).__name__} (it predicts at the"
@@ -123,7 +127,17 @@ def _at(
         model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
         for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
     ]
-    return np.array([link.probs(draw.new_values) for draw in draws])
+    means = [_mean_probs(link.order, draw.new_mean, draw.new_var) for draw in draws]
+    return np.array([link.probs(draw.new_values) for draw in draws]), np.mean(means, axis=0)
+
+
+def _mean_probs(order: Sequence[int], mean: FloatArray, var: FloatArray) -> FloatArray:
+    """Means of the probabilities where sticks are independent normals, a row each."""
+    share, ones = logistic_expectations(mean, var)[1], np.ones((len(mean), 1))
+    rest = np.concatenate([ones, np.cumprod(1.0 - share, axis=1)], axis=1)
+    probs = np.empty_like(rest)
+    probs[:, list(order)] = np.concatenate([share, ones], axis=1) * rest
+    return probs
 
 
 def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: CountField) -> None:
@@ -174,17 +188,27 @@ class FieldPredictions(Estimand):
         Of the probabilities, all chains one after the other.
     labels : mapping
         Of "row": the columns of the inputs as the caller's table has them. Of "category".
+    means : array, ``(num_rows, num_categories)``, or None
+        Averages of E[pi | omega], where sticks are independent normals: of a row they are the same
+        whatever rows are asked for with it, and vary less than those of the draws.
     """
 
     axes: tuple[str, ...] = ("row", "category")
     labels: Mapping[str, Labels] = field(default_factory=dict)
+    means: FloatArray | None = field(default=None, kw_only=True)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean probabilities, ``(num_rows, num_categories)``; rows sum to 1."""
+        return np.asarray(self.draws.mean(axis=0)) if self.means is None else self.means
 
     def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
         """Predictions of some rows, chosen by a mask or row numbers."""
         there = np.arange(self.draws.shape[1])[chosen]
         rows = {name: [values[i] for i in there] for name, values in self.columns_of("row").items()}
         labels = {**self.labels, "row": rows}
-        return replace(self, draws=self.draws[:, chosen], labels=labels)
+        means = None if self.means is None else self.means[chosen]
+        return replace(self, draws=self.draws[:, chosen], labels=labels, means=means)
 
     def rank_probabilities(self, top: int) -> FloatArray:
         """P[category is among the `top` most probable], ``(num_rows, num_categories)``."""

@@ -19,7 +19,7 @@ import pgmult
 from pgmult.sampling import store
 
 SETTINGS = {"draws": 3000, "tune": 100, "chains": 3, "random_seed": 4, "keep": ["mean", "latent"]}
-RUNS = 10
+RUNS = 5
 KILLS_A_RUN = 3
 
 
@@ -107,8 +107,8 @@ def test_killed_runs_equal_the_unbroken_one(tmp_path, unbroken):
             assert same(resumed, unbroken)
             assert not list(path.rglob("*.tmp"))
     print(kills, "kills,", unfinished, "with draws or chains to go")
-    assert kills >= 22
-    assert unfinished >= 10
+    assert kills >= 10
+    assert unfinished >= 4
 
 
 STAGES = [

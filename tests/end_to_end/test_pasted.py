@@ -61,6 +61,7 @@ OTHERS = [
     "datasets/mtcars",  # answers that are 1 or 0
     "COUNT/medpar",
 ]
+LONG = {"plm/Males": slice(800), "stevedata/TV16": slice(None, None, 20)}  # rows that are enough
 NONE = ["datasets/chickwts", "survival/lung", "lme4/cbpp"]
 pytestmark = [
     pytest.mark.slow,
@@ -98,9 +99,11 @@ def commands(capsys, table):
     return commands_in(capsys.readouterr().out)
 
 
-def check_all(capsys, table, folder):
-    """Every command ends with a page; which jobs there were."""
+def check_all(capsys, table, folder, rows=slice(None)):
+    """Every command ends with a page, of some rows of the table; which jobs there were."""
     found = commands(capsys, table)
+    header, *lines = (folder / table).read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / table).write_text(header + "".join(lines[rows]), encoding="utf-8")
     for job, lines in found.items():
         for command in lines:
             shutil.rmtree(folder / f"run-{job.lower()}", ignore_errors=True)
@@ -121,7 +124,8 @@ def test_tables_of_choices_are_known(place, capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize("place", OTHERS)
 def test_printed_commands_run(place, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert check_all(capsys, written(place, tmp_path), tmp_path)
+    rows = LONG.get(place, slice(None))
+    assert check_all(capsys, written(place, tmp_path), tmp_path, rows)
 
 
 @pytest.mark.parametrize("place", NONE)

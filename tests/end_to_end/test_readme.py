@@ -127,7 +127,7 @@ def test_the_sweep_of_the_example_is_shown():
 class ShownTopics(pgmult.topics.CorrelatedTopics):
     """The model with the sweep that is shown."""
 
-    shown = SWEEP
+    shown = compile(SWEEP, "the sweep", "exec")
 
     def step(self, rng, state, data):
         names = {"self": self, "rng": rng, "state": state, "data": data}
@@ -140,7 +140,7 @@ class ShownTopics(pgmult.topics.CorrelatedTopics):
 class StaleTopics(ShownTopics):
     """A mutant: mu and Sigma given the psi of the sweep before."""
 
-    shown = SWEEP.replace("condition(psi)", "condition(state.psi)")
+    shown = compile(SWEEP.replace("condition(psi)", "condition(state.psi)"), "a mutant", "exec")
 
 
 @pytest.mark.slow

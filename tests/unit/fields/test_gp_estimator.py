@@ -33,7 +33,9 @@ def fitted():
 
 @pytest.mark.slow
 def test_scikit_learns_own_checks():
-    estimator = MultinomialGPClassifier(draws=10, tune=5, chains=1, random_state=0)
+    estimator = MultinomialGPClassifier(
+        draws=4, tune=1, chains=1, hyperparameters="fixed", random_state=0
+    )
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
     assert failed == []

@@ -186,7 +186,7 @@ def test_islands_on_either_side_of_180_degrees_are_neighbours(capsys, tmp_path, 
     rows += [(*key(p), "b", 1000 - n) for p, n in shares.items()]
     table = write(tmp_path / "counts.csv", f"{head},name,n", rows)
     places = write(tmp_path / "islands.csv", "island,lat,lon", [(p, *x) for p, x in at.items()])
-    more = ["--inputs", *head.split(","), "--draws", "200", "--tune", "100"]
+    more = ["--inputs", *head.split(","), "--draws", "80", "--tune", "40"]
     assert fit(capsys, tmp_path, table, places if by_name else None, *more)[0] == 0
     words = "island (exp" if by_name else "lat and lon (exp"
     run = StoredRun.open(tmp_path / "run", FIELDS)

@@ -5,10 +5,10 @@ import pytest
 import scipy.stats
 
 from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
-from pgmult import Posterior
+from pgmult import Posterior, sample
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
-from pgmult.fields.predictions import FieldPredictions, predict
+from pgmult.fields.predictions import FieldPredictions, _mean_probs, predict
 from pgmult.links import StickBreaking
 from pgmult.sampling.origin import Origin
 
@@ -30,6 +30,27 @@ def test_the_density_of_new_counts_is_the_mean_over_draws():
     total = sum(np.exp(found.log_predictive_density([table])) for table in tables)
     assert total == pytest.approx(1.0)
     assert found.log_predictive_density([[0, 0, 0]]) == pytest.approx(0.0)
+
+
+def test_means_of_independent_sticks_agree_with_draws_in_the_order_of_categories():
+    mean, var = np.array([[0.5, -1.0], [-0.3, 0.2]]), np.array([[0.4, 1.5], [0.8, 0.1]])
+    rng = np.random.default_rng(0)
+    pi = StickBreaking(ORDER).probs(mean + np.sqrt(var) * rng.standard_normal((20_000, 2, 2)))
+    found = _mean_probs(ORDER, mean, var)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert (np.abs(found - pi.mean(axis=0)) < 4.0 * pi.std(axis=0) / np.sqrt(len(pi))).all()
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # it is short on purpose
+def test_a_row_has_the_same_mean_whatever_else_is_asked():
+    model = MultinomialGP(Matern(1.5, 2.0), hyperparameters="fixed")
+    keep = ["psi", "beta", "hyperparameters"]
+    run = sample(
+        model, DATA, draws=4, tune=1, chains=1, keep=keep, random_seed=0, progressbar=False
+    )
+    both, one = predict(run, [5.0, 0.5]), predict(run, [0.5])
+    np.testing.assert_allclose(both.mean[1:], one.mean, rtol=1e-12)
+    np.testing.assert_array_equal(both.rows([False, True]).mean, both.mean[1:])
 
 
 def test_ranks_intervals_and_counts():
