@@ -66,7 +66,7 @@ def test_logistic_normal_topics_reach_the_posterior():
         "spread of theta": lambda state, data: (SOFTMAX.theta(state, data) ** 2).sum(axis=1),
         "word_probs": lambda state, data: SOFTMAX.theta(state, data)[:2] @ state.topics,
     }
-    check_sbc(SOFTMAX, CORPUS, identified, tune=50, thin=10, replicates=100)
+    check_sbc(SOFTMAX, CORPUS, identified, tune=50, thin=10, replicates=60)
 
 
 def psi_from(change):

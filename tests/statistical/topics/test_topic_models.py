@@ -79,7 +79,7 @@ def test_correlated_topics(model, replicates):
 
 
 def test_correlated_topics_reach_the_posterior():
-    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=100)
+    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=60)
 
 
 # ------------------------------------------------------------------ every block's conditional
@@ -319,7 +319,7 @@ def test_check_model_refuses_topics_that_never_move():
 
 def test_calibration_refuses_a_forgotten_mean_of_psi():
     broken = BROKEN_MODELS["the mean of psi forgotten"]
-    rejects(check_sbc, broken, CORPUS, IDENTIFIED, tune=20, thin=5)
+    rejects(check_sbc, broken, CORPUS, IDENTIFIED, tune=20, thin=5, replicates=60)
 
 
 def test_the_coin_refuses_the_likelihood_of_other_sticks():
