@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.labels import is_missing, label_of
+from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
 from pgmult.core.typing import IntArray
 
@@ -79,8 +80,8 @@ class WordLoss:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Losses:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Losses(Tabled):
     """What was lost between texts and counts; print it for a table.
 
     Attributes
@@ -107,29 +108,26 @@ class Losses:
     left_out: tuple[WordLoss, ...]
     ngrams: int = 1
 
-    def __str__(self) -> str:
-        kept_words = self.words - sum(loss.words for loss in self.left_out)
-        kept_tokens = self.tokens - sum(loss.tokens for loss in self.left_out)
-        rows = [
-            ("read", self.words, self.tokens),
-            *((loss.reason, loss.words, loss.tokens) for loss in self.left_out),
-            ("kept", kept_words, kept_tokens),
-        ]
-        width = max(len(name) for name, _, _ in rows)
-        lines = [f"{'':{width}}  different words  running words"]
-        for name, words, tokens in rows:
-            share = f" ({tokens / self.tokens:.1%})" if self.tokens else ""
-            lines.append(f"{name:{width}}  {words:15,d}  {tokens:13,d}{share}")
-        empty = self.without_text + self.emptied
-        lines.append(f"{self.documents:,} documents")
+    def table(self) -> Table:
+        """What was read, what was left out for each reason, and what was kept."""
+        words, tokens = (
+            [getattr(loss, of) for loss in self.left_out] for of in ("words", "tokens")
+        )
+        words = [self.words, *words, self.words - sum(words)]
+        tokens = [self.tokens, *tokens, self.tokens - sum(tokens)]
+        told = [f"{n:,} ({n / max(self.tokens, 1):.1%})" for n in tokens]
+        caption, empty = f"{self.documents:,} documents", self.without_text + self.emptied
         if empty:
-            lines[-1] += (
+            caption += (
                 f", of which {empty:,} {'is' if empty == 1 else 'are'} left without words"
                 f" ({self.without_text:,} had none to begin with)"
             )
-        return "\n".join(lines)
-
-    __repr__ = __str__
+        columns = [
+            Column("reason", ["read", *(loss.reason for loss in self.left_out), "kept"], "words"),
+            Column("words", words, "different", "{:,}".format),
+            Column("tokens", tokens, "in running text", told),
+        ]
+        return Table(f"{caption}.", columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

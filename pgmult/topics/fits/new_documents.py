@@ -59,7 +59,6 @@ from pgmult.core.arguments import as_flag, as_kind, as_probability, as_repeats, 
 from pgmult.core.markup import paragraphs
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
@@ -224,7 +223,16 @@ def _prior_of(
             f"corpus must have the posterior's groups, {', '.join(there) or 'none'}; got"
             f" {', '.join(given) or 'none'}"
         )
-    _check_coding(posterior, corpus.design)
+    if "coding" in posterior.coords:
+        (coding,) = map(str, posterior.coords["coding"])
+    else:
+        coding = posterior.data.design.coding
+    if coding != corpus.design.coding:
+        raise ValueError(
+            "corpus must have covariates coded as the posterior's are, with the same means, scales,"
+            " labels and knots: make it with data.new_documents(corpus, table), data being what was"
+            " sampled"
+        )
     names = regression_variables(posterior, corpus)
     return known.link, _at_words(posterior, chain, names)
 
@@ -232,20 +240,6 @@ def _prior_of(
 def _at_words(posterior: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
     """A chain's draws of some variables, of the draws at which its topics were kept."""
     return dict(zip(names, of_chain(posterior, chain, *names, beside=_WORDS), strict=True))
-
-
-def _check_coding(posterior: Posterior, design: Design) -> None:
-    """Refuse other columns, and columns that are centred, scaled or coded differently."""
-    if "coding" in posterior.coords:
-        (known,) = map(str, posterior.coords["coding"])
-    else:
-        known = posterior.data.design.coding
-    if known != design.coding:
-        raise ValueError(
-            "corpus must have covariates coded as the posterior's are, with the same means, scales,"
-            " labels and knots: make it with data.new_documents(corpus, table), data being what was"
-            " sampled"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

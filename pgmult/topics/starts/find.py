@@ -98,16 +98,9 @@ class StartsFromTopics(ABC):
         self, rng: np.random.Generator, found: Placement, data: Any
     ) -> dict[str, NDArray[Any]]:
         """Where the documents of a block start: each where the topics of the part put it."""
-        here = found.place(rng, data)
-        return self._rows_at(rng, Searched(here, found.alpha, 0.0), data)
-
-    def _rows_at(
-        self, rng: np.random.Generator, at: Searched, data: Any
-    ) -> dict[str, NDArray[Any]]:
-        """The local fields of a state with this allocation."""
-        link = cast(Linked, self).link(data)
-        topic_counts = kept_counts(at.allocation.topic_counts)
-        return {"psi": at.psi(link), "topic_counts": topic_counts}
+        here = Searched(found.place(rng, data), found.alpha, 0.0)
+        psi = here.psi(cast(Linked, self).link(data))
+        return {"psi": psi, "topic_counts": kept_counts(here.allocation.topic_counts)}
 
     def find_start(
         self,

@@ -27,7 +27,7 @@ drift within that mode can be seen.
 ('2 of 2 topics were found by both chains', [0.99, 0.99])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,9 +71,6 @@ class TopicStability(Tabled):
         The most probable words of each topic.
     shares : array, ``(topic,)``, or None
         Mean share of all tokens, over the chains that found the topic.
-    support : array, ``(topic,)``, or None
-        Share of the other leaves of the search for the start that had the topic too, where there
-        was a search of several.
     given_one_mode : bool
         Whether the chains were started from one shared state.
     """
@@ -81,7 +78,6 @@ class TopicStability(Tabled):
     matches: LabelMatches
     names: list[str]
     shares: FloatArray | None
-    support: FloatArray | None
     given_one_mode: bool
 
     @property
@@ -140,11 +136,9 @@ class TopicStability(Tabled):
         matches = LabelMatches(
             old.reference, old.order[:, topics], old.distance[:, topics], old.limit
         )
-        shares, support = (
-            None if values is None else values[topics] for values in (self.shares, self.support)
-        )
+        shares = None if self.shares is None else self.shares[topics]
         names = [self.names[k] for k in topics]
-        return TopicStability(matches, names, shares, support, self.given_one_mode)
+        return TopicStability(matches, names, shares, self.given_one_mode)
 
     def table(self) -> Table:
         """One row per topic, the largest first."""
@@ -160,9 +154,6 @@ class TopicStability(Tabled):
             Column("mean_distance", self.mean_distance[order], "TV mean", "{:.2f}".format),
             Column("worst_distance", self.worst_distance[order], "TV worst", "{:.2f}".format),
         ]
-        if self.support is not None:
-            told = [f"{100 * x:.0f} %" for x in self.support[order]]
-            columns.append(Column("support", self.support[order], "support", told))
         columns += [
             Column("again", self.found_again[order], "found again", _told),
             Column("words", [self.names[k] for k in order], "words"),
@@ -251,18 +242,9 @@ def topic_stability(posterior: Posterior) -> TopicStability:
             ]
         )
         shares = (each * matches.found).sum(axis=0) / matches.found.sum(axis=0)
-    attrs = posterior.attrs
     return TopicStability(
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],
         shares=shares,
-        support=_support_of(attrs, matches.reference, len(means)),
-        given_one_mode=attrs.get("starts") == "shared",
+        given_one_mode=posterior.attrs.get("starts") == "shared",
     )
-
-
-def _support_of(attrs: Mapping[str, Any], chain: int, size: int) -> FloatArray | None:
-    """What the search for a chain's start told of its topics; labels stay within a chain."""
-    facts = attrs.get("start_facts") or [{}]
-    support = facts[0 if len(facts) == 1 else chain].get("support")
-    return None if support is None or len(support) != size else np.asarray(support)

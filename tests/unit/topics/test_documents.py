@@ -109,6 +109,6 @@ def test_rows_that_are_not_there(corpus):
 def test_losses_add_up():
     losses = Losses(4, 1, 2, 10, 100, (WordLoss("stop words", 3, 60), WordLoss("rare", 2, 15)))
     lines = str(losses).splitlines()
-    assert lines[1].split() == ["read", "10", "100", "(100.0%)"]
-    assert lines[4].split() == ["kept", "5", "25", "(25.0%)"]
-    assert lines[5] == "4 documents, of which 3 are left without words (1 had none to begin with)"
+    assert lines[0] == "4 documents, of which 3 are left without words (1 had none to begin with)."
+    assert lines[3].split() == ["read", "10", "100", "(100.0%)"]
+    assert lines[6].split() == ["kept", "5", "25", "(25.0%)"]
