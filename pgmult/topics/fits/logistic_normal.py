@@ -122,8 +122,6 @@ class CTMFit(MeanFieldFit):
     history : array, ``(num_iterations,)``
         Sum of the documents' levels and of the log prior densities of topics, mu and Sigma^-1 up to
         a constant, before each M-step and at the result: no bound.
-    change : array, ``(num_iterations,)``
-        Root mean square change of the means of eta, in standard deviations of q; the first is inf.
     converged : bool
     """
 
@@ -132,7 +130,6 @@ class CTMFit(MeanFieldFit):
     mu: FloatArray
     Sigma: FloatArray
     history: FloatArray = field(default_factory=lambda: np.empty(0))
-    change: FloatArray = field(default_factory=lambda: np.empty(0))
     converged: bool = False
 
     method: ClassVar[str] = "laplace"
@@ -256,7 +253,6 @@ def fit_ctm(
     tolerance = as_real(tolerance, "tolerance", above=0.0)
     start_sweeps = as_repeats(start_sweeps, "start_sweeps", minimum=0)
     history: list[float] = []
-    changes: list[float] = []
     with row_threads(as_cores(cores)):
         rng = np.random.default_rng(as_seed(random_seed))
         start = leaf(rng, corpus, model.num_topics, model.word_concentration, start_sweeps)
@@ -268,14 +264,10 @@ def fit_ctm(
         Sigma = Sigma + np.trace(Sigma) / model.num_topics**2
         fit = CTMFit(model, start.topics(), gaussian.mean, Sigma)
         documents = fit._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, eta)
-        change = np.inf
         while True:
             history.append(float(documents.level.sum()) + fit._log_prior())
-            changes.append(change)
             converged = has_settled(history, tolerance)
-            fit = replace(
-                fit, history=np.array(history), change=np.array(changes), converged=converged
-            )
+            fit = replace(fit, history=np.array(history), converged=converged)
             if callback is not None:
                 try:
                     callback(fit)
@@ -284,9 +276,7 @@ def fit_ctm(
             if converged or len(history) == max_iterations:
                 return fit
             fit = fit._maximized(documents)
-            before = documents.mean
             documents = fit._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
-            change = float(np.sqrt(np.mean((documents.mean - before) ** 2 / documents.var)))
 
 
 def _smoothed(word_counts: FloatArray | IntArray, concentration: float) -> FloatArray:

@@ -29,6 +29,7 @@ True
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -73,27 +74,6 @@ _FEW = 6  # different values that are taken one by one
 _GRID = 25  # values of a number along which a curve goes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """Settings, and the rows that are averaged over at each of them.
-
-    Attributes
-    ----------
-    values : mapping from a column's name to the values that it takes, one or two columns
-    design : Design
-        Of one row for each setting and averaged row, settings first.
-    weights : array, ``(num_rows,)``
-        Of the averaged rows.
-    about : str
-        What is averaged over what, in a sentence.
-    """
-
-    values: dict[str, list[Any]]
-    design: Design
-    weights: FloatArray
-    about: str
-
-
 def lay_out(
     data: StructuredCorpus,
     variable: str,
@@ -103,8 +83,19 @@ def lay_out(
     scope: str,
     num_rows: int,
     rng: np.random.Generator,
-) -> Layout:
-    """Settings as `pgmult.topics.effects` takes them, of at most about `num_rows` rows each."""
+) -> tuple[dict[str, list[Any]], Design, FloatArray, str]:
+    """Settings as `effects` takes them, and at most about `num_rows` rows averaged at each.
+
+    Returns
+    -------
+    values : mapping from a column's name to the values that it takes, one or two columns
+    design : Design
+        Of one row for each setting and averaged row, settings first.
+    weights : array, ``(num_rows,)``
+        Of the averaged rows.
+    about : str
+        What is averaged over what, in a sentence.
+    """
     as_choice(scope, "scope", ("population", "documents"))
     values, held = _settings(data, variable, at, by)
     known, terms = data.design.columns, data.design.terms
@@ -115,32 +106,32 @@ def lay_out(
     _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
     chosen, weights = _spread_rows(rng, counts, num_rows)
     documents = first[chosen]
-    sizes = [len(of) for of in values.values()]
-    table: dict[str, Any] = {}
-    for place, (name, of) in enumerate(values.items()):
-        repeats = int(np.prod(sizes[place + 1 :])) * len(documents)
-        table[name] = [v for v in of for _ in range(repeats)] * int(np.prod(sizes[:place]))
-    settings = int(np.prod(sizes))
-    table |= {name: [value] * (settings * len(documents)) for name, value in held.items()}
+    settings = list(product(*values.values()))
+    size = len(settings) * len(documents)
+    table: dict[str, Any] = {
+        name: [setting[place] for setting in settings for _ in documents]
+        for place, name in enumerate(values)
+    }
+    table |= {name: [value] * size for name, value in held.items()}
     for j in left:
         cells = known.cells(j, known.values[documents, j]).tolist()
-        table[str(known.names[j])] = list(cells) * settings
+        table[str(known.names[j])] = list(cells) * len(settings)
     for name in _column_names(data):  # of terms whose levels are known
-        table.setdefault(name, [""] * (settings * len(documents)))
+        table.setdefault(name, [""] * size)
     for term, levels in zip(terms, codes, strict=True):
         if levels is None and isinstance(term, GroupTerm):
             term.known.find([table[name] for name in term.variables])
             for name, labels in zip(term.variables, term.known.labels.T, strict=True):
                 tell_new_labels(labels, table[name], name, "the settings", asked=True)
-    design = data.design.like(table, new_levels=True, num_rows=settings * len(documents))
+    design = data.design.like(table, new_levels=True, num_rows=size)
     placed = tuple(
-        replace(term, codes=np.tile(levels[documents], settings))
+        replace(term, codes=np.tile(levels[documents], len(settings)))
         if isinstance(term, GroupTerm) and levels is not None
         else term
         for term, levels in zip(design.terms, codes, strict=True)
     )
     about = _sentence(data, held, [str(known.names[j]) for j in left], codes, scope)
-    return Layout(values, replace(design, terms=placed), weights, about)
+    return values, replace(design, terms=placed), weights, about
 
 
 def _settings(
@@ -390,11 +381,10 @@ def effects(
     names = regression_variables(posterior, data)
     as_draws(posterior, *names)
     rng = np.random.default_rng(as_seed(random_seed))
-    layout = lay_out(
-        data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng,
-    )  # fmt: skip
-    design, weights = layout.design, layout.weights
-    sizes, num_rows = [len(values) for values in layout.values.values()], len(weights)
+    values, design, weights, about = lay_out(
+        data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng
+    )
+    sizes, num_rows = [len(of) for of in values.values()], len(weights)
     size = math.prod(sizes)
     chains = aligned_chains(posterior, chain, "coefficients")
     sticks = posterior["coefficients"].shape[-1]
@@ -421,12 +411,12 @@ def effects(
             )
             expected.append(one.place(shares))
     labels: dict[str, Any] = {
-        **layout.values,
+        **values,
         "topic": topic_labels_of(topic_names(posterior, chain)),
     }
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
-        caption=f"{layout.about} Intervals: {scope_of(chains)}.", probability=probability,
+        caption=f"{about} Intervals: {scope_of(chains)}.", probability=probability,
     )  # fmt: skip
 
 

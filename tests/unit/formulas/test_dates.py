@@ -212,11 +212,11 @@ def test_topics_and_sequences_have_them_too():
     topics = with_covariates(counts, {"date": DAYS}, "s(date) + weekday(date)")
     new = topics.new_documents(counts[:2], {"date": ["2020-03-01", "2021-03-01"]})
     assert new.design.columns.values[:, 0].tolist() == [1.0, 366.0]
-    layout = lay_out(
+    values, *_ = lay_out(
         topics, "date", at=None, by=None, scope="population", num_rows=100,
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert {*np.array(layout.values["date"]).astype(DAYS.dtype).tolist()} <= {*DAYS.tolist()}
+    assert {*np.array(values["date"]).astype(DAYS.dtype).tolist()} <= {*DAYS.tolist()}
     steps = {
         "s": np.repeat(["a", "b"], 10), "y": list("ababaabbab" * 2),
         "date": [f"2020-01-{day:02d}" for day in range(1, 11)] * 2,
