@@ -106,7 +106,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         corpus = self._corpus(X, reset=True)
         if corpus.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
-        model = self._model()
+        num_topics = as_num_topics(self.n_components, "n_components")
+        model = CorrelatedTopics(num_topics, self.word_concentration)
         self.posterior_ = sample(
             model, corpus, draws=self.draws, tune=self.tune, chains=self.chains, thin=self.thin,
             cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),
@@ -132,7 +133,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         corpus = self._corpus(X, reset=False)
         with row_threads(as_threads(self.n_jobs)):
-            return mean_of(theta for theta, _ in self._folded(corpus, [self._read_chain]))
+            read = [self.stability_.matches.reference]
+            return mean_of(theta for theta, _ in self._folded(corpus, read))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Document completion: mean log probability of a held-out token, in nats.
@@ -179,11 +181,6 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         )  # fmt: skip
         return corpus_from(X, "X")
 
-    def _model(self) -> CorrelatedTopics:
-        """The model that is sampled."""
-        num_topics = as_num_topics(self.n_components, "n_components")
-        return CorrelatedTopics(num_topics, self.word_concentration)
-
     def _folded(
         self, corpus: Corpus, chains: Sequence[int]
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -196,8 +193,3 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 self.posterior_, corpus, chain=chain, max_draws=share, random_seed=chain
             ):
                 yield folded.theta, folded.topics
-
-    @property
-    def _read_chain(self) -> int:
-        """The chain whose topics the components are."""
-        return self.stability_.matches.reference

@@ -13,7 +13,6 @@ whatever their concentration; what a model says beyond that is the `excess`.
 """
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -78,16 +77,15 @@ class TopicCorrelations(Estimand):
         order, labels = similar_together(self), list(map(str, self.columns_of("topic")["topic"]))
         mean, (lower, upper) = self.mean, self.interval()
         here = np.ix_(order, order)
-        told = [
-            [
-                pair_text(labels, PairCorrelation(i, j, mean[i, j], lower[i, j], upper[i, j]))
-                for j in order
-            ]
-            for i in order
-        ]
+        numbers = [label.split()[0] for label in labels]
+
+        def told(i: int, j: int) -> str:
+            pair = PairCorrelation(i, j, mean[i, j], lower[i, j], upper[i, j])
+            return f"{numbers[i]} and {numbers[j]}: {pair}"
+
         return Matrix(
             mean[here], ((lower < 0.0) & (upper > 0.0))[here], [labels[k] for k in order],
-            told,
+            [[told(i, j) for j in order] for i in order],
             f"correlation over documents (dot: {100 * self.probability:g} % interval contains 0)",
         )  # fmt: skip
 
@@ -187,12 +185,6 @@ class PairCorrelation(NamedTuple):
     def __str__(self) -> str:
         """Such as +0.31 [+0.24, +0.37]."""
         return f"{self.mean:+.2f} [{self.lower:+.2f}, {self.upper:+.2f}]"
-
-
-def pair_text(labels: Sequence[str], pair: PairCorrelation) -> str:
-    """Two topics' numbers, the first words of their labels, and their correlation."""
-    first, second = (labels[k].split()[0] for k in (pair.first, pair.second))
-    return f"{first} and {second}: {pair}"
 
 
 def strongest_pairs(

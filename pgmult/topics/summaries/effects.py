@@ -410,10 +410,9 @@ def effects(
                 ]
             )
             expected.append(one.place(shares))
-    labels: dict[str, Any] = {
-        **values,
-        "topic": topic_labels_of(topic_names(posterior, chain)),
-    }
+    names_of_topics = topic_names(posterior, chain)
+    numbers = range(len(names_of_topics))
+    labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
         caption=f"{about} Intervals: {scope_of(chains)}.", probability=probability,
@@ -459,11 +458,6 @@ def variance_shares(
         " chains.",
         probability=probability,
     )  # fmt: skip
-
-
-def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """Labels of an axis of all topics."""
-    return {"topic": range(len(names)), "words": names}
 
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:

@@ -188,15 +188,6 @@ def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArra
     return probs
 
 
-def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -> float:
-    """Log probability of the words given theta and the topics, assignments summed out.
-
-    `by_word` are the topics word by word, ``(num_words, num_topics)``.
-    """
-    with np.errstate(divide="ignore"):
-        return float(np.sum(data.counts * np.log(word_probs(data, theta, by_word.T))))
-
-
 class AllocatedTopics(SweepsInBlocks):
     """The methods of topic models that depend on psi, topics and topic counts alone."""
 
@@ -235,7 +226,10 @@ class AllocatedTopics(SweepsInBlocks):
         """Of a block of documents: tokens of each topic; the log likelihood."""
         if by_word is None:
             by_word = self.summary_table(state, data)
-        words = words_log_likelihood(self._corpus_of(data), self.theta(state, data), by_word)
+        tokens = self._corpus_of(data)
+        with np.errstate(divide="ignore"):
+            log_probs = np.log(word_probs(tokens, self.theta(state, data), by_word.T))
+        words = float(np.sum(tokens.counts * log_probs))
         return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
 
     def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
