@@ -256,8 +256,9 @@ def _print_corpus(corpus: Any, said: list[str]) -> None:
     if corpus.table is not None and corpus.table.losses is not None:
         print(f"\n{corpus.table.losses}", flush=True)
     if repeats := _repeats(corpus):
-        are = "has the words of another one" if repeats == 1 else "have the words of another one"
-        print(f"{repeats:,} of them {are}: take repeats out if a text is in twice", flush=True)
+        have = "document has" if repeats == 1 else "documents have"
+        told = "the words of another one: take repeats out if a text is in twice"
+        print(f"{repeats:,} {have} {told}", flush=True)
 
 
 def _repeats(corpus: Any) -> int:
