@@ -189,7 +189,7 @@ def test_dynamic_topics_reach_the_posterior():
             "dk,kdv->dv", DYNAMIC.theta(state, data), state.topics[:, data.times]
         )[:2],
     }
-    check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=60)
+    check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=3, replicates=60)
 
 
 def words_at_reversed_times(self, rng, state, sums, data, ask):
