@@ -20,8 +20,6 @@ number; sums are the same to rounding.
 >>> active = ActiveSticks.of(as_sequences([[0, 0, 2, -1, 1, 0, 3]]))
 >>> active.depths
 array([1, 1, 3, 0, 2, 1, 3])
->>> active.num_pairs
-11
 """
 
 from typing import NamedTuple
@@ -80,11 +78,6 @@ class ActiveSticks(NamedTuple):
         The sticks are in the order of ``data.order``. Remembered for as long as the data live.
         """
         return _sorted(data)
-
-    @property
-    def num_pairs(self) -> int:
-        """Number of active (step, stick) pairs."""
-        return int(self.depths.sum())
 
     @property
     def _num_groups(self) -> int:

@@ -50,7 +50,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     symbols : int, sequence of str or None
         The number of symbols, for sequences of integers, or their names, for labels: needed if new
         sequences may have symbols that the training sequences lack. None takes those of the latter.
-    draws, tune, chains, thin : int
+    draws, tune, chains : int
         Of Gibbs sampling, as in `pgmult.sample`.
     max_draws : int
         Draws to use at most, evenly spread over the chains, to score and forecast.
@@ -71,8 +71,9 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Sequences are what `pgmult.sequences.as_sequences` takes: a list of strings is a list of
-    sequences of characters, so put words in lists of lists.
+    It takes no inputs: `pgmult.sequences.MultinomialLDS` does. Sequences are what
+    `pgmult.sequences.as_sequences` takes: a list of strings is a list of sequences of characters,
+    so put words in lists of lists.
 
     See Also
     --------
@@ -85,13 +86,12 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     draws: int = 200
     tune: int = 300
     chains: int = 2
-    thin: int = 1
     max_draws: int = 50
     random_state: Any = None
     n_jobs: int | None = None
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any = None, *, inputs: Any = None) -> "SequenceForecaster":
+    def fit(self, X: Any, y: Any = None) -> "SequenceForecaster":
         """Sample the posterior given sequences.
 
         Parameters
@@ -99,13 +99,11 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         X : list of sequences
             Steps may be missing: -1, None or a row of zeros.
         y : ignored
-        inputs : array or list of arrays, optional
-            Covariates of every step, ``(num_steps, num_inputs)`` of all sequences or of each.
 
         Raises
         ------
         ValueError
-            If a sequence is empty, a symbol is not among `symbols` or shapes do not agree.
+            If a sequence is empty, or a symbol is not among `symbols`.
 
         Warns
         -----
@@ -119,14 +117,14 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         elif self.symbols is not None:
             names["alphabet"] = self.symbols
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
-            data = as_sequences(X, inputs=inputs, **names)
+            data = as_sequences(X, **names)
         size = usual_state_dim(data) if self.n_components is None else self.n_components
         model = MultinomialLDS(as_state_dim(size, "n_components"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                thin=self.thin, cores=as_threads(self.n_jobs),
+                cores=as_threads(self.n_jobs),
                 random_seed=as_seed(self.random_state),
                 progressbar=as_flag(self.verbose, "verbose"),
             )  # fmt: skip
@@ -137,7 +135,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def score(self, X: Any, y: Any = None, *, inputs: Any = None, continues: bool = False) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log probability of an observation given those before it, in nats.
 
         One step ahead, by a particle filter, averaged over draws
@@ -148,33 +146,17 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         ----------
         X : list of sequences
         y : ignored
-        inputs : array or list of arrays, optional
-            Where the sequences of the fit had them.
-        continues : bool
-            Whether sequence s goes on where sequence s of the fit ended.
 
         Raises
         ------
         ValueError
-            If symbols or inputs do not go with those of the fit.
+            If symbols do not go with those of the fit.
         """
         check_is_fitted(self)
-        data = self._new(X, inputs)
         with row_threads(as_threads(self.n_jobs)):
-            return one_step_ahead(
-                self.posterior_, data, after=self.sequences_ if continues else None,
-                max_draws=self.max_draws,
-            ).mean  # fmt: skip
+            return one_step_ahead(self.posterior_, self._new(X), max_draws=self.max_draws).mean
 
-    def forecast(
-        self,
-        steps: int,
-        X: Any = None,
-        *,
-        inputs: Any = None,
-        future_inputs: Any = None,
-        levels: Sequence[float] = _LEVELS,
-    ) -> Forecast:
+    def forecast(self, steps: int, X: Any = None, *, levels: Sequence[float] = _LEVELS) -> Forecast:
         """Forecast each sequence after its last step, with intervals and simulated futures.
 
         Parameters
@@ -183,10 +165,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             How far ahead, >= 1.
         X : list of sequences, optional
             Those of the fit if left out.
-        inputs : array or list of arrays, optional
-            Of the steps of `X`.
-        future_inputs : array, ``(num_sequences, steps, num_inputs)``, optional
-            Of the steps ahead, where the sequences of the fit had inputs.
         levels : sequence of float
             Of the quantiles.
 
@@ -200,36 +178,20 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If symbols or inputs do not go with those of the fit.
+            If symbols do not go with those of the fit.
         """
         check_is_fitted(self)
-        if X is None and inputs is not None:
-            raise ValueError("inputs are those of X: give both, or future_inputs alone")
-        data = None if X is None else self._new(X, inputs)
+        data = None if X is None else self._new(X)
         with row_threads(as_threads(self.n_jobs)):
-            return forecast(
-                self.posterior_, steps, data, inputs=future_inputs, levels=levels,
-                max_draws=self.max_draws,
-            )  # fmt: skip
+            return forecast(self.posterior_, steps, data, levels=levels, max_draws=self.max_draws)
 
-    def predict_proba(
-        self, X: Any = None, *, inputs: Any = None, future_inputs: Any = None
-    ) -> FloatArray:
-        """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``.
+    def predict_proba(self, X: Any = None) -> FloatArray:
+        """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``."""
+        return self.forecast(1, X).mean[:, 0]
 
-        Parameters as in `forecast`.
-        """
-        return self.forecast(1, X, inputs=inputs, future_inputs=future_inputs).mean[:, 0]
-
-    def predict(
-        self, X: Any = None, *, inputs: Any = None, future_inputs: Any = None
-    ) -> NDArray[Any]:
-        """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``.
-
-        Parameters as in `forecast`.
-        """
-        probs = self.predict_proba(X, inputs=inputs, future_inputs=future_inputs)
-        return np.asarray(self.symbols_[probs.argmax(axis=1)])
+    def predict(self, X: Any = None) -> NDArray[Any]:
+        """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``."""
+        return np.asarray(self.symbols_[self.predict_proba(X).argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,17 +212,11 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         if problems:
             warnings.warn(problems, ConvergenceWarning, stacklevel=3)
 
-    def _new(self, X: Any, inputs: Any) -> Sequences:
-        """Sequences numbered by the symbols of the fit, with inputs where it had them."""
-        fitted = self.sequences_
+    def _new(self, X: Any) -> Sequences:
+        """Sequences numbered by the symbols of the fit."""
         names: dict[str, Any] = {}
         if not isinstance(X, Sequences):  # these number their symbols themselves
+            fitted = self.sequences_
             names = {"num_symbols": fitted.num_symbols, "alphabet": fitted.alphabet}
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
-            data = as_sequences(X, inputs=inputs, **names)
-        if data.num_inputs != fitted.num_inputs:
-            raise ValueError(
-                f"the sequences of the fit had {fitted.num_inputs} inputs, these have"
-                f" {data.num_inputs}"
-            )
-        return data
+            return as_sequences(X, **names)

@@ -42,7 +42,7 @@ from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, Imputed, StepProbs
 from pgmult.sequences.compiled.particles import Parameters
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, one_of
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.posteriors import (
     Foretells,
@@ -183,7 +183,7 @@ def forecast(
     if isinstance(posterior.model, Foretells):
         return _foretold(rng, posterior, sequences, steps, inputs, wanted, max_draws, sizes)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
-    future = np.flatnonzero(_is_new(sequences, ahead))
+    future = (ahead.offsets[1:, None] - np.arange(steps, 0, -1)).ravel()
     u = None if ahead.inputs is None else ahead.inputs[future]
     draws = state_space_draws(posterior, max_draws, ahead)
     each = _paths_of(len(draws))
@@ -210,7 +210,7 @@ def forecast(
             probs = _probs_of(draws, model, states[:, :, block], None if u is None else u[ends])
             found.add(probs, ends, size)
             taken = np.take_along_axis(probs, chosen[..., None], axis=1)[:, 0]
-            simulated[:, q, block] = _symbols(streams[q], taken)
+            simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
             if counts is not None and sizes is not None:
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(found.variance)
@@ -296,7 +296,7 @@ def impute(
             for row in range(rows.start, rows.stop):  # sequences do not depend on each other
                 q = int(whose[row])
                 taken = np.take_along_axis(probs[:, :, row - rows.start], chosen[q], axis=1)[:, 0]
-                simulated[:, first + row] = _symbols(streams[q], taken)
+                simulated[:, first + row] = one_of(streams[q].random(taken.shape[:-1]), taken)
                 if counts is not None and sizes is not None:
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(found.variance)
@@ -325,12 +325,6 @@ def _as_totals(totals: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     if sizes.shape not in ((), shape[-1:], shape):
         raise ValueError(f"totals must be one number or of shape {shape}, got {sizes.shape}")
     return np.broadcast_to(sizes, shape)
-
-
-def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
-    """Which steps of the extended sequences are not in `data`."""
-    within = np.arange(ahead.num_steps) - np.repeat(ahead.offsets[:-1], ahead.lengths)
-    return np.asarray(within >= np.repeat(data.lengths, ahead.lengths))
 
 
 class _Told:
@@ -463,13 +457,6 @@ def _one_path(rng: np.random.Generator, states: FloatArray) -> IntArray:
     """The number of one path of each draw, ``(num_draws, 1, 1)``."""
     paths = np.tile(np.arange(states.shape[1]), (len(states), 1))
     return rng.permuted(paths, axis=1)[:, :1, None]
-
-
-def _symbols(rng: np.random.Generator, probs: FloatArray) -> IntArray:
-    """One symbol from each row of probabilities."""
-    running = np.cumsum(probs, axis=-1)
-    u = rng.random(running.shape[:-1]) * running[..., -1]
-    return np.asarray((running <= u[..., None]).sum(axis=-1))
 
 
 def _counts(rng: np.random.Generator, probs: FloatArray, totals: IntArray) -> IntArray:

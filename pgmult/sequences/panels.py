@@ -12,26 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from pgmult.core.reports import Section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
-from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import StepProbs
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import labels_of, name_of, seen_symbols
 from pgmult.sequences.next_change import NextChange
-from pgmult.sequences.posteriors import PredictsSteps
-from pgmult.sequences.scores.one_step import by_draw
 
 _PANEL = 10  # sequences of a panel
 _MOST_SYMBOLS, _STEPS_TOLD = 12, 12
 _MOST_LABELS, _MOST_AFTER = 6, 4  # of an input, and symbols after which it is told
 _EACH = 5  # sequences that stand out for one reason
-_DRAWS = 50  # by which steps are told
 
 
 def is_panel(data: Sequences) -> bool:
@@ -161,8 +156,8 @@ class StandingOut(NamedTuple):
     changes : array, ``(num_sequences,)``
         Probability that the next symbol is another than the last.
     told : array, ``(num_sequences,)``
-        Geometric mean of the probabilities of what was seen; 1 where nothing was. One step ahead
-        where a model knows these exactly, else given all that was seen.
+        Geometric mean of the probabilities of what was seen, as `predict` tells them; 1 where
+        nothing was.
     gaps : int array, ``(num_sequences,)``
         Most missing steps in a row.
     """
@@ -172,18 +167,13 @@ class StandingOut(NamedTuple):
     gaps: IntArray
 
     @classmethod
-    def of(cls, posterior: Posterior, past: StepProbs, change: NextChange) -> "StandingOut":
+    def of(cls, past: StepProbs, change: NextChange) -> "StandingOut":
         """Of what a run says of the steps and of those ahead."""
         data, size = past.sequences, past.sequences.num_sequences
-        if isinstance(posterior.model, PredictsSteps):
-            log_p = by_draw(posterior, data, None, _DRAWS, 0, 0).reshape(-1, data.num_steps)
-            means = logsumexp(log_p, axis=0) - np.log(len(log_p))
-            sums = np.bincount(np.repeat(np.arange(size), data.lengths), means, size)
-        else:
-            step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
-            sequence = np.searchsorted(data.offsets, step, side="right") - 1
-            logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
-            sums = np.bincount(sequence, data.counts * logs, size)
+        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        sequence = np.searchsorted(data.offsets, step, side="right") - 1
+        logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
+        sums = np.bincount(sequence, data.counts * logs, size)
         whole = np.repeat(np.arange(size), data.lengths)
         times = np.bincount(whole, data.totals, size)
         bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))

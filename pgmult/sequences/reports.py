@@ -131,7 +131,7 @@ def report(
         verdict[:0] = told
         sections += own
     if panel:
-        apart = StandingOut.of(posterior, past, change)
+        apart = StandingOut.of(past, change)
         sections = [*population(data), *sections, apart.section(data)]
         order, shown = apart.by_change, np.array(list(apart.reasons()))
     else:
@@ -161,15 +161,12 @@ def report(
 
 def _parts(posterior: Posterior) -> dict[str, str]:
     """What chains must agree on, what matters most first."""
-    told = {
-        "probabilities": ("last_probs", "rows"), "number of states in use": ("effective_states",)
+    names = {
+        "last_probs": "probabilities", "rows": "probabilities",
+        "effective_states": "number of states in use",
     }  # fmt: skip
-    found = {
-        what: next(name for name in names if name in posterior)
-        for what, names in told.items()
-        if any(name in posterior for name in names)
-    }
-    return found | {"log likelihoods": "log_likelihood"}
+    found = {what: name for name, what in names.items() if name in posterior}
+    return {**found, "log likelihoods": "log_likelihood"}
 
 
 def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> Any:
@@ -235,19 +232,18 @@ def _lasting(found: NextChange) -> str:
     """How long the present symbols last."""
     data, names = found.sequences, labels_of(found.sequences)
     middle, low, high = (found.quantile(level) for level in (0.5, 0.05, 0.95))
-    most = found.lasts.shape[1] - 1
     if data.num_sequences == 1:
-        more = " or more" if high[0] >= most else ""
+        now, then, p = names[found.present[0]], int(found.then[0].argmax()), found.then[0].max()
         if middle[0] == 0:
             return (
-                f"The present {names[found.present[0]]} is likely to change at once (probability"
-                f" {found.lasts[0, 0]:.2f}), most likely to {names[int(found.then[0].argmax())]}"
-                f" ({found.then[0].max():.2f})."
+                f"The present {now} is likely to change at once (probability"
+                f" {found.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
             )
+        more = " or more" if high[0] >= found.lasts.shape[1] - 1 else ""
         return (
-            f"The present {names[found.present[0]]} goes on for {middle[0]} more steps (median; 90"
-            f" % interval {low[0]} to {high[0]}{more}), and then comes"
-            f" {names[int(found.then[0].argmax())]} with probability {found.then[0].max():.2f}."
+            f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
+            f" {low[0]} to {high[0]}{more}), and then comes {names[then]} with probability"
+            f" {p:.2f}."
         )
     changing = found.lasts[:, 0]
     s, more_steps = int(changing.argmax()), round(float(np.median(middle)))

@@ -133,31 +133,26 @@ class States(Tabled):
 
     def table(self) -> Table:
         """A row for each number: ``state``, ``what``, ``of``, ``mean`` and its interval."""
-        symbols = [str(label) for label in labels_of(self.sequences)]
         parts: list[tuple[str, Averages, list[str]]] = [
             ("share", self.shares, [""]), ("duration", self.durations, [""]),
-            ("emission", self.emissions, symbols), ("transition", self.transitions, self.names),
+            ("emission", self.emissions, labels_of(self.sequences)),
+            ("transition", self.transitions, self.names),
         ]  # fmt: skip
-        labels = [
-            (name, what, of) for name in self.names for what, _, others in parts for of in others
+        rows = [
+            (name, what, other, *(np.atleast_1d(end[m])[j] for end in told))
+            for m, name in enumerate(self.names)
+            for what, told, others in parts
+            for j, other in enumerate(others)
         ]
-        numbers = [
-            np.concatenate(
-                [
-                    np.atleast_1d(told[end][m])
-                    for m in range(len(self.names))
-                    for _, told, _ in parts
-                ]
-            )
-            for end in range(3)
-        ]
-        state, what, of = (list(column) for column in zip(*labels, strict=True))
+        state, what, of, *numbers = (list(column) for column in zip(*rows, strict=True))
         return Table(
             "Hidden states, the most frequent first.",
             [
                 Column("state", state, "state"), Column("what", what, "what"),
                 Column("of", of, "of"),
-                *with_interval("mean", numbers, "mean", self.probability, number(3)),
+                *with_interval(
+                    "mean", [np.array(n) for n in numbers], "mean", self.probability, number(3)
+                ),
             ],
         )  # fmt: skip
 

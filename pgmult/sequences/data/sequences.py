@@ -765,6 +765,21 @@ def step_rows(data: Sequences) -> ObservedRows:
     return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
 
 
+def with_rows(like: Sequences, rows: "scipy.sparse.csr_array") -> Sequences:
+    """The same sequences with other observations, ``(num_steps, num_symbols)``."""
+    return replace(
+        like, indptr=rows.indptr.astype(np.int64), symbols=rows.indices.astype(np.int32),
+        counts=rows.data.astype(np.int32),
+    )  # fmt: skip
+
+
+def one_of(chances: NDArray[np.float64], probs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """A draw from each row of probabilities, by one uniform number each."""
+    running = np.cumsum(probs, axis=-1)
+    u = chances * running[..., -1]
+    return np.asarray((running <= u[..., None]).sum(axis=-1))
+
+
 def simulate_symbols(
     rng: np.random.Generator, probs: NDArray[np.float64], like: Sequences
 ) -> Sequences:
@@ -784,19 +799,12 @@ def simulate_symbols(
     """
     totals = like.totals
     rows = np.flatnonzero(totals == 1)
-    running = np.cumsum(probs[rows], axis=1)
-    u = rng.random(len(rows)) * running[:, -1]
-    single = (running <= u[:, None]).sum(axis=1)
+    single = one_of(rng.random(len(rows)), probs[rows])
     many = np.flatnonzero(totals > 1)
     exact = probs[many].astype(np.float64)
     drawn = rng.multinomial(totals[many], exact / exact.sum(axis=1, keepdims=True))
     row, symbol = np.nonzero(drawn)
     steps = np.concatenate([rows, many[row]])
-    order = np.argsort(steps, kind="stable")
-    per_step = np.bincount(steps, minlength=like.num_steps)
-    return replace(
-        like,
-        indptr=np.concatenate([[0], np.cumsum(per_step)]).astype(np.int64),
-        symbols=np.concatenate([single, symbol])[order].astype(np.int32),
-        counts=np.concatenate([np.ones_like(single), drawn[row, symbol]])[order].astype(np.int32),
-    )
+    counts = np.concatenate([np.ones_like(single), drawn[row, symbol]])
+    entries = counts, (steps, np.concatenate([single, symbol]))
+    return with_rows(like, scipy.sparse.csr_array(entries, probs.shape))

@@ -50,6 +50,7 @@ from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import (
     Sequences,
     as_sequences,
+    one_of,
     simulate_symbols,
     step_rows,
     without_inputs,
@@ -352,13 +353,6 @@ class MultinomialHMM(Checked):
     ) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
-
-
-def one_of(chances: FloatArray, probs: FloatArray) -> IntArray:
-    """A draw from each row of probabilities, by one uniform number each."""
-    running = np.cumsum(probs, axis=-1)
-    u = chances * running[..., -1]
-    return np.asarray((running <= u[..., None]).sum(axis=-1))
 
 
 _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

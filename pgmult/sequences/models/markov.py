@@ -31,11 +31,12 @@ True
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
@@ -44,9 +45,16 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.sequences.data.sequences import Sequences, as_sequences, step_rows, without_inputs
+from pgmult.sequences.data.sequences import (
+    Sequences,
+    as_sequences,
+    one_of,
+    step_rows,
+    with_rows,
+    without_inputs,
+)
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models.hmm import one_of, slice_log
+from pgmult.sequences.models.hmm import slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
 _LEAST = 1e-300
@@ -142,12 +150,7 @@ class MarkovChain(Checked):
             counts[step] = drawn
             last = np.where(totals[step] > 0, drawn.argmax(axis=1), number)
             context[going] = self._next(context[going], last, number)
-        step, symbol = np.nonzero(counts)
-        return replace(
-            data,
-            indptr=np.concatenate([[0], np.cumsum(np.bincount(step, minlength=data.num_steps))]),
-            symbols=symbol.astype(np.int32), counts=counts[step, symbol].astype(np.int32),
-        )  # fmt: skip
+        return with_rows(data, csr_array(counts))
 
     def log_likelihood(self, state: MarkovChainState, data: Sequences) -> float:
         """Log p(observations | rows); no multinomial coefficients."""

@@ -42,16 +42,12 @@ _MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
 MAX_GROWTH = 1e8  # of rounding errors: half of the digits
 
 
-def _stretches(offsets: IntArray) -> kalman_blocks.Stretches:
+@lru_cache(maxsize=16)
+def stretches(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
     """Stretches of nearly equal lengths, so that all lanes are busy; by the lengths alone.
 
     Those of the last few offsets are remembered: every sweep asks for the same.
     """
-    return _cut(np.ascontiguousarray(offsets, dtype=np.int64).tobytes())
-
-
-@lru_cache(maxsize=16)
-def _cut(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
     offsets = np.frombuffer(offsets_as_bytes, dtype=np.int64)
     num_steps = int(offsets[-1])
     rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
@@ -194,7 +190,7 @@ class LinearDynamics:
         blocks = np.stack([precision + push, precision, initial + push, initial])
         if not np.isfinite(blocks).all():
             return None
-        cut = _stretches(self.offsets)
+        cut = stretches(np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes())
         first = self.offsets[:-1]
         start = np.broadcast_to(self.initial_mean, (len(first), D))
         if self.drive is not None:

@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from pgmult.core.arguments import as_seed, under_name
 from pgmult.core.scores import Score
@@ -34,7 +35,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, with_rows
 from pgmult.sequences.posteriors import (
     PredictsSteps,
     draws_of,
@@ -68,21 +69,11 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
     s = np.repeat(np.arange(train.num_sequences), train.lengths)
     r = np.repeat(np.arange(test.num_sequences), test.lengths)
     order = np.argsort(np.concatenate([s, r]), kind="stable")
-    per_step = np.concatenate([np.diff(train.indptr), np.diff(test.indptr)])
-    entries = np.argsort(
-        np.concatenate([np.repeat(s, np.diff(train.indptr)), np.repeat(r, np.diff(test.indptr))]),
-        kind="stable",
-    )
-    whole = replace(
-        train,
-        offsets=train.offsets + test.offsets,
-        indptr=np.concatenate([[0], np.cumsum(per_step[order])]),
-        symbols=np.concatenate([train.symbols, test.symbols])[entries],
-        counts=np.concatenate([train.counts, test.counts])[entries],
-        inputs=None
-        if train.inputs is None or test.inputs is None
-        else np.concatenate([train.inputs, test.inputs])[order],
-    )
+    rows = csr_array(vstack([train.to_csr(), test.to_csr()], format="csr")[order])
+    inputs = None
+    if train.inputs is not None and test.inputs is not None:
+        inputs = np.concatenate([train.inputs, test.inputs])[order]
+    whole = replace(with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs)
     if train.design is not None and test.design is not None:
         whole = whole.with_design(joined_designs(train.design, test.design, order))
     return whole, np.flatnonzero(order >= train.num_steps)

@@ -36,7 +36,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences, with_rows
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of
@@ -236,10 +236,7 @@ def _thinned(data: Sequences) -> Sequences:
         part = slice(data.indptr[t], data.indptr[t + 1])
         rows.data[part] = rng.multivariate_hypergeometric(data.counts[part], _MOST_A_STEP)
     rows.eliminate_zeros()
-    return replace(
-        data, indptr=rows.indptr.astype(np.int64), symbols=rows.indices.astype(np.int32),
-        counts=rows.data,
-    )  # fmt: skip
+    return with_rows(data, rows)
 
 
 def search_state_dim(

@@ -178,7 +178,7 @@ def test_sequences_that_stand_out_come_first():
     run = pgmult.sample(
         MarkovChain(1), data, draws=20, tune=20, chains=1, random_seed=1, progressbar=False
     )
-    found = StandingOut.of(run, run.predict(), run.forecast(2).next_change())
+    found = StandingOut.of(run.predict(), run.forecast(2).next_change())
     names = data.names.tolist()
     assert found.gaps[names.index("p29")] == 3
     assert found.gaps.sum() == 3
