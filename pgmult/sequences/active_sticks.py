@@ -31,7 +31,7 @@ from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences
@@ -82,6 +82,15 @@ class ActiveSticks(NamedTuple):
     @property
     def _num_groups(self) -> int:
         return len(self.starts) - 1
+
+    def lanes(self) -> tuple[IntArray, IntArray, BoolArray]:
+        """The step and the stick of each place of omega, and whether it is of an active pair."""
+        place = np.arange(int(self.starts[-1]) * WIDTH)
+        group = np.searchsorted(self.starts, place // WIDTH, side="right") - 1
+        row, stick = group * WIDTH + place % WIDTH, place // WIDTH - self.starts[group]
+        inside = row < len(self.order)
+        step = self.order[np.where(inside, row, 0)]
+        return step, np.minimum(stick, self.num_sticks - 1), inside & (stick < self.depths[step])
 
     def augment(
         self, rng: np.random.Generator, design: FloatArray, weights: FloatArray
@@ -171,12 +180,12 @@ class ActiveSticks(NamedTuple):
             squares,
         )  # fmt: skip
         if pull.size:
-            linear = np.zeros((self.num_sticks, n))
-            symbols.sum_by_stick(tuple(self), pull, design, linear)
-            return squares, linear
+            step, stick, _ = self.lanes()
+            each = [np.bincount(stick, pull * z[step], self.num_sticks) for z in design.T]
+            return squares, np.stack(each, axis=1)
         step, size = np.repeat(np.arange(len(design)), np.diff(self.indptr)), self.num_sticks + 1
-        each = (np.bincount(self.sticks, self.counts * z[step], size) for z in design.T)
-        by_symbol = np.stack([*each], axis=1)
+        each = [np.bincount(self.sticks, self.counts * z[step], size) for z in design.T]
+        by_symbol = np.stack(each, axis=1)
         reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
         return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
 
@@ -253,15 +262,7 @@ class Pairs(NamedTuple):
 
 @once_a_data_set
 def _pairs(data: Sequences) -> Pairs:
-    active, n = _sorted(data), data.num_symbols - 1
-    size = int(active.starts[-1]) * WIDTH
-    place = np.arange(size)
-    group = np.searchsorted(active.starts, place // WIDTH, side="right") - 1
-    row = group * WIDTH + place % WIDTH
-    inside = row < data.num_steps
-    step = active.order[np.where(inside, row, 0)]
-    stick = np.minimum(place // WIDTH - active.starts[group], n - 1)
-    inside &= place // WIDTH - active.starts[group] < active.depths[step]
+    step, stick, inside = _sorted(data).lanes()
     counts = data.to_csr().toarray()[:, data.order]
     reached = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
     shares = _shares(data, counts[:, :-1].astype(np.float64), reached.astype(np.float64))

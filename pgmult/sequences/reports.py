@@ -36,7 +36,7 @@ from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
-from pgmult.sequences.scores.rivals import compare_with_rivals
+from pgmult.sequences.scores.rivals import compare
 from pgmult.sequences.states import states
 
 _MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
@@ -112,7 +112,8 @@ def report(
     )  # fmt: skip
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
-        comparison = compare_with_rivals(posterior, random_seed=random_seed)
+        found = compare(posterior, random_seed=random_seed)
+        comparison = as_kind(found, "comparison", Comparison)
     change = _changes(posterior, ahead, held_out, max_draws, random_seed)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [

@@ -194,12 +194,9 @@ class States(Tabled):
             head=("state", "share", "lasts", "symbols", "then"), rows=rows,
         )  # fmt: skip
 
-    def report(self) -> Report:
-        """All of it as a report."""
-        return Report("Hidden states", self.sentences, [replace(self.section(), sentences=())])
-
     def __repr__(self) -> str:
-        return self.report().text()
+        sections = [replace(self.section(), sentences=())]
+        return Report("Hidden states", self.sentences, sections).text()
 
 
 def _durations(staying: Averages) -> Averages:

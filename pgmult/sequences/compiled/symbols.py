@@ -287,18 +287,6 @@ def accumulate_statistics(worker, start, stop, pieces, active, omega, design, ou
 
 
 @jit
-def sum_by_stick(active, pull, design, out):
-    """out[k] += sum_t pull_tk z_t."""
-    _, depths, order, starts, _, _, _ = active
-    for place in range(design.shape[0]):
-        g, lane, step = place // WIDTH, place % WIDTH, order[place]
-        for k in range(depths[step]):
-            x = pull[(starts[g] + k) * WIDTH + lane]
-            for i in range(design.shape[1]):
-                out[k, i] += x * design[step, i]
-
-
-@jit
 def sample_regressions(worker, start, stop, key, squares, linear, precision, out):
     """Draw rows w_k ~ exp(-w' (diag(precision_k) + S_k) w / 2 + linear_k' w), eight at a time.
 

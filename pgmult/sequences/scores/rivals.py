@@ -24,11 +24,10 @@ from pgmult.core.arguments import (
     as_kind,
     as_list,
     as_seed,
-    as_strings,
     made,
     under_name,
 )
-from pgmult.core.comparison import Comparison
+from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.reports import Report
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray
@@ -40,7 +39,7 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences, with_rows
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of
-from pgmult.sequences.scores.one_step import by_draw, scored
+from pgmult.sequences.scores.one_step import by_draw, check_continued, scored
 from pgmult.sequences.updates.carried import usual_state_dim
 
 _DRAWS, _TUNE = 100, 50  # of a rival's chain
@@ -86,14 +85,15 @@ def compare(
     names: tuple[str, str] = ("the first", "the second"),
     random_seed: int = 0,
 ) -> Report | Comparison:
-    """Compare the predictions of a run with simple models, or with another run.
+    """Does a run predict the next step better than shares, Markov chains and hidden states do, or
+    than another run?
 
     Parameters
     ----------
     posterior : Posterior
+        Of any model of symbols and counts.
     other : Posterior, optional
-        Of the same sequences. Without it the run is compared with simple models: see
-        `pgmult.sequences.scores.rivals`.
+        Of the same sequences, to be compared with instead of simple models.
     held_out : Sequences, optional
         The continuation of each sequence, which was not in the fits; without it each step of the
         data is predicted by draws given the others.
@@ -101,76 +101,43 @@ def compare(
         What to call two runs.
     random_seed : int
         Of chains of simple models and of particles.
-    """
-    if other is None:
-        return compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
-    runs = as_kind(posterior, "posterior", Posterior), as_kind(other, "other", Posterior)
-    called = as_strings(names, "names")
-    if len(called) != 2:
-        raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
-    scores = []
-    for run, its in zip(runs, ("posterior", "other"), strict=True):
-        with under_name(its, of="posterior"):
-            data = sequences_of(run)
-        test, after = data, None
-        with under_name("held_out", of="data"), under_name("held_out", of="test"):
-            if held_out is not None:
-                test, after = sequences_of(run, held_out), data
-            scores.append(_own(run, test, after, 100, 200, as_seed(random_seed))[0])
-    gain = scores[0].gain_over(scores[1])
-    what = "what neither was shown" if held_out is not None else "each step, given the others,"
-    sentences = [
-        f"One step ahead, the first tells {what} {gain.word} the second: {gain} nats an"
-        " observation.",
-        *(f"{name}: {score.mean:.4f} nats." for name, score in zip(called, scores, strict=True)),
-    ]
-    return Report(" and ".join(called), sentences)
-
-
-def compare_with_rivals(
-    run: Posterior,
-    *,
-    held_out: Any = None,
-    random_seed: int = 0,
-) -> Comparison:
-    """Does a model predict the next step better than shares, Markov chains and hidden states do?
-
-    Parameters
-    ----------
-    run : Posterior
-        Of any model of symbols and counts.
-    held_out : Sequences, optional
-        Continuations of the sequences, to be predicted instead of the steps in the fit.
-    random_seed : int
-        Of the rivals' chains and the particles.
 
     Notes
     -----
     Where particles would take long, fewer draws are used, and the beginnings of sequences alone.
     """
-    seed = as_seed(random_seed)
-    data = sequences_of(run)
-    after, test = None, data
-    if held_out is not None:
-        with under_name("held_out", of="data"):
-            test = _thinned(sequences_of(run, as_kind(held_out, "held_out", Sequences)))
-        after = data
-    own, test, note = _own(run, test, after, _DRAWS, 100, seed)
-    scores = {"the model": own, _SHARES: _shares(data, test, after is None)}
-    for name, model in rival_models(run.model, data).items():
-        rival = _sampled_briefly(model, bare(data), seed)
-        before = None if after is None else bare(after)
-        scores[name] = scored(
-            by_draw(rival, bare(test), before, _DRAWS, 0, seed), test, after is None
-        )
+    seed, leave_out = as_seed(random_seed), held_out is None
     how = (
         "Each step is told from those before it, by draws given all other steps (leave-one-out)."
-        if after is None
+        if leave_out
         else "Each step that was held out is told from those before it."
     )
-    own_name = _name_of(run.model)
+
+    def score(run: Posterior) -> tuple[Score, Sequences, str]:
+        test, after = sequences_of(run), None
+        if not leave_out:
+            with under_name("held_out", of="data"), under_name("held_out", of="test"):
+                later, after = as_kind(held_out, "held_out", Sequences), test
+                test = _thinned(sequences_of(run, later))
+                check_continued(after, test)
+        return _own(run, test, after, _DRAWS, 100, seed)
+
+    if other is not None:
+        scores = []
+        for run, its in ((posterior, "posterior"), (other, "other")):
+            with under_name(its, of="posterior"):
+                scores.append(score(run)[0])
+        return between_two(names, scores, _unit(posterior.data), how)
+    model, test, note = score(posterior)
+    data = sequences_of(posterior)
+    each = {"the model": model, _SHARES: _shares(data, test, leave_out)}
+    for name, rival in rival_models(posterior.model, data).items():
+        run = _sampled_briefly(rival, bare(data), seed)
+        log_p = by_draw(run, bare(test), None if leave_out else bare(data), _DRAWS, 0, seed)
+        each[name] = scored(log_p, test, leave_out)
+    own_name = _name_of(posterior.model)
     simpler = _ORDER if own_name is None else _ORDER[: _ORDER.index(own_name)]
-    return Comparison.of(scores, _unit(data), how + note, _ADVICE, simpler)
+    return Comparison.of(each, _unit(data), how + note, _ADVICE, simpler)
 
 
 def _unit(data: Sequences) -> str:

@@ -9,7 +9,7 @@ from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.scores.one_step import by_draw, scored
 from pgmult.sequences.scores.rivals import (
     best_model,
-    compare_with_rivals,
+    compare,
     held_by,
     rival_models,
     search_state_dim,
@@ -76,7 +76,7 @@ def test_the_right_model_is_not_beaten(first_order):
 def test_a_wrong_model_is_told_what_to_take(data):
     shuffled = np.random.default_rng(0).permutation(data.symbols)
     loose = as_sequences([shuffled[i : i + 120] for i in range(0, 600, 120)], num_symbols=3)
-    found = compare_with_rivals(run_of(MarkovChain(2), loose))
+    found = compare(run_of(MarkovChain(2), loose))
     assert found.best == "shares alone"
     assert found.gains[1].sign <= 0
     assert "say how frequent symbols are" in found.sentences[0].lower()
