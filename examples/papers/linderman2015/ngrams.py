@@ -26,7 +26,7 @@ from examples.papers.linderman2015.step_scores import SequenceScore
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.scores.one_step import check_alike, joined
+from pgmult.sequences.scores.one_step import joined
 
 __all__ = ["bigram", "cache", "unigram"]
 
@@ -34,7 +34,7 @@ __all__ = ["bigram", "cache", "unigram"]
 def unigram(train: Sequences, test: Sequences, *, pseudo_count: float = 1.0) -> SequenceScore:
     """One distribution of symbols for all steps: training frequencies plus `pseudo_count` each."""
     as_positive(pseudo_count, "pseudo_count")
-    check_alike(train, test)
+    _check_alike(train, test)
     frequencies = _frequencies(train) + pseudo_count
     log_probs = np.log(frequencies / frequencies.sum())
     return _score(f"unigram + {pseudo_count:g}", log_probs[test.symbols], test)
@@ -64,7 +64,7 @@ def cache(
     if weight is not None and not 0.0 < weight < 1.0:
         raise ValueError(f"weight must be between 0 and 1, got {weight}")
     whole, tested = joined(train, test) if continues else (test, np.arange(test.num_steps))
-    check_alike(train, test)
+    _check_alike(train, test)
     if weight is None:
         base = _online_probs(np.full(train.num_symbols, pseudo_count), train)
         weight = _best_weight(train.counts.astype(np.int64), base, *_recent_share(train, window))
@@ -163,6 +163,15 @@ def _best_weight(
     return weight
 
 
+def _check_alike(train: Sequences, test: Sequences) -> None:
+    labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
+    if labels[0] != labels[1] or train.num_symbols != test.num_symbols:
+        raise ValueError(
+            "test and training sequences must number their symbols alike"
+            " (give both the same alphabet=)"
+        )
+
+
 def _only_symbols(data: Sequences, name: str) -> IntArray:
     """The symbol of each step, -1 where it is missing."""
     bad = data.totals > 1
@@ -196,7 +205,7 @@ def _pair_counts(train: Sequences) -> "scipy.sparse.csr_array":
 
 def _contexts(train: Sequences, test: Sequences, continues: bool) -> tuple[IntArray, IntArray]:
     """Of each observed test step: the symbol before it, or -1, and its own."""
-    check_alike(train, test)
+    _check_alike(train, test)
     if continues:
         whole, tested = joined(train, test)
         before, after = (x[tested] for x in _previous(whole, "joined"))

@@ -39,8 +39,7 @@ class Whole:
 
     Attributes
     ----------
-    num_sequences, num_steps, longest : int
-        The last is the most steps that a sequence has.
+    num_sequences, num_steps : int
     taken : int64 array, ``(num_symbols,)``
         Observations of each symbol, in the sequences' order of symbols.
     reached : int64 array, ``(num_symbols - 1,)``
@@ -49,7 +48,6 @@ class Whole:
 
     num_sequences: int
     num_steps: int
-    longest: int
     taken: NDArray[np.int64]
     reached: NDArray[np.int64]
 
@@ -344,7 +342,7 @@ def _whole(data: Sequences) -> Whole:
     deepest = np.maximum.reduceat(sticks, data.indptr[:-1][seen]) if seen.any() else sticks
     depths = np.bincount(np.minimum(deepest + 1, n), minlength=n + 1)
     return Whole(
-        data.num_sequences, data.num_steps, int(data.lengths.max(initial=0)), taken,
+        data.num_sequences, data.num_steps, taken,
         depths[::-1].cumsum()[::-1][1:].astype(np.int64),
     )  # fmt: skip
 

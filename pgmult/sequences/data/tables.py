@@ -171,32 +171,22 @@ def sequences_of(
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
         with under_name("inputs", of="formula"):
-            design = _design_of_steps(inputs, cells, place, unknown, sequences, maps)
+            if isinstance(inputs, str):
+                needed = parse(inputs).columns
+            else:
+                needed = list(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
+            given, size = _inputs_of_steps(cells, needed, place, unknown, sequences), before
+            if isinstance(inputs, str):
+                design = make_design(given, size, inputs, every_term=True, maps=maps)
+            else:
+                inputs.tell_new_labels(given, "inputs")
+                design = inputs.like(given, new_levels=True, num_rows=size)
         sequences = sequences.with_design(design)
     if time is None:
         return sequences
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
     dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
     return replace(sequences, starts=dates, every=clock.every)
-
-
-def _design_of_steps(
-    inputs: str | Design,
-    cells: Mapping[str, Cells],
-    place: IntArray,
-    unknown: NDArray[np.bool_],
-    sequences: Sequences,
-    maps: Mapping[str, Any] | None,
-) -> Design:
-    """Inputs of every step, by a formula or coded as another design."""
-    steps = sequences.num_steps
-    if isinstance(inputs, str):
-        given = _inputs_of_steps(cells, parse(inputs).columns, place, unknown, sequences)
-        return make_design(given, steps, inputs, every_term=True, maps=maps)
-    design = as_kind(inputs, "inputs", Design, "or a formula")
-    given = _inputs_of_steps(cells, list(table_of(design)), place, unknown, sequences)
-    design.tell_new_labels(given, "inputs")
-    return design.like(given, new_levels=True, num_rows=steps)
 
 
 def _inputs_of_steps(

@@ -181,7 +181,7 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
     ) -> tuple[LDSState, Sited | Softened | None, Sums]:
         """Sites of a block; or its states given omega, after a path with dynamics and weights."""
         if self.has_sites(data):
-            return state, Sited.of(self, state, data), Sums((), (np.zeros(()),))
+            return state, Sited(self, state, data), Sums((), (np.zeros(()),))
         if not self.has_paths(data):
             return moves.given_omega(rng, self, state, data)
         state, _, sums = moves.given_omega(rng, self, moves.walk(rng, self, state, data), data)

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_spd
@@ -83,23 +84,15 @@ class StateSpaceDraw(NamedTuple):
 
     def with_noise(self, noise_sd: FloatArray) -> "StateSpaceDraw":
         """The same draw with white noise on every row of psi: states without a memory."""
-        D, n = self.state_dim, len(noise_sd)
-
-        def padded(array: FloatArray, own: FloatArray | None = None) -> FloatArray:
-            out = np.zeros((D + n,) * 2 if own is not None else (D + n, *array.shape[1:]))
-            out[(slice(D),) * (1 if own is None else 2)] = array
-            if own is not None:
-                out[D:, D:] = np.diag(own)
-            return out
-
-        var, none = noise_sd**2, np.zeros(n)
-        drives = self.input_weights
+        n, var, drives = len(noise_sd), np.diag(noise_sd**2), self.input_weights
         return self._replace(
-            transition=padded(self.transition, none), noise_cov=padded(self.noise_cov, var),
-            initial_mean=padded(self.initial_mean), initial_cov=padded(self.initial_cov, var),
+            transition=block_diag(self.transition, np.zeros((n, n))),
+            noise_cov=block_diag(self.noise_cov, var),
+            initial_mean=np.append(self.initial_mean, np.zeros(n)),
+            initial_cov=block_diag(self.initial_cov, var),
             loadings=np.concatenate([self.loadings, np.eye(n)], axis=1),
-            input_weights=None if drives is None else padded(drives),
-        )  # fmt: skip
+            input_weights=None if drives is None else np.pad(drives, ((0, n), (0, 0))),
+        )
 
     def padded(self, states: FloatArray) -> FloatArray:
         """States ``(..., D)``, with zeros for noise where the draw has it and they do not."""

@@ -80,28 +80,12 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
 
 
 def check_continued(train: Sequences, test: Sequences) -> None:
-    """Refuse sequences that are not as many, or whose symbols or inputs differ."""
-    if train.num_sequences != test.num_sequences:
+    """Refuse sequences that are not as many, or have other inputs."""
+    if train.num_sequences != test.num_sequences or train.num_inputs != test.num_inputs:
         raise ValueError(
-            "test must continue the training sequences one by one: there are"
-            f" {train.num_sequences} training and {test.num_sequences} test sequences"
-        )
-    check_alike(train, test)
-
-
-def check_alike(train: Sequences, test: Sequences) -> None:
-    """Refuse sequences whose symbols or inputs differ."""
-    if (train.num_symbols, train.num_inputs) != (test.num_symbols, test.num_inputs):
-        raise ValueError(
-            "test must have as many symbols and inputs as the training sequences: these have"
-            f" {train.num_symbols} symbols and {train.num_inputs} inputs, the test sequences"
-            f" {test.num_symbols} and {test.num_inputs}"
-        )
-    labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
-    if labels[0] != labels[1]:
-        raise ValueError(
-            "test and training sequences must number their symbols alike"
-            " (give both the same alphabet=)"
+            "test must continue the training sequences one by one, with as many inputs: there are"
+            f" {train.num_sequences} training and {test.num_sequences} test sequences, of"
+            f" {train.num_inputs} and {test.num_inputs} inputs"
         )
 
 

@@ -29,7 +29,7 @@ from scipy.special import expit
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import new_key
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
@@ -49,41 +49,21 @@ class Sited:
 
     Parameters
     ----------
-    active : ActiveSticks
-    pairs : Pairs
-    offsets : int array, ``(num_sequences + 1,)``
-    design : array, ``(num_steps, q)``
-    state_dim : int
-    noise : array, ``(num_steps, num_sticks)`` or ``(num_steps, 0)``
-    noise_var : array, ``(num_sticks,)``
-        Zeros without noise.
+    model : MultinomialLDS
+    state : LDSState
+    data : Sequences
     """
 
-    def __init__(
-        self,
-        active: ActiveSticks,
-        pairs: Pairs,
-        offsets: IntArray,
-        design: FloatArray,
-        state_dim: int,
-        noise: FloatArray,
-        noise_var: FloatArray,
-    ):
-        self.pairs, self._active, self._offsets = pairs, active, offsets
-        self.states, self._known = design[:, :state_dim], design[:, state_dim:]
-        at = pairs.step, pairs.stick
-        self.noise = noise[at] if noise.shape[1] else np.zeros(len(pairs.J))
+    def __init__(self, model: Any, state: Any, data: Sequences):
+        self._active, self._offsets = ActiveSticks.of(data), data.offsets
+        self.pairs = pairs = Pairs.of(data)
+        design = model.design(state.states, data)
+        self.states, self._known = np.split(design, [model.state_dim], axis=1)
+        self.noise, noise_var = np.zeros(len(pairs.J)), np.zeros(len(state.weights))
+        if len(state.noise_sd):
+            self.noise, noise_var = state.noise[pairs.step, pairs.stick], state.noise_sd**2
         self._soften(noise_var)
         self._offer = self.noise, noise_var
-
-    @classmethod
-    def of(cls, model: Any, state: Any, data: Sequences) -> "Sited":
-        """Those of a block of sequences."""
-        var = state.noise_sd**2 if len(state.noise_sd) else np.zeros(len(state.weights))
-        return cls(
-            ActiveSticks.of(data), Pairs.of(data), data.offsets, model.design(state.states, data),
-            model.state_dim, state.noise, var,
-        )  # fmt: skip
 
     def _soften(self, noise_var: FloatArray) -> None:
         """Integrate noise of these variances out of the sites."""
@@ -249,7 +229,7 @@ class Softened:
     """Pólya-gamma variables of overdispersed counts: noise is integrated out, and drawn at the end.
 
     With omega ~ PG(N, psi) and noise of variance v the potential of mu is that of the module's
-    docstring, of (omega, kappa). Parameters are as in `Sited`.
+    docstring, of (omega, kappa).
     """
 
     def __init__(

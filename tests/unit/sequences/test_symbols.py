@@ -42,7 +42,7 @@ def test_depths_are_the_sticks_with_observations(case):
     data, active, *_ = case
     reaching = StickBreaking(order=data.order).totals(data.to_csr().toarray())
     np.testing.assert_array_equal(active.depths, (reaching > 0).sum(axis=1))
-    assert active.num_pairs == (reaching > 0).sum()
+    assert active.depths.sum() == (reaching > 0).sum()
 
 
 def test_omega_is_that_of_the_dense_link(case):
@@ -57,7 +57,7 @@ def test_memory_is_set_by_active_pairs():
     active = ActiveSticks.of(as_sequences([symbols], num_symbols=5000))
     design = np.ones((8000, 1))
     omega = active.augment(np.random.default_rng(0), design, np.zeros((4999, 1)))
-    assert omega.size < 2.2 * active.num_pairs < 0.002 * 8000 * 4999
+    assert omega.size < 2.2 * active.depths.sum() < 0.002 * 8000 * 4999
 
 
 def test_potential_of_the_states(case):
@@ -114,7 +114,7 @@ def test_awkward_sizes(num_steps, num_symbols):
     weights = rng.standard_normal((num_symbols - 1, 2))
     omega = active.augment(np.random.default_rng(0), design, weights)
     dense = dense_omega(active, omega)
-    assert (dense > 0).sum() == active.num_pairs
+    assert (dense > 0).sum() == active.depths.sum()
     found = active.potential(omega, design, weights, 2)
     np.testing.assert_allclose(
         found.J, np.einsum("tk,ki,kj->tij", dense, weights, weights), atol=1e-12
