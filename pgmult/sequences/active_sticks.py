@@ -79,10 +79,6 @@ class ActiveSticks(NamedTuple):
         """
         return _sorted(data)
 
-    @property
-    def _num_groups(self) -> int:
-        return len(self.starts) - 1
-
     def lanes(self) -> tuple[IntArray, IntArray, BoolArray]:
         """The step and the stick of each place of omega, and whether it is of an active pair."""
         place = np.arange(int(self.starts[-1]) * WIDTH)
@@ -112,7 +108,7 @@ class ActiveSticks(NamedTuple):
         """
         omega = np.empty(int(self.starts[-1]) * WIDTH)
         over_rows(
-            symbols.draw_active, self._num_groups, new_key(rng), tuple(self), design, weights,
+            symbols.draw_active, len(self.starts) - 1, new_key(rng), tuple(self), design, weights,
             omega, grain=8,
         )  # fmt: skip
         return omega
@@ -124,7 +120,7 @@ class ActiveSticks(NamedTuple):
         """
         out = np.empty(len(self.depths))
         over_rows(
-            symbols.log_likelihood_active, self._num_groups, tuple(self), design, weights, out,
+            symbols.log_likelihood_active, len(self.starts) - 1, tuple(self), design, weights, out,
             grain=8,
         )  # fmt: skip
         return out
@@ -153,7 +149,7 @@ class ActiveSticks(NamedTuple):
         """
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
         over_rows(
-            symbols.accumulate_potentials, self._num_groups, tuple(self), omega, pull, design,
+            symbols.accumulate_potentials, len(self.starts) - 1, tuple(self), omega, pull, design,
             tuple(_loadings(weights, size)), J, h, grain=8,
         )  # fmt: skip
         return DensePotential(J, h)

@@ -21,6 +21,7 @@ from pgmult.sequences.figures import (
     main_symbols,
     name_of,
     place_columns,
+    places_of,
     seen_symbols,
 )
 from pgmult.sequences.next_change import NextChange
@@ -87,7 +88,7 @@ class StepProbs(Probabilities):
     caption: ClassVar[str] = "Probabilities of symbols at each step"
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        return _places(self.sequences, np.arange(self.sequences.num_steps))
+        return places_of(self.sequences, np.arange(self.sequences.num_steps))
 
     def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
         """Probabilities of some symbols along a sequence: see `symbol_lines`."""
@@ -125,7 +126,7 @@ class Imputed(Probabilities):
     caption: ClassVar[str] = "Probabilities of symbols at missing steps"
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        return _places(self.sequences, self.steps)
+        return places_of(self.sequences, self.steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -176,12 +177,6 @@ class Forecast(Probabilities):
     def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
         """The `figure`, drawn with matplotlib."""
         return self.figure(**options).plot(axes)
-
-
-def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
-    """The sequence of each step, and where in it the step stands."""
-    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
-    return sequence, steps - data.offsets[sequence]
 
 
 # --------------------------------------------------------------------------- figures

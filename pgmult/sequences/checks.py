@@ -20,7 +20,6 @@ from pgmult.core.arguments import as_seed
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -77,7 +76,8 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     data = sequences_of(posterior)
     rng = np.random.default_rng(as_seed(random_seed))
     seen = np.flatnonzero(data.totals > 0)
-    follows = _follows(data)
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[seen]
+    follows = np.flatnonzero((np.diff(seen) == 1) & (np.diff(sequence) == 0)) + 1  # a seen step
     counts, totals = data.to_csr()[seen].toarray(), data.totals[seen]
     model: Any = posterior.model
     if isinstance(posterior.model, Foretells):  # repeats and runs, of sequences that are made anew
@@ -97,14 +97,6 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
 
     points = state_space_draws(posterior, max_draws), states_of(posterior, max_draws)
     return PredictiveChecks.of(starmap(of_draw, zip(*points, strict=True)), _ADVICE)
-
-
-def _follows(data: Sequences) -> IntArray:
-    """Which seen steps come right after a seen step of the same sequence, by their number."""
-    seen = np.flatnonzero(data.totals > 0)
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[seen]
-    after = (np.diff(seen) == 1) & (np.diff(sequence) == 0)
-    return np.flatnonzero(after) + 1
 
 
 def _statistics(

@@ -29,13 +29,11 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast
 from pgmult.sequences.data.sequences import Sequences, as_sequences
-from pgmult.sequences.forecasts import forecast
+from pgmult.sequences.forecasts import LEVELS, forecast
 from pgmult.sequences.models._state_space import as_state_dim
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
 from pgmult.sequences.updates.carried import usual_state_dim
-
-_LEVELS = (0.05, 0.5, 0.95)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -128,7 +126,14 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
                 random_seed=as_seed(self.random_state),
                 progressbar=as_flag(self.verbose, "verbose"),
             )  # fmt: skip
-        self._warn_of_problems()
+        fitted = self.posterior_  # the basis of its states wanders, and nothing depends on it
+        told = Posterior(
+            {"last_probs": fitted["last_probs"]}, dims={"last_probs": ("sequence", "symbol")},
+            coords={name: fitted.coords[name] for name in ("sequence", "symbol")},
+            sample_stats=fitted.sample_stats,
+        )  # fmt: skip
+        if problems := told.convergence_problems():
+            warnings.warn(problems, ConvergenceWarning, stacklevel=2)
         self.sequences_ = data
         self.symbols_: NDArray[Any] = (
             np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
@@ -156,7 +161,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(self.posterior_, self._new(X), max_draws=self.max_draws).mean
 
-    def forecast(self, steps: int, X: Any = None, *, levels: Sequence[float] = _LEVELS) -> Forecast:
+    def forecast(self, steps: int, X: Any = None, *, levels: Sequence[float] = LEVELS) -> Forecast:
         """Forecast each sequence after its last step, with intervals and simulated futures.
 
         Parameters
@@ -199,18 +204,6 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
-
-    def _warn_of_problems(self) -> None:
-        """Of what the data tell: the basis of the states wanders, and nothing depends on it."""
-        fitted = self.posterior_
-        told = Posterior(
-            {"last_probs": fitted["last_probs"]}, dims={"last_probs": ("sequence", "symbol")},
-            coords={name: fitted.coords[name] for name in ("sequence", "symbol")},
-            sample_stats=fitted.sample_stats,
-        )  # fmt: skip
-        problems = told.convergence_problems()
-        if problems:
-            warnings.warn(problems, ConvergenceWarning, stacklevel=3)
 
     def _new(self, X: Any) -> Sequences:
         """Sequences numbered by the symbols of the fit."""

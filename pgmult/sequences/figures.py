@@ -34,6 +34,12 @@ def when(data: Sequences, sequence: int, step: float) -> str:
     return date_text(times[0]) if isinstance(times[0], np.datetime64) else str(times[0])
 
 
+def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
+    """The sequence of each step, and where in it the step stands."""
+    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
+    return sequence, steps - data.offsets[sequence]
+
+
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:
     """Of a table of steps: ``sequence``, ``step``, and ``time`` where the sequences have it."""
     names = sequence if data.names is None else data.names[sequence]

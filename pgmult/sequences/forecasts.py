@@ -55,7 +55,7 @@ from pgmult.sequences.posteriors import (
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 from pgmult.sequences.scores.particle_filter import own_keys, own_streams, particle_filter
 
-_QUANTILES = (0.05, 0.5, 0.95)
+LEVELS = (0.05, 0.5, 0.95)
 _BLOCK = 1 << 22  # probabilities held at a time
 _PARTICLES = 200  # at each step of other sequences, under each draw
 _SIMULATED = 4000  # states that a mean is over, of all draws together
@@ -68,7 +68,7 @@ def predict(
     posterior: Posterior,
     data: Any = None,
     *,
-    levels: Sequence[float] = _QUANTILES,
+    levels: Sequence[float] = LEVELS,
     max_draws: int | None = None,
     random_seed: int = 0,
 ) -> StepProbs:
@@ -146,7 +146,7 @@ def forecast(
     *,
     inputs: Any = None,
     totals: ArrayLike | None = None,
-    levels: Sequence[float] = _QUANTILES,
+    levels: Sequence[float] = LEVELS,
     max_draws: int = 500,
     random_seed: int = 0,
 ) -> Forecast:
@@ -200,7 +200,7 @@ def forecast(
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
     streams, found = own_streams(keys), _Told(len(future), ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
-    counts = _room_for_counts(len(draws), shape, ahead, sizes)
+    counts = None if sizes is None else np.empty((*simulated.shape, ahead.num_symbols), np.int64)
     for q, key in enumerate(keys):
         rows = slice(q * steps, (q + 1) * steps)
         states = _simulated_states(key, model, last[:, q], None if u is None else u[rows], steps)
@@ -256,7 +256,7 @@ def impute(
     data: Any = None,
     *,
     totals: ArrayLike | None = None,
-    levels: Sequence[float] = _QUANTILES,
+    levels: Sequence[float] = LEVELS,
     max_draws: int = 100,
     random_seed: int = 0,
 ) -> Imputed:
@@ -285,7 +285,7 @@ def impute(
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
     found, streams = _Told(len(missing), sequences, wanted), own_streams(own_keys(rng, sequences))
     simulated = np.empty((len(draws), len(missing)), dtype=np.int64)
-    counts = _room_for_counts(len(draws), simulated.shape[1:], sequences, sizes)
+    counts = None if sizes is None else np.empty((*simulated.shape, found.mean.shape[1]), np.int64)
     for steps, part, states, size in _smoothed(rng, draws, sequences):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
@@ -301,13 +301,6 @@ def impute(
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(found.variance)
     return Imputed(found.mean, found.quantiles, wanted, sequences, missing, simulated, counts)
-
-
-def _room_for_counts(
-    num_draws: int, shape: tuple[int, ...], data: Sequences, sizes: IntArray | None
-) -> IntArray | None:
-    """Counts at some steps under each draw, where these have totals."""
-    return None if sizes is None else np.empty((num_draws, *shape, data.num_symbols), np.int64)
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:

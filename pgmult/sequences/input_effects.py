@@ -37,6 +37,7 @@ from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import place_columns, places_of
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.posteriors import (
     Foretells,
@@ -100,13 +101,8 @@ def effects(
     data = sequences_of(posterior)
     if data.design is not None and column in table_of(data.design):
         return _input_effects(posterior, data, column, values, at, by, probability, max_draws)
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
-    step = np.arange(data.num_steps) - data.offsets[sequence]
-    rows: dict[str, Any] = {
-        "sequence": sequence if data.names is None else data.names[sequence], "step": step,
-    }  # fmt: skip
-    if (when := data.times(sequence, step)) is not None:
-        rows["time"] = when
+    places = place_columns(data, *places_of(data, np.arange(data.num_steps)))
+    rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
     cells = Averages.of(rows, column, values, at=at, by=by)

@@ -17,7 +17,7 @@ from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of, name_of
+from pgmult.sequences.figures import labels_of, name_of, seen_symbols
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,12 +56,10 @@ class NextChange(Tabled):
         are not counted in the paths: the largest of many counted ones would be far too large.
         """
         paths, number, steps = simulated.shape
-        counts, present = sequences.to_csr(), np.empty(number, dtype=np.int64)
-        for s in range(number):
-            own = np.arange(*sequences.offsets[s : s + 2])
-            seen = own[sequences.totals[own] > 0]
-            row = counts[[seen[-1]]].toarray()[0] if len(seen) else np.zeros(sequences.num_symbols)
-            present[s] = int(row.argmax())
+        symbols = seen_symbols(sequences, np.arange(sequences.num_symbols))
+        steps_seen = np.where(symbols >= 0, np.arange(len(symbols)), -1)
+        last = np.maximum.accumulate(steps_seen)[sequences.offsets[1:] - 1]
+        present = np.where(last >= sequences.offsets[:-1], symbols[last], 0)
         other = simulated != present[:, None]
         length = np.where(other.any(axis=2), other.argmax(axis=2), steps)
         lasts, then = np.zeros((number, steps + 1)), np.zeros((number, sequences.num_symbols))

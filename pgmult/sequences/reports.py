@@ -137,10 +137,18 @@ def report(
         order, shown = apart.by_change, np.array(list(apart.reasons()))
     else:
         shown = np.argsort(-data.lengths, kind="stable")
+    table = change.table()
     sections += [
         _seen(data, path),
         _coming(ahead, percent, data.design is not None and held_out is None, order),
-        _lasting_section(change, order),
+        Section(
+            "The next change of symbol",
+            table.caption,
+            head=table.head,
+            shown=12,
+            rows=[table.rows[s] for s in order[:_MOST_LISTED].tolist()],
+            figures=[change.figure(0)] if data.num_sequences == 1 else [],
+        ),
         _figures(past, ahead, shown),
         _symbols(past),
     ]
@@ -254,16 +262,6 @@ def _lasting(found: NextChange) -> str:
         f" {data.num_sequences} sequences it is {changing.mean():.2f} on average, and the present"
         f" symbol goes on for {more_steps} step{'s' * (more_steps != 1)} (median)."
     )
-
-
-def _lasting_section(found: NextChange, order: IntArray) -> Section:
-    table = found.table()
-    printed = table.rows  # made anew each time
-    rows = [printed[s] for s in order[:_MOST_LISTED].tolist()]
-    return Section(
-        "The next change of symbol", table.caption, head=table.head, rows=rows,
-        figures=[found.figure(0)] if found.sequences.num_sequences == 1 else [], shown=12,
-    )  # fmt: skip
 
 
 def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:

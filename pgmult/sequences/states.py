@@ -38,7 +38,7 @@ from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of, place_columns
+from pgmult.sequences.figures import labels_of, place_columns, places_of
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
 
@@ -159,9 +159,7 @@ class States(Tabled):
     def steps(self) -> Table:
         """A row for each step: the state on the most probable path, and probabilities of all."""
         data = self.sequences
-        sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
-        step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-        columns = place_columns(data, sequence, step)
+        columns = place_columns(data, *places_of(data, np.arange(data.num_steps)))
         columns.append(Column("state", self.path + 1, "state"))
         for m, name in enumerate(self.names):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
@@ -197,12 +195,6 @@ class States(Tabled):
     def __repr__(self) -> str:
         sections = [replace(self.section(), sentences=())]
         return Report("Hidden states", self.sentences, sections).text()
-
-
-def _durations(staying: Averages) -> Averages:
-    """Expected steps until states are left."""
-    least = np.finfo(np.float64).eps
-    return Averages(*(1.0 / np.maximum(1.0 - part, least) for part in staying))
 
 
 class _Draw(NamedTuple):
@@ -274,7 +266,7 @@ def states(
         Averages.of(shares, probability),
         Averages.of(emission, probability),
         Averages.of(moves, probability),
-        _durations(Averages.of(stays, probability)),
+        Averages(*(1.0 / np.maximum(1.0 - p, _TINY) for p in Averages.of(stays, probability))),
         probs,
         path,
         given,

@@ -11,36 +11,23 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_real
 from pgmult.core.family import Family
-from pgmult.core.parameters import Checked, Positive, axes_of
+from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.carried import many_a_step, sample_noise_sd
 from pgmult.sequences.updates.loadings import uniform_sticks
 from pgmult.sequences.updates.pooled import Pooled, pooled_of, refuse_other_priors
 
-_MOST_STATES = 1_000  # a sweep takes their cube a step: more is a slip
-
-
-def as_state_dim(value: Any, name: str = "state_dim") -> int:
-    """How many dimensions a state has."""
-    return as_positive_int(value, name, maximum=_MOST_STATES)
-
-
-def _as_concentration(value: Any, name: str) -> float:
-    number = as_real(value, name)
-    uniform_sticks(2, number)  # refuses what is out of range
-    return number
+as_state_dim = whole(1, 1_000)  # a sweep takes their cube a step: more is a slip
 
 
 @lru_cache(maxsize=8)
@@ -163,7 +150,7 @@ class LinearSystem(Checked):
     loading_scale: Positive = 0.05
     emission_var: Positive = 1.0
     inputs: Literal["both", "dynamics", "emissions"] = "both"
-    concentration: Annotated[float, _as_concentration] = 1.0
+    concentration: Annotated[float, real(minimum=0.1)] = 1.0
     overdispersion: Literal["auto"] | bool = "auto"
     noise_scale: Positive = 0.1
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
@@ -298,10 +285,6 @@ class LinearSystem(Checked):
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
         return self.link(data).probs(self.psi(state, data))
 
-    def simulate(self, rng: np.random.Generator, state: LDSState, data: Sequences) -> Sequences:
-        """Sequences of the same lengths, totals and inputs."""
-        return simulate_symbols(rng, self.probs(state, data), data)
-
     # ------------------------------------------------------------------ priors
 
     def prior(self, rng: np.random.Generator, data: Sequences) -> LDSState:
@@ -379,9 +362,8 @@ class LinearSystem(Checked):
         self, state: LDSState, data: Sequences, seen: DensePotential | None = None
     ) -> LinearDynamics:
         """The law of the states given all else, times a potential."""
-        u = self.driving(data)
-        drive = None if u is None else input_drive(u, state.input_weights, data.offsets)
-        return LinearDynamics(
+        u, law = self.driving(data), LinearDynamics(
             state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
-            drive, seen,
+            potential=seen,
         )  # fmt: skip
+        return law if u is None else law.driven(u, state.input_weights)

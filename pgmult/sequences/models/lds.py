@@ -69,7 +69,7 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
-from pgmult.sequences.data.sequences import Sequences, step_rows
+from pgmult.sequences.data.sequences import Sequences, simulate_symbols, step_rows
 from pgmult.sequences.models._state_space import LDSState, LinearSystem
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 from pgmult.sequences.updates import lds_moves as moves
@@ -259,6 +259,10 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
         return Sums((), (np.array(fit),))
 
     # ------------------------------------------------------------------ what a state says
+
+    def simulate(self, rng: np.random.Generator, state: LDSState, data: Sequences) -> Sequences:
+        """Sequences of the same lengths, totals and inputs."""
+        return simulate_symbols(rng, self.probs(state, data), data)
 
     def mean_probs(self, state: LDSState, data: Sequences) -> FloatArray:
         """Probabilities averaged over all steps, ``(num_symbols,)``."""

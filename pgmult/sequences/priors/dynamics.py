@@ -110,6 +110,15 @@ class LinearDynamics:
             potential = self.potential + potential
         return replace(self, potential=potential)
 
+    def driven(self, inputs: FloatArray, input_weights: FloatArray) -> "LinearDynamics":
+        """The same with the drive ``input_weights u_t``, zero at the first step of every sequence.
+
+        So the inputs act on the steps between states, and a first state has the initial law alone.
+        """
+        drive = linear_means(inputs, input_weights.T)
+        drive[self.offsets[:-1]] = 0.0
+        return replace(self, drive=drive)
+
     def parts(self) -> tuple[FloatArray, DensePotential]:
         """Drive and potential, zeros where there is none."""
         steps, D = self.shape
@@ -251,13 +260,3 @@ def _root(cov: FloatArray, step: int) -> FloatArray:
         f"step {step} has no Gaussian law: its precision is not positive definite or not finite (is"
         " J indefinite there, or has the chain exploded?)"
     )
-
-
-def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray) -> FloatArray:
-    """The drive ``input_weights u_t`` of inputs, zero at the first step of every sequence.
-
-    So the inputs act on the steps between states, and a first state has the initial law alone.
-    """
-    drive = linear_means(inputs, input_weights.T)
-    drive[offsets[:-1]] = 0.0
-    return drive

@@ -28,13 +28,12 @@ from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import new_key
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import symbols
-from pgmult.sequences.data.sequences import Sequences, Whole
+from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.dynamics import LinearDynamics
 
 LEAST_SD, LARGEST_SD = 1e-4, 30.0
@@ -296,9 +295,4 @@ def usual_state_dim(data: Sequences) -> int:
 
 def many_a_step(data: Sequences) -> bool:
     """Whether a step with observations has some twenty on average: enough for sites of its own."""
-    return _many(data.whole)
-
-
-@once_a_data_set
-def _many(whole: Whole) -> bool:
-    return bool(whole.taken.sum() >= _MANY * max(int(whole.reached[0]), 1))
+    return bool(data.whole.taken.sum() >= _MANY * max(int(data.whole.reached[0]), 1))

@@ -7,7 +7,7 @@ Every step but the first of a sequence is a row of a multivariate linear regress
 with covariates (x_{t-1}, u_t) and coefficients (A, W)', so under the matrix-normal inverse-Wishart
 prior (A, W, Q) is one exact draw (West and Harrison 1997, Bayesian Forecasting and Dynamic Models,
 chapter 16). The first states are rows of their own, with a mean and a covariance. Inputs enter
-from the second step of a sequence on: see `pgmult.sequences.priors.dynamics.input_drive`.
+from the second step of a sequence on: see `LinearDynamics.driven`.
 
 All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
 

@@ -92,15 +92,9 @@ def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, 
     """Means and variances, ``(num_symbols - 1,)`` each, of sticks of exchangeable symbols.
 
     If psi_k ~ N(mean_k, var_k), sigma(psi_k) has the mean and variance of Beta(a, (K - k) a), which
-    stick k has under a symmetric Dirichlet(a): Newton's method, moments by Gauss-Hermite rule.
-
-    Raises
-    ------
-    ValueError
-        If the concentration a is below 0.1 or not finite: the beta law has its mass at 0 and 1.
+    stick k has under a symmetric Dirichlet(a), a >= 0.1, below which the beta law has its mass at 0
+    and 1: Newton's method, moments by Gauss-Hermite rule.
     """
-    if not 0.1 <= concentration < np.inf:
-        raise ValueError(f"concentration must be from 0.1 on and finite, got {concentration}")
     b = concentration * np.arange(num_symbols - 1, 0, -1)
     total = concentration + b
     mean_share, var_share = concentration / total, concentration * b / total**2 / (total + 1.0)

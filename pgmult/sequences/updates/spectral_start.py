@@ -18,6 +18,7 @@ import scipy.sparse
 
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import Sequences
 
 _LAGS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))
@@ -44,8 +45,8 @@ def spectral_states(rng: np.random.Generator, data: Sequences, state_dim: int) -
     u, _, v = np.linalg.svd(core)
     chosen = min(state_dim, size)
     states = np.zeros((data.num_steps, state_dim))
-    states[:, :chosen] = ahead.times(_product(left, u[:, :chosen]))
-    states[:, :chosen] += behind.times(_product(right, v[:chosen].T))
+    states[:, :chosen] = ahead.times(linear_means(left, u[:, :chosen]))
+    states[:, :chosen] += behind.times(linear_means(right, v[:chosen].T))
     scale = states.std(axis=0)
     states /= np.where(scale > 1e-10 * scale.max(initial=0.0), scale, np.inf)
     return states + _JITTER * rng.standard_normal(states.shape)
@@ -61,7 +62,7 @@ class _Windows:
     def times(self, x: FloatArray) -> FloatArray:
         blocks = x.reshape(self.shares.shape[1], len(self.weights), -1)
         means = np.einsum("k,bkr->br", self.weights, blocks)
-        return np.asarray(self.sparse @ x - _product(self.shares, means))
+        return np.asarray(self.sparse @ x - linear_means(self.shares, means))
 
     def transposed(self, x: FloatArray) -> FloatArray:
         totals = np.einsum("tb,tr->br", self.shares, x)
@@ -108,15 +109,11 @@ def _averages(offsets: IntArray, first: int, last: int, forward: bool) -> "scipy
     return scipy.sparse.csr_array((weight, (row, column)), shape=(num_steps, num_steps))
 
 
-def _product(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,jk->ik", a, b))
-
-
 def _orthonormal(x: FloatArray) -> FloatArray:
     """An orthonormal basis of the columns of x, by Cholesky factors of its Gram matrix, twice."""
     for _ in range(2):
         gram = np.einsum("ij,ik->jk", x, x)
         gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram) + np.finfo(np.float64).tiny
         cholesky(gram)
-        x = _product(x, invert_lower(gram).T)
+        x = linear_means(x, invert_lower(gram).T)
     return x

@@ -8,7 +8,7 @@ import pytest
 from oracle.dynamics import project
 
 from pgmult import DiagonalPotential, MatrixNormalInverseWishart, NormalInverseWishart
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import (
     draw_dynamics,
     draw_initial,
@@ -82,12 +82,8 @@ class GaussianSignals:
 
     def law(self, state, data):
         return LinearDynamics(
-            state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
-            self.drive(state, data),
-        )  # fmt: skip
-
-    def drive(self, state, data):
-        return input_drive(data.inputs, state.input_weights, data.offsets)
+            state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets
+        ).driven(data.inputs, state.input_weights)
 
     def with_states(self, rng, state, data):
         return replace(state, states=self.law(state, data).sample(rng))

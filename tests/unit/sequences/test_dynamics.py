@@ -15,7 +15,7 @@ from pgmult import (
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
+from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import (
     draw_dynamics,
     draw_initial,
@@ -233,7 +233,8 @@ def test_stretches_cover_every_step_once(rng):
 
 def test_inputs_drive_all_but_first_steps(rng):
     inputs, weights = rng.normal(size=(5, 2)), rng.normal(size=(3, 2))
-    drive = input_drive(inputs, weights, np.array([0, 2, 5]))
+    law = LinearDynamics(np.eye(3), np.eye(3), np.zeros(3), np.eye(3), np.array([0, 2, 5]))
+    drive = law.driven(inputs, weights).drive
     expected = inputs @ weights.T
     expected[[0, 2]] = 0.0
     close(drive, expected, 1e-15)

@@ -9,6 +9,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
+from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
 from pgmult.testing import conditional_ratio
 
@@ -184,4 +185,4 @@ def test_sticks_of_exchangeable_symbols(num_symbols, concentration):
 @pytest.mark.parametrize("concentration", [0.0, 0.01, np.inf, np.nan])
 def test_concentrations_without_such_sticks(concentration):
     with pytest.raises(ValueError, match="concentration must be"):
-        uniform_sticks(3, concentration)
+        MultinomialLDS(1, concentration=concentration)
