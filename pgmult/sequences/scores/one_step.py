@@ -32,7 +32,6 @@ from scipy.sparse import csr_array, vstack
 from pgmult.core.arguments import as_seed, under_name
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, with_rows
@@ -171,6 +170,5 @@ def one_step_ahead(
             raise ValueError(
                 "after must be the sequences that the posterior was sampled from, got others"
             )
-    most = as_positive_int(max_draws, "max_draws")
-    log_p = by_draw(posterior, test, before, most, _PARTICLES, as_seed(random_seed))
+    log_p = by_draw(posterior, test, before, max_draws, _PARTICLES, as_seed(random_seed))
     return scored(log_p, test, left_out=False)
