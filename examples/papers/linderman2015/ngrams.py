@@ -164,8 +164,13 @@ def _best_weight(
 
 
 def _check_alike(train: Sequences, test: Sequences) -> None:
+    if train.num_symbols != test.num_symbols:
+        raise ValueError(
+            "test must have as many symbols as the training sequences: these have"
+            f" {train.num_symbols} symbols, the test sequences {test.num_symbols}"
+        )
     labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
-    if labels[0] != labels[1] or train.num_symbols != test.num_symbols:
+    if labels[0] != labels[1]:
         raise ValueError(
             "test and training sequences must number their symbols alike"
             " (give both the same alphabet=)"
