@@ -195,11 +195,11 @@ def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
     tiles = -(-len(left) // symbols.COLUMNS)
     products = np.zeros((tiles * symbols.COLUMNS, num_sticks))
     products[: len(left)] = (weights[:, left] * weights[:, right]).T
-    products = products.reshape(tiles, symbols.COLUMNS, num_sticks).swapaxes(1, 2)
+    tiled = products.reshape(tiles, symbols.COLUMNS, num_sticks).swapaxes(1, 2)
     running = np.zeros((num_sticks + 1, size))
     np.cumsum(weights[:, :size], axis=0, out=running[1:])
     loadings = np.ascontiguousarray(weights[:, :size])
-    return symbols.Loadings(loadings, running, np.ascontiguousarray(products))
+    return symbols.Loadings(loadings, running, np.ascontiguousarray(tiled))
 
 
 @once_a_data_set

@@ -174,7 +174,7 @@ def sequences_of(
             if isinstance(inputs, str):
                 needed = parse(inputs).columns
             else:
-                needed = list(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
+                needed = tuple(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
             given, size = _inputs_of_steps(cells, needed, place, unknown, sequences), before
             if isinstance(inputs, str):
                 design = make_design(given, size, inputs, every_term=True, maps=maps)

@@ -48,13 +48,12 @@ from pgmult.core.parameters import axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design, make_design
 from pgmult.latent.predictors import as_priors
-from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences, one_of
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
     emitted,
     mixed,
-    one_of,
     sample_concentrations,
     sample_paths,
 )
