@@ -167,7 +167,7 @@ def _check_alike(train: Sequences, test: Sequences) -> None:
     if train.num_symbols != test.num_symbols:
         raise ValueError(
             "test must have as many symbols as the training sequences: these have"
-            f" {train.num_symbols} symbols, the test sequences {test.num_symbols}"
+            f" {train.num_symbols} symbols and the test sequences {test.num_symbols}"
         )
     labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
     if labels[0] != labels[1]:

@@ -328,7 +328,7 @@ def test_spectral_states_find_what_drives_the_symbols():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"concentration": 0.0}, "concentration must be from 0.1"),
+        ({"concentration": 0.0}, "concentration must be at least 0.1"),
         (
             {"dynamics": MatrixNormalInverseWishart(np.eye(3), np.eye(3), 5.0, np.eye(3))},
             "dynamics must be of 2 dimensions, got 3",
