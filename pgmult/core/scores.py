@@ -148,7 +148,7 @@ class Score:
                 f" {len(self.totals):,} units and {reference.totals.sum():,} in"
                 f" {len(reference.totals):,}"
             )
-        mean, error = paired_difference(self.by_unit, reference.by_unit, self.totals)
+        mean, error = mean_by_token(self.by_unit - reference.by_unit, self.totals)
         if np.count_nonzero(self.totals) < 2:
             error = np.inf  # one unit says nothing of others
         return Gain(mean, float(np.hypot(error, np.hypot(self.chain_error, reference.chain_error))))
@@ -157,7 +157,8 @@ class Score:
 def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, float]:
     """Sums over tokens, by document, as a mean by token and its standard error over documents.
 
-    A document of probability 0 makes them -inf and nan.
+    Of differences of two models' sums it is the mean gain a token. A document of probability 0
+    makes them -inf and nan.
     """
     level = float(by_document.sum() / totals.sum())
     scored = totals > 0
@@ -166,21 +167,6 @@ def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, flo
     count = max(2, int(scored.sum()))
     spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
     return level, float(spread)
-
-
-def paired_difference(
-    by_document: FloatArray, reference: FloatArray, totals: IntArray
-) -> tuple[float, float]:
-    """Mean gain a token over a reference on the same documents, and its standard error.
-
-    Parameters
-    ----------
-    by_document, reference : arrays, ``(num_documents,)``
-        Summed log probabilities of each document's tokens under two models.
-    totals : int array, ``(num_documents,)``
-        How many tokens of each document were scored.
-    """
-    return mean_by_token(by_document - reference, totals)
 
 
 # --------------------------------------------------------------------------- leave-one-out

@@ -116,8 +116,7 @@ class SweepsInBlocks:
 
     ``data.rows(part)`` gives neighbouring rows and all else, without copies, and ``rows(slice(0,
     0))`` all but the rows. Rows that are sequences have several *cells* in local fields: their data
-    say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose. Rows that have
-    no local field are counted by ``data.num_rows``.
+    say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
 
     A class says `local_step`, `shared_step` and `local_summary`, and what it has of the rest.
 
@@ -346,12 +345,11 @@ def local_fields(model: Any, state: Any) -> tuple[str, ...]:
 def num_rows(model: Any, state: Any, data: Any) -> int:
     """How many rows a state has."""
     offsets = getattr(data, "row_offsets", None)
-    return _num_cells(model, state, data) if offsets is None else len(offsets) - 1
+    return _num_cells(model, state) if offsets is None else len(offsets) - 1
 
 
-def _num_cells(model: Any, state: Any, data: Any) -> int:
-    names = local_fields(model, state)
-    return len(getattr(state, names[0])) if names else int(data.num_rows)
+def _num_cells(model: Any, state: Any) -> int:
+    return len(getattr(state, local_fields(model, state)[0]))
 
 
 def cells(data: Any, part: slice) -> slice:
@@ -557,7 +555,7 @@ def _each_block(
             if alone:
                 whole = moved
             elif whole is None:
-                whole = empty_rows(model, moved, _num_cells(model, state, data))
+                whole = empty_rows(model, moved, _num_cells(model, state))
         if not alone and (moved is not here or whole is not state):
             put_rows(model, whole, place, moved)
         return sums

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from topics import CORPORA, Sweep, frequent_words
 
 import pgmult
-from pgmult.core.scores import paired_difference
+from pgmult.core.scores import mean_by_token
 from pgmult.topics import split_tokens
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.searches import search_leaves, unsearched
@@ -132,7 +132,8 @@ def compare(options, corpus, rows):
             for mark, score in scores.items():
                 gain = np.nan
                 if mark in first:
-                    gain, _ = paired_difference(score.by_unit, first[mark].by_unit, held_out.totals)
+                    ahead = score.by_unit - first[mark].by_unit
+                    gain, _ = mean_by_token(ahead, held_out.totals)
                 gains.setdefault((name, mark), []).append(gain)
                 line.append(f"{mark:5.1f} s {score.log_predictive:.4f} ({gain:+.4f})")
             print(f"seed {seed} {name:22s} {sweeps:5d} sweeps  " + "  ".join(line), flush=True)

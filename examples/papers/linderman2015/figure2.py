@@ -22,7 +22,7 @@ import pgmult
 from examples.papers.associated_press import associated_press
 from examples.papers.linderman2015.timed import completion_by_seconds
 from examples.papers.linderman2015.tomotopy_models import TomotopyModel
-from pgmult.core.scores import paired_difference
+from pgmult.core.scores import mean_by_token
 from pgmult.topics.scores.completion import unigram_log_predictive
 
 REFERENCE = "LDA, α learned"
@@ -86,9 +86,8 @@ def measure(options):
                 model = chosen[name]
                 for at in run(model, training, held_out, options.seconds, split):
                     by_document = at.score.by_unit
-                    gain, error = paired_difference(
-                        by_document, reference.setdefault(at.seconds, by_document), held_out.totals
-                    )
+                    ahead = by_document - reference.setdefault(at.seconds, by_document)
+                    gain, error = mean_by_token(ahead, held_out.totals)
                     yield {
                         "observed": observed, "split": split, "model": name,
                         "seconds": round(at.seconds, 3), "sweeps": sum(at.sweeps),

@@ -102,12 +102,7 @@ class ChainFiles:
         return [found[of] for of in names]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
-        """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good.
-
-        Where rows have no fields there is no file.
-        """
-        if not rows:
-            return
+        """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
         ((length,),) = [{len(array) for array in rows.values()}]
         name = _rows_name(sweep, start, start + length)
         arrays = {field: np.ascontiguousarray(array) for field, array in rows.items()}

@@ -265,9 +265,7 @@ def _work(task: Task, threads: int) -> Done:
     rows = _memory.take(task)
     if rows is None or not sweeps.leads_to(rows):
         shared, place = sweeps.shared(task.cut), cells(data, slice(task.start, task.stop))
-        local = {}
-        if local_fields(model, shared):
-            local = files.read_rows(task.cut, place.start, place.stop, task.parts)
+        local = files.read_rows(task.cut, place.start, place.stop, task.parts)
         part = data.rows(slice(task.start, task.stop))
         rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], part, 0.0)
     before = rows.sweep
