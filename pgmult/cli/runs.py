@@ -123,21 +123,22 @@ class StoredRun:
     def comparison(self) -> "Comparison | bool":
         """How the run did beside its rivals, if that was found and is of these draws; or False."""
         from pgmult.core import sealed
-        from pgmult.core.comparison import Comparison
+        from pgmult.sampling.codec import decode
 
         place = self.path / _COMPARISON
         if not place.exists():
             return False
         with sealed.reading(place):
             told = json.loads(place.read_text(encoding="utf-8"))
-            found = Comparison.from_plain(told)
+            found: Comparison = decode(told["comparison"])
         return found if told["draws"] == self.posterior.num_draws else False
 
     def keep_comparison(self, found: "Comparison") -> None:
         """Write how the run did beside its rivals."""
         from pgmult.core import sealed
+        from pgmult.sampling.codec import encode
 
-        told = {"draws": self.posterior.num_draws, **found.plain()}
+        told = {"draws": self.posterior.num_draws, "comparison": encode(found)}
         text = json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         sealed.write(self.path / _COMPARISON, text.encode())
 

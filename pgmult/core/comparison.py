@@ -213,25 +213,6 @@ class Comparison(Tabled):
             is_drawn=True,
         )
 
-    # ---------------------------------------------------------------- as a file has it
-
-    def plain(self) -> dict[str, Any]:
-        """Numbers and texts alone, for JSON."""
-        finite = [[*map(_finite, pair)] for pair in self.gains]
-        return {
-            "names": list(self.names), "levels": [*map(_finite, self.levels)], "gains": finite,
-            "unit": self.unit, "how": self.how, "advice": dict(self.advice),
-            "simpler": list(self.simpler),
-        }  # fmt: skip
-
-    @classmethod
-    def from_plain(cls, told: Mapping[str, Any]) -> "Comparison":
-        """What `plain` made."""
-        gains = tuple(Gain(*map(_number, pair)) for pair in told["gains"])
-        levels = tuple(map(_number, told["levels"]))
-        names, advice = tuple(told["names"]), dict(told["advice"])
-        return cls(names, levels, gains, told["unit"], told["how"], advice, told["simpler"])
-
 
 def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> Report:
     """Which of two runs tells the same observations better.
@@ -264,11 +245,3 @@ def as_comparison(value: Any) -> "Comparison | bool":
 
 
 _VERDICTS = {1: "better", 0: "level", -1: "worse"}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _number(value: float | None) -> float:
-    return -math.inf if value is None else float(value)

@@ -32,7 +32,8 @@ _NOTHING = 1e-3  # nats: less than a thousandth of a probability is no differenc
 _BLOCK = 1 << 21  # logarithms that are sorted at a time
 
 
-class Gain(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Gain:
     """A paired difference of scores.
 
     Attributes

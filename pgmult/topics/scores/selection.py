@@ -216,15 +216,19 @@ def search_num_topics(
         looks.append(look.found(training))
         seconds.append(time.perf_counter() - begin)
     best = max(scores, key=lambda score: score.log_predictive)
+    gains = [Gain(0.0, 0.0) if score is best else score.gain_over(best) for score in scores]
     table = tuple(
         Candidate(
             number,
             score.log_predictive,
-            *(Gain(0.0, 0.0) if score is best else score.gain_over(best)),
+            gain.mean,
+            gain.error,
             *look,
             elapsed,
         )
-        for number, score, look, elapsed in zip(numbers, scores, looks, seconds, strict=True)
+        for number, score, gain, look, elapsed in zip(
+            numbers, scores, gains, looks, seconds, strict=True
+        )
     )
     return TopicChoice(table)
 

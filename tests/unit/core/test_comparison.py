@@ -7,6 +7,7 @@ import pytest
 
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Gain, Score, leave_one_out
+from pgmult.sampling.codec import decode, encode
 
 TOTALS = np.full(40, 5)
 
@@ -109,7 +110,7 @@ def test_it_is_a_table_a_section_a_figure_and_plain_numbers():
     assert found.table().columns["forecaster"] == ["the model", "rival 1", "rival 0"]
     assert "better" in str(found)
     assert "rival 0" in found.section().html()
-    again = Comparison.from_plain(json.loads(json.dumps(found.plain(), allow_nan=False)))
+    again = decode(json.loads(json.dumps(encode(found), allow_nan=False)))
     assert again.sentences == found.sentences
     assert str(again) == str(found)
     pytest.importorskip("matplotlib")
