@@ -6,9 +6,10 @@ that found it (or taken from one chain, where ``chain=`` is given), and correlat
 *simulated* topic proportions.
 
 >>> import numpy as np
+>>> from pgmult import Posterior
 >>> from pgmult.topics import top_words
->>> draws = {"topics": np.tile([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], (1, 5, 1, 1))}
->>> [[(word, round(mean, 2)) for word, mean, sd in topic] for topic in top_words(draws, 2)]
+>>> run = Posterior({"topics": np.tile([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], (1, 5, 1, 1))})
+>>> [[(word, round(mean, 2)) for word, mean, sd in topic] for topic in top_words(run, 2)]
 [[('0', 0.7), ('1', 0.2)], [('2', 0.8), ('0', 0.1)]]
 """
 
