@@ -133,7 +133,9 @@ def four_rows():
 @cache
 def topic_draws():
     model = topics.CorrelatedTopics(num_topics=2, start_sweeps=1)
-    return pgmult.sample(model, corpus(), keep=["topics", "mu", "Sigma", "psi", "theta"], **FEW)
+    return pgmult.sample(
+        model, corpus(), keep=["topics", "topic_shares", "mu", "Sigma", "psi", "theta"], **FEW
+    )
 
 
 @cache
