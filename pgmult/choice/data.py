@@ -173,7 +173,8 @@ class ChoiceRows:
 
     def place(self, attribute: Any, argument: str) -> int:
         """The column of an attribute."""
-        return self.names.tolist().index(as_choice(attribute, argument, self.names.tolist()))
+        names: list[str] = self.names.tolist()
+        return names.index(as_choice(attribute, argument, names))
 
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
@@ -464,9 +465,9 @@ def _told(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
 
 def _people(design: Design) -> list[GroupTerm]:
     """Terms of people's tastes; none if there is a term of another kind."""
-    kinds = [term.kind if isinstance(term, GroupTerm) else "other" for term in design.terms]
-    terms = [t for t, kind in zip(design.terms, kinds, strict=True) if kind == "slopes"]
-    return terms if set(kinds) <= {"slopes", "group"} else []  # constants mean nothing
+    groups = [term for term in design.terms if isinstance(term, GroupTerm)]
+    others = len(groups) < len(design.terms) or {g.kind for g in groups} - {"slopes", "group"}
+    return [] if others else [g for g in groups if g.kind == "slopes"]  # constants mean nothing
 
 
 def _arranged(

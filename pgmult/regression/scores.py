@@ -433,6 +433,13 @@ class _Statistic(NamedTuple):
     advice: tuple[str, str]
 
 
+def _of_counts(
+    statistic: Callable[[IntArray], Any], own: Any = np.s_[:]
+) -> Callable[[IntArray, FloatArray], Any]:
+    """A statistic of counts in some rows, whatever is expected."""
+    return lambda counts, _: statistic(counts[own])
+
+
 def _share_of(k: int, own: Any) -> Callable[[IntArray, FloatArray], Any]:
     """The share of a category in some rows."""
     return lambda counts, _: counts[own, k].sum() / max(float(counts[own].sum()), 1.0)
@@ -463,7 +470,7 @@ def _of_events(name: str) -> Iterator[_Statistic]:
     }
     for told, (statistic, more, fewer) in statistics.items():
         advice = more, f"The data have {fewer} than the model makes."
-        yield _Statistic(told, lambda y, _, of=statistic: of(y), advice)
+        yield _Statistic(told, _of_counts(statistic), advice)
 
 
 def _shares(categories: NDArray[np.str_]) -> Iterator[_Statistic]:
@@ -486,9 +493,7 @@ def _of_parts(
                     f"The mean {where} is larger than the model has it.",
                     f"The mean {where} is smaller.",
                 )
-                yield _Statistic(
-                    f"mean {where}", lambda y, _, own=own: y[own].mean(), (more, fewer)
-                )
+                yield _Statistic(f"mean {where}", _of_counts(np.mean, own), (more, fewer))
             else:
                 advice = f"There are more {where}.", f"There are fewer {where}."
                 yield _Statistic(f"share of {where}", _share_of(k, own), advice)

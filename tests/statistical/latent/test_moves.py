@@ -4,6 +4,7 @@ Joint tests have little power where corrections are small; here they are large o
 """
 
 import inspect
+from functools import cache
 
 import numpy as np
 import pytest
@@ -50,11 +51,12 @@ def log_joint(rows, x, w):
     return prior[:, None] - np.log(sd)[:, None] - 0.5 * (w / sd[:, None]) ** 2 + likelihood
 
 
+@cache
 def expectations(rows, fixed):
-    """Of functions of x and w, x the start where that is `fixed`."""
+    """Of functions of x and w given rows of this name, x the start where that is `fixed`."""
     x = START if fixed else np.linspace(0.002, 9.0, 1500)
     w = np.linspace(-8.0, 12.0, 3001)
-    weights = log_joint(rows, x, w)
+    weights = log_joint(ROWS[rows], x, w)
     weights = np.exp(weights - weights.max())
     grid = functions(np.repeat(x, len(w)), np.tile(w, len(x)))
     return grid @ weights.ravel() / weights.sum()
@@ -64,7 +66,7 @@ def functions(x, w):
     return np.array([w, w * w, np.exp(-np.abs(w)), np.tanh(x - 1.5), x, (x - 1.5) * w])
 
 
-def check(sweep, base, rows, fixed, draws=12_000):
+def check(sweep, base, rows, fixed, draws):
     """A chain of `sweep` has the expectations of the posterior."""
     rng, found = np.random.default_rng(0), BASES[base]
     point = Point.of(START, np.array([0.5]), FAMILY, found)
@@ -72,7 +74,7 @@ def check(sweep, base, rows, fixed, draws=12_000):
     for i in range(draws):
         point = sweep(rng, point, FAMILY, ROWS[rows], found)
         kept[i] = point.x[0], point.w[0]
-    expected = expectations(ROWS[rows], fixed)
+    expected = expectations(rows, fixed)
     for f, (values, mean) in enumerate(zip(functions(*kept.T), expected, strict=True)):
         if values.std() > 1e-9:
             error = values.std() / np.sqrt(min(ess_bulk(values[None]), draws))
@@ -88,12 +90,12 @@ def both(first):
     return sweep
 
 
-SWEEPS = {
-    "swing": (moves.swing, True),
-    "leap": (moves.leap, False),
-    "reflect": (moves.reflect, False),
-    "carry": (both(moves.carry), False),
-    "interweave": (both(moves.interweave), False),
+SWEEPS = {  # whether x is fixed, and draws: where they are dear, mutants show by far fewer
+    "swing": (moves.swing, True, 12_000),
+    "leap": (moves.leap, False, 12_000),
+    "reflect": (moves.reflect, False, 12_000),
+    "carry": (both(moves.carry), False, 6_000),
+    "interweave": (both(moves.interweave), False, 6_000),
 }
 
 
@@ -101,8 +103,8 @@ SWEEPS = {
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", SWEEPS)
 def test_moves_around_a_bad_base_leave_the_posterior_as_it_is(name, rows, base):
-    sweep, fixed = SWEEPS[name]
-    check(sweep, base, rows, fixed)
+    sweep, fixed, draws = SWEEPS[name]
+    check(sweep, base, rows, fixed, draws)
 
 
 MUTANTS = {
@@ -116,6 +118,10 @@ MUTANTS = {
     "effects that are not counted": ("_given_weights", "count * math.log(inverse)", "0.0 * count"),
     "slices without a prior": ("_sliced", "prior + gain(new)", "gain(new)"),
 }
+
+
+# At 4,000 draws the others are 8 standard errors away or more, of 4.5 that are refused.
+SUBTLE = "a swing without correction", "leaps whose law has no density"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -135,4 +141,4 @@ def test_broken_moves_are_refused(mutant, monkeypatch):
     if kind in ("carry", "interweave"):
         sweep = both(sweep)
     base = "too wide" if "density" in mutant else "too narrow"
-    rejects(check, sweep, base, "binomial", fixed)
+    rejects(check, sweep, base, "binomial", fixed, 12_000 if mutant in SUBTLE else 4_000)
