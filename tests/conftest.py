@@ -54,10 +54,12 @@ def corpus() -> "Corpus":
     return as_corpus(counts, [f"word{v}" for v in range(25)])
 
 
-@pytest.fixture
-def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits until it is on disk."""
-    monkeypatch.setattr("os.fsync", lambda file: None)
+@pytest.fixture(autouse=True, scope="session")
+def quick_disk() -> Iterator[None]:
+    """Nothing waits until it is on disk, but in the processes that tests start and kill."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture

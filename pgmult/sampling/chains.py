@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from pgmult.sampling.cluster.executors import Cluster
 from pgmult.sampling.cluster.files import ChainFiles
 from pgmult.sampling.cluster.rows import RowsElsewhere
 from pgmult.sampling.goals import Goal, Watch
+from pgmult.sampling.memory import Memory
 from pgmult.sampling.plan import Plan
-from pgmult.sampling.store import rectangle
+from pgmult.sampling.store import RunWriter, rectangle
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,6 @@ class Sweep:
 
 
 Callback = Callable[[Sweep], Any]
-
-
-class _Keeps(Protocol):
-    """Where draws of all chains go: `RunWriter` or `Memory`."""
-
-    def chain(self, number: int) -> Recorder: ...
 
 
 class Chains:
@@ -88,7 +83,7 @@ class Chains:
         self._errors: list[BaseException] = []
         self.interrupted = False
 
-    def go(self, keeps: _Keeps, store: str | None = None) -> dict[str, Any]:
+    def go(self, keeps: RunWriter | Memory, store: str | None = None) -> dict[str, Any]:
         """Run the chains to their end or a goal, an error in one of them, or Ctrl-C.
 
         Returns

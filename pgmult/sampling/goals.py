@@ -214,14 +214,9 @@ class Trace:
             self._chosen = np.linspace(0, len(flat) - 1, size).astype(np.int64) if size else None
         self._draws[chain].append(flat[:0] if self._chosen is None else flat[self._chosen])
 
-    @property
-    def length(self) -> int:
-        """Draws that all chains have."""
-        return min(map(len, self._draws))
-
     def _first(self, draws: int | None) -> FloatArray:
         """All chains' first draws, ``(chain, draw, entries)``."""
-        size = self.length if draws is None else draws
+        size = min(map(len, self._draws)) if draws is None else draws
         return np.array([chain[:size] for chain in self._draws])
 
     def agrees(self, draws: int) -> bool:

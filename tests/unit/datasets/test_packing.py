@@ -15,8 +15,6 @@ from pgmult.datasets.files import each_line, lines_of, read_file
 from pgmult.topics import open_corpus
 from pgmult.topics.data.packed import losses_of
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 WORDS = [a + b for a in ("ka", "lo", "mi", "nu", "Pé") for b in ("ra", "sto", "ti", "the", "xü")]
 RNG = np.random.default_rng(0)
 TEXTS = [" ".join(RNG.choice(WORDS, size=size)) for size in RNG.poisson(7, size=40)]

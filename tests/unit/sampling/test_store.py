@@ -27,9 +27,6 @@ from pgmult.sampling.store import Run, RunWriter, rectangle
 OPTIONS = {"draws": 60, "tune": 20, "chains": 2, "random_seed": 9, "keep": ["mean", "latent"]}
 
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 def sample(path=None, model=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pgmult.ConvergenceWarning)

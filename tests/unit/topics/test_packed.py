@@ -25,10 +25,7 @@ from pgmult.topics.compiled.tokens import allocate
 from pgmult.topics.data import corpus as corpus_module
 from pgmult.topics.starts import searches
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning"),
-    pytest.mark.usefixtures("quick_disk"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 COUNTS = np.random.default_rng(0).poisson(0.4, size=(23, 12))
 COUNTS[[4, 22]] = 0
