@@ -73,8 +73,9 @@ def _kept(posterior: Posterior, names: Sequence[str]) -> list[str]:
 
 def data_of_run(posterior: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
     """What a posterior was sampled with: its own data, or `data`, which must be the same."""
-    given = as_kind(as_draws(posterior).data if data is None else data, "data", kind, hint)
-    if data is not None and not posterior.is_of(given):
+    known = as_draws(posterior)
+    given = as_kind(known.data if data is None else data, "data", kind, hint)
+    if data is not None and not known.is_of(given):
         raise ValueError(f"data must be what the posterior was sampled with, got {given!r}")
     return given
 
