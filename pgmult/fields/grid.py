@@ -66,9 +66,10 @@ class Grid:
         counted = np.ones((size, data.num_categories), dtype=np.bool_)
         if data.counted is not None:
             counted[: data.num_rows] = data.counted
+        lower, upper = found.interval()
         return cls(
-            data, found.draws, found.mean, *found.interval(), found.probability, axis, x, told,
-            place, places, [str(n) for n in names], counted,
+            data, found.draws, found.mean, lower, upper, found.probability, axis, x, told, place,
+            places, [str(n) for n in names], counted,
         )  # fmt: skip
 
     @property
@@ -86,8 +87,11 @@ class Grid:
         whole[at[~self.counted.all(axis=1)]] = False
         kept = whole if np.count_nonzero(whole) > 1 else np.ones_like(whole)
         shared = np.flatnonzero(kept & (most == most[kept].max()))
-        first, last = (np.flatnonzero(at == end)[::-1] for end in shared[[0, -1]])
-        return tuple({int(self.place[r]): int(r) for r in rows} for rows in (first, last))
+        first, last = (
+            {int(self.place[r]): int(r) for r in np.flatnonzero(at == end)[::-1]}
+            for end in shared[[0, -1]]
+        )
+        return first, last
 
     @property
     def last(self) -> IntArray:

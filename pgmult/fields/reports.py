@@ -102,7 +102,7 @@ def report(
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         told = hidden if hidden is not None and hidden.any() else None
-        comparison = compare(run, data=data, held_out=told)
+        comparison = as_kind(compare(run, data=data, held_out=told), "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
     moved = [] if changes is None else changes.sentences()
     verdict += [Leading(sentence, "What changed") for sentence in moved]
@@ -184,7 +184,8 @@ class _Changes:
     @property
     def _order(self) -> list[int]:
         """Categories, what rose most first."""
-        return np.argsort(-(self.last - self.first).mean(axis=0), kind="stable").tolist()
+        rise = (self.last - self.first).mean(axis=0)
+        return [int(k) for k in np.argsort(-rise, kind="stable")]
 
     def sentences(self) -> list[str]:
         """What rose most and what fell most."""

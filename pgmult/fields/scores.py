@@ -136,7 +136,8 @@ def calibration(
         mean_by_token(np.where(kept, share, 0.0).sum(axis=1)[rows], kept.sum(axis=1)[rows])
         for share in shares_inside(drawn, table, _LEVELS)
     ]
-    return Calibration(np.array(_LEVELS), *np.array(found).T, int(kept.sum()))
+    covered, errors = np.array(found).T
+    return Calibration(np.array(_LEVELS), covered, errors, int(kept.sum()))
 
 
 def shares_inside(

@@ -61,7 +61,7 @@ OTHERS = [
     "datasets/mtcars",  # answers that are 1 or 0
     "COUNT/medpar",
 ]
-LONG = {"plm/Males": slice(800), "stevedata/TV16": slice(None, None, 20)}  # rows that are enough
+LONG = {"plm/Males": slice(400), "stevedata/TV16": slice(None, None, 40)}  # rows that are enough
 NONE = ["datasets/chickwts", "survival/lung", "lme4/cbpp"]
 pytestmark = [
     pytest.mark.slow,
