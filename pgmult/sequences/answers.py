@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -158,6 +158,14 @@ class Forecast(Probabilities):
         steps = self.mean.shape[1]
         sequence, ahead = np.divmod(np.arange(self.sequences.num_sequences * steps), steps)
         return sequence, ahead + self.sequences.lengths[sequence]
+
+    def until(self, steps: int) -> "Forecast":
+        """The first steps of it alone."""
+        counts = None if self.counts is None else self.counts[:, :, :steps]
+        return replace(
+            self, mean=self.mean[:, :steps], quantiles=self.quantiles[:, :, :steps],
+            simulated=self.simulated[:, :, :steps], counts=counts,
+        )  # fmt: skip
 
     def next_change(self) -> "NextChange":
         """How long each sequence's current symbol lasts, and which symbol follows."""

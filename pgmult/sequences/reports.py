@@ -106,15 +106,16 @@ def report(
     places = data.num_steps + steps * data.num_sequences
     max_draws = min(max_draws, max(_FEWEST_DRAWS, _MOST_HELD // (places * data.num_symbols)))
     past = predict(posterior, levels=levels, max_draws=max_draws)
-    ahead = forecast(
-        posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=levels,
+    far = _far(data, steps, max_draws)
+    futures = forecast(
+        posterior, far, inputs=_inputs_ahead(data, far, held_out), levels=levels,
         max_draws=max_draws, random_seed=random_seed,
     )  # fmt: skip
+    ahead, change = futures.until(steps), futures.next_change()
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
         found = compare(posterior, random_seed=random_seed)
         comparison = as_kind(found, "comparison", Comparison)
-    change = _changes(posterior, ahead, held_out, max_draws, random_seed)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [
         Leading(_movement(past), "Which symbols move"), *_swings(posterior),
@@ -191,21 +192,11 @@ def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> An
     return known.design.take(rows.ravel())
 
 
-def _changes(
-    posterior: Posterior, ahead: Forecast, held_out: Sequences | None, max_draws: int,
-    random_seed: int,
-) -> NextChange:  # fmt: skip
-    """The next change, looked for as far ahead as runs of symbols are long."""
-    data = ahead.sequences
-    far = max(ahead.mean.shape[1], int(np.ceil(4.0 * _mean_run(data))))
+def _far(data: Sequences, steps: int, max_draws: int) -> int:
+    """How far ahead the next change is looked for: as far as runs of symbols are long."""
+    far = int(np.ceil(4.0 * _mean_run(data)))
     fits = _MOST_HELD // max(1, max_draws * data.num_sequences * data.num_symbols)
-    steps = min(far, max(ahead.mean.shape[1], min(fits, _MOST_AHEAD)))
-    if steps > ahead.mean.shape[1]:
-        ahead = forecast(
-            posterior, steps, inputs=_inputs_ahead(data, steps, held_out), levels=(0.5,),
-            max_draws=max_draws, random_seed=random_seed,
-        )  # fmt: skip
-    return ahead.next_change()
+    return max(steps, min(far, fits, _MOST_AHEAD))
 
 
 def _mean_run(data: Sequences) -> float:
