@@ -37,7 +37,7 @@ from pgmult.cli.shared import (
     whole,
 )
 from pgmult.core.family import Family
-from pgmult.sampling.settled import LEAST_DRAWS, SETTLED
+from pgmult.sampling.settled import SETTLED
 
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
@@ -206,12 +206,11 @@ def add_room(commands: Any, room: Room) -> None:
 def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
-    few = min(LEAST_DRAWS, room.draws)
     fit.add_argument(
         "--draws",
         **whole(
             1,
-            told=f"kept of each chain (default: {few} to {room.draws}, until what the report tells"
+            told=f"kept of each chain (default: at most {room.draws}, until what the report tells"
             " first is settled)",
         ),
     )

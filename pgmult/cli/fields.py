@@ -333,7 +333,7 @@ ROOM = Room(
     "    --category name --count n --hold-out 0.1 --out run\n"
     "  pgmult fields predict run elsewhere.csv --out probabilities.csv",
     "the probabilities behind a tidy table of counts",
-    draws=400, tune=50, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    draws=400, tune=25, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     rivals=_rivals,
     questions=(
         Question(

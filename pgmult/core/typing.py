@@ -114,6 +114,11 @@ class Traits:
     told : tuple of str
         Variables that reports tell first, by which a run's worth is judged where they are kept; the
         first kept variable that chains can agree on if the model does not say.
+    settled_at : mapping from a variable of `told` to float
+        Independent draws a chain that it is worth in a run that is settled, 100 unless the model
+        says otherwise.
+    least_draws : int
+        Of a chain, before a run is asked whether it is settled.
     many_modes : bool
         Whether each chain stays in a mode of its own, which it hardly moves through (topics): such
         a run is settled once log likelihoods are level, rather than by effective draws.
@@ -129,6 +134,8 @@ class Traits:
     label_parts: Mapping[str, str] = field(default_factory=dict)
     single_precision: frozenset[str] = frozenset()
     told: tuple[str, ...] = ()
+    settled_at: Mapping[str, float] = field(default_factory=dict)
+    least_draws: int = 200
     many_modes: bool = False
     draws_anew: bool = False
 

@@ -1,17 +1,19 @@
 """When a run may stop before its last draw: once it is worth so many, or after so much time.
 
-How much draws are worth is looked at after 50 draws of each chain (200 for "settled"), and again
+How much draws are worth is looked at after 50 draws of each chain (mostly 200 for "settled"), and
+again
 whenever a quarter more have been made, from the draws alone: so a run with the same seed stops at
 the same draw, in one piece or resumed. Time is measured, and the number of draws that were kept is
 written down.
 
-A run is settled once what a report tells first is worth a hundred independent draws a chain and the
-chains' log likelihoods agree. Chains that stay in modes of their own, as those of topics do, never
-are worth so much: they are settled once the log likelihood of each is level, that is, its mean
-moves by less than 1/4000 of itself from the first half of the draws to the second.
+A run is settled once what a report tells first is worth a hundred independent draws a chain, or as
+many as the model says, and the chains' log likelihoods agree. Chains that stay in modes of their
+own, as those of topics do, never are worth so much: they are settled once the log likelihood of
+each is level, that is, its mean moves by less than 1/4000 of itself from the first half of the
+draws to the second.
 
->>> as_goal("400ess")
-Goal(text='400ess', worth=400.0, seconds=inf, settles=False)
+>>> as_goal("400ess").worth
+400.0
 >>> as_goal("5min").seconds
 300.0
 """
@@ -20,6 +22,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +31,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, Traits, traits_of
 from pgmult.sampling import diagnostics
-from pgmult.sampling.settled import LEAST_DRAWS, SETTLED
+from pgmult.sampling.settled import SETTLED
 from pgmult.sampling.store import LOG_LIKELIHOOD, Settings
 
 _FIRST_LOOK, _GROWTH = 50, 1.25
@@ -51,12 +54,18 @@ class Goal(NamedTuple):
         Infinite if time does not decide.
     settles : bool
         Whether log likelihoods have a say, too.
+    shares : mapping from a variable to float
+        What a draw of it counts, 1 of those that are not named.
+    least_draws : int
+        Of a chain, before the first look.
     """
 
     text: str
     worth: float
     seconds: float
     settles: bool = False
+    shares: Mapping[str, float] = MappingProxyType({})
+    least_draws: int = _FIRST_LOOK
 
     @property
     def is_of_draws(self) -> bool:
@@ -72,11 +81,14 @@ class Goal(NamedTuple):
         """The goal of so many chains of a model."""
         if not self.settles:
             return self
-        return self._replace(worth=math.inf if traits.many_modes else _WORTH * chains)
+        least = min([_WORTH, *traits.settled_at.values()])
+        shares = {name: least / value for name, value in traits.settled_at.items()}
+        worth = math.inf if traits.many_modes else least * chains
+        return self._replace(worth=worth, shares=shares, least_draws=traits.least_draws)
 
     def looks(self, draws: int) -> Iterator[int]:
         """After how many draws of each chain it is asked whether the goal is reached."""
-        look = float(LEAST_DRAWS if self.settles else _FIRST_LOOK)
+        look = float(self.least_draws)
         while self.is_of_draws and round(look) < draws:
             yield round(look)
             look *= _GROWTH
@@ -154,7 +166,9 @@ class Watch:
 
     def worth(self, draws: int | None = None) -> float:
         """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
-        return min((trace.worth(draws) for trace in self._told), default=math.nan)
+        shares = {} if self.goal is None else self.goal.shares
+        worth = (trace.worth(draws) * shares.get(trace.name, 1.0) for trace in self._told)
+        return min((value for value in worth if not math.isnan(value)), default=math.nan)
 
     def is_reached(self, draws: int) -> bool:
         """Whether so many draws of each chain are what was asked for."""

@@ -113,7 +113,7 @@ def _sweeps(places, times, categories, seconds):
 
 
 def _sweep_for(places, times, categories, seconds):
-    from pgmult.fields.updates.table_sticks import Near, init, sweep
+    from pgmult.fields.updates.table_sticks import Near, Potential, init, sweep
     from pgmult.latent.hyperparameters import Leaning
 
     rng = np.random.default_rng(0)
@@ -125,7 +125,8 @@ def _sweep_for(places, times, categories, seconds):
     (sticks,) = model.on_table(data)
     shares = (sticks.taken + 0.5) / (sticks.reaching + 1.0)
     level, x = np.log(shares / (1.0 - shares)), sticks.start
-    near = Near(Leaning(x, 0.05 * np.eye(len(x)), np.zeros(len(x))), level)
+    guess = Leaning(x, 0.05 * np.eye(len(x)), np.zeros(len(x)))
+    near = Near(guess, Potential(sticks, x, level))
     draw = init(rng, sticks, near)
     for _ in range(_SETTLING):
         draw = sweep(rng, sticks, draw, near)

@@ -143,6 +143,9 @@ class MultinomialGP(StickFields):
         "psi_new_var": ("new_row", "stick"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "beta", "hyperparameters", "pi_new")
+    told: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
+    settled_at: ClassVar[Mapping[str, float]] = {"psi": 40.0, "hyperparameters": 25.0}
+    least_draws: ClassVar[int] = 100
 
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories

@@ -9,29 +9,36 @@ and the counts x are binomial given psi. A sweep:
 1. theta | psi              the rest integrated out: `sample_hyperparameters` of those of f, around
                             a fixed law; slices of the variances
 2. beta, f | theta, psi     exact draws
-3. effect | u, x            psi integrated out, a step of a random walk
-4. f | theta, beta, x       psi integrated out, a swing: see below
-5. psi | theta, u, x        exact draws, cell by cell (`pgmult.fields.compiled.cells`)
+3. effect | u, x            psi integrated out, a step of a random walk; again after step 5
+4. those of f, f | beta, x  psi integrated out: `move_together`, see below
+5. f | theta, beta, x       psi integrated out, a swing: see below
+6. psi | theta, u, x        exact draws, cell by cell (`pgmult.fields.compiled.cells`)
 
 Without psi a cell's log likelihood L(u) has a curvature from 0, where its counts say nothing, to
-1 / effect, where they say all: so neither small effects nor zeros of thousands slow step 4 down,
-where steps 2 and 5 by themselves move by the smaller one of two standard deviations. It is a
+1 / effect, where they say all: so neither small effects nor zeros of thousands slow step 5 down,
+where steps 2 and 6 by themselves move by the smaller one of two standard deviations. It is a
 Hamiltonian path that turns exactly about a Gaussian (`pgmult.latent.moves.swing`), here that of
 curvatures 1 / (a_t b_s): along the eigenvectors of K_rows / sqrt(a a') and of
 K_columns / sqrt(b b') it is diagonal. Its forces are those of psi's law expanded around its mode;
 whether it is accepted is by L itself.
 
-The law of step 1 and the levels that curvatures are taken at are those of a pilot run, `Near`: they
-depend on the data alone. Eigenvectors change with length scales only; these move in fewer sweeps
-where eigenvalue problems would take most of the time.
+Step 4 is non-centred about the same Gaussian: u is carried along as its standard normal noise, so
+that hyperparameters move as if u were integrated out, but for what the Gaussian lacks (Murray and
+Adams 2010, "Slice sampling covariance hyperparameters of latent Gaussian models"). The proposal is
+that of `pgmult.latent.moves.reflect`. Step 1 moves far where cells scatter widely, step 4 where
+they hardly do.
+
+The law of steps 1 and 4 and the levels that curvatures are taken at are those of a pilot run,
+`Near`: they depend on the data alone. Eigenvectors change with length scales only; these move in
+fewer sweeps where eigenvalue problems would take most of the time.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
@@ -46,12 +53,14 @@ from pgmult.sampling.moves import slice_sample
 
 _KICKS = 4  # of a swing
 _LEAST = 1e-3  # of a curvature, as a share of the prior precision
+_NOTHING = 1e-10  # what is left of a variance by rounding
+_LONG = 2.5  # sides of a table, of which the longer one has curvatures that all sticks share
 _RAREST = 0.1  # share of sweeps in which length scales move
 _REMEMBERED = 8  # laws, of a few chains
 _WIDTH = 0.3  # of the first interval of slices
-_WALK = 2.0  # standard deviations of the effects' law
-_ROUNDS = 1, 1, 2, 4, 4  # sweeps of a pilot, hyperparameters at their mode before each
-_LAST_ROUND = 40
+_WALK = 2.0  # standard deviations of the effects' law given u
+_ROOM = 1.4  # of the law of the other hyperparameters, that much wider than the potential tells
+_ROUNDS = 1, 1, 2, 4, 8, 16  # sweeps of a pilot
 _SETTLING = 8  # sweeps of a start
 _GRAIN = 16  # rows of a table
 
@@ -80,12 +89,12 @@ class Near:
     ----------
     guess : Leaning
         The law that hyperparameters roughly have.
-    level : array, ``(num_sticks, num_rows, num_columns)``
-        Where u roughly is.
+    potential : Potential
+        What roughly stands in for the counts.
     """
 
     guess: Leaning
-    level: FloatArray
+    potential: "Potential"
 
 
 class _Given(NamedTuple):
@@ -102,50 +111,6 @@ class _Given(NamedTuple):
     precision: FloatArray
     shift: FloatArray
     log_density: float
-
-
-class _Potential(NamedTuple):
-    """A Gaussian factor in u that stands in for the counts: curvatures are (a_t b_s)^2.
-
-    Attributes
-    ----------
-    level, slopes, roots : arrays, ``(num_sticks, num_rows, num_columns)``
-        Where it is expanded, its slopes there, and a_t b_s.
-    rows, columns : arrays, ``(num_sticks, num_rows)`` and ``(num_sticks, num_columns)``
-        a and b.
-    """
-
-    level: FloatArray
-    slopes: FloatArray
-    roots: FloatArray
-    rows: FloatArray
-    columns: FloatArray
-
-    def log(self, level: FloatArray) -> FloatArray:
-        """What stands in for L, of each stick."""
-        away = level - self.level
-        return np.asarray(np.sum(away * (self.slopes - 0.5 * self.roots**2 * away), axis=(1, 2)))
-
-    def slope(self, level: FloatArray) -> FloatArray:
-        """Its slopes."""
-        return np.asarray(self.slopes - self.roots**2 * (level - self.level))
-
-
-class _Bent(NamedTuple):
-    """Eigenvalues and eigenvectors of a K_rows a' and b K_columns b', of each stick."""
-
-    row_values: FloatArray
-    row_vectors: FloatArray
-    column_values: FloatArray
-    column_vectors: FloatArray
-
-    def rotate(self, values: FloatArray) -> FloatArray:
-        """Values of each stick along its eigenvectors."""
-        return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
-
-    def back(self, rotated: FloatArray) -> FloatArray:
-        """The inverse of `rotate`."""
-        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
 
 
 class TableSticks:
@@ -182,9 +147,7 @@ class TableSticks:
         self._level = level[:, None, None]
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
-        self._bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
-        self._bent = lru_cache(maxsize=_REMEMBERED)(self._find_bent)
-        self.potential = lru_cache(maxsize=_REMEMBERED)(self._find_potential)
+        self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
         kinds = [self._kind(i) for i in range(len(start))]
         self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
         self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
@@ -316,41 +279,21 @@ class TableSticks:
         cells = _by_rows(self.taken), _by_rows(self.reaching), _by_rows(level)
         over_rows(kernel, len(cells[0]), *key, *cells, var, *out, grain=_GRAIN)
 
-    def bent(self, x: FloatArray, near: Near) -> _Bent:
-        """Eigenvectors of the covariances as seen through a potential's curvatures."""
-        return self._bent(self._scales(x), near)
-
     def _moved(self, x: FloatArray) -> Covariance:
         return self._covariance.with_log_params(x) if len(x) else self._covariance
 
-    def _scales(self, x: FloatArray) -> bytes:
-        """Hyperparameters by all that eigenvectors depend on."""
+    def scales(self, x: FloatArray) -> bytes:
+        """What eigenvectors depend on, of hyperparameters."""
         return np.where(self.of_scales, x, self.start).tobytes()
 
     def _find(self, x: bytes) -> tuple[TableLaw, float]:
         covariance = self._moved(np.frombuffer(x))
         factors = Factors.of(covariance, self.table.sites.shape[1])
-        law = replace(self._bases(self._scales(np.frombuffer(x))), factors=factors)
+        law = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
         return law, covariance.log_prior() if x else 0.0
 
     def _find_bases(self, x: bytes) -> TableLaw:
         return TableLaw.of(self.table, self._moved(np.frombuffer(x)))
-
-    def _find_bent(self, x: bytes, near: Near) -> _Bent:
-        law, seen = self._bases(x), self.potential(near)
-        rows = seen.rows[:, :, None] * law.row_cov * seen.rows[:, None]
-        columns = seen.columns[:, :, None] * law.column_cov * seen.columns[:, None]
-        return _Bent(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
-
-    def _find_potential(self, near: Near) -> _Potential:
-        x = near.guess.mean
-        law = self.law(x)
-        slopes, curvatures = self.slopes(near.level, law.factors.effect)
-        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / law.factors.variance))
-        rows = logs.mean(axis=2, keepdims=True)
-        columns = logs.mean(axis=1, keepdims=True) - rows.mean(axis=1, keepdims=True)
-        roots = np.exp(rows + columns)
-        return _Potential(near.level, slopes, roots, np.exp(rows[:, :, 0]), np.exp(columns[:, 0]))
 
     def _kind(self, i: int) -> str:
         """Whether a hyperparameter is the variance of the product, that of effects, or neither."""
@@ -360,6 +303,118 @@ class TableSticks:
         old, new = (Factors.of(self._moved(x), width) for x in (self.start, moved))
         changed = [new.effect > 1.5 * old.effect, new.variance > 1.5 * old.variance]
         return "effect" if changed[0] else "variance" if changed[1] else "scale"
+
+
+class _Bent(NamedTuple):
+    """Eigenvalues and eigenvectors of a K_rows a' and b K_columns b', of each stick."""
+
+    row_values: FloatArray
+    row_vectors: FloatArray
+    column_values: FloatArray
+    column_vectors: FloatArray
+
+    def rotate(self, values: FloatArray) -> FloatArray:
+        """Values of each stick along its eigenvectors."""
+        return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
+
+    def back(self, rotated: FloatArray) -> FloatArray:
+        """The inverse of `rotate`."""
+        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
+
+
+class Potential:
+    """A Gaussian factor in u that stands in for the counts: curvatures are (a_t b_s)^2.
+
+    On a long table the longer one of a and b is the same for all sticks.
+
+    Parameters
+    ----------
+    sticks : TableSticks
+    x : array, ``(num_hyperparameters,)``
+        At whose effects slopes and curvatures are those of L.
+    level : array, ``(num_sticks, num_rows, num_columns)``
+        Where it is expanded.
+    """
+
+    def __init__(self, sticks: TableSticks, x: FloatArray, level: FloatArray):
+        law = sticks.law(x)
+        self._sticks, self.level = sticks, level
+        self._slopes, curvatures = sticks.slopes(level, law.factors.effect)
+        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / law.factors.variance))
+        of_sides = {side: logs.mean(axis=3 - side, keepdims=True) for side in (1, 2)}
+        small, large = sorted((1, 2), key=lambda side: level.shape[side])
+        if level.shape[large] > _LONG * level.shape[small]:  # its eigenvectors are dear
+            of_sides[large] = of_sides[large].mean(axis=0, keepdims=True)
+        of_sides[large] = of_sides[large] - of_sides[large].mean(axis=(1, 2), keepdims=True)
+        self._rows, self._columns = np.exp(of_sides[1]), np.exp(of_sides[2])
+        self.roots = self._rows * self._columns
+        self._bent = lru_cache(maxsize=_REMEMBERED)(self._find_bent)
+
+    def log(self, level: FloatArray) -> FloatArray:
+        """What stands in for L, of each stick."""
+        away = level - self.level
+        return np.asarray(np.sum(away * (self._slopes - 0.5 * self.roots**2 * away), axis=(1, 2)))
+
+    def slope(self, level: FloatArray) -> FloatArray:
+        """Its slopes."""
+        return np.asarray(self._slopes - self.roots**2 * (level - self.level))
+
+    def law(self, x: FloatArray, mean: FloatArray) -> "Around":
+        """The law of u given this potential, hyperparameters and the mean of u."""
+        bent = self._bent(self._sticks.scales(x))
+        prior = bent.row_values[:, :, None] * bent.column_values[:, None]
+        prior = self._sticks.law(x).factors.variance * np.maximum(prior, 0.0)
+        return Around(self, mean, bent, prior)
+
+    def _find_bent(self, scales: bytes) -> _Bent:
+        law = self._sticks.bases(scales)
+        rows = self._rows * law.row_cov * self._rows.transpose(0, 2, 1)
+        columns = self._columns.transpose(0, 2, 1) * law.column_cov * self._columns
+        return _Bent(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
+
+
+class Around:
+    """A Gaussian law of u; along eigenvectors (u - mean) a b has independent parts.
+
+    Parameters
+    ----------
+    potential : Potential
+    mean : array, ``(num_sticks, num_rows, num_columns)``
+        Of u, without the potential.
+    bent : _Bent
+    prior : array, ``(num_sticks, num_rows, num_columns)``
+        Variances along the eigenvectors, without the potential.
+    """
+
+    def __init__(self, potential: Potential, mean: FloatArray, bent: _Bent, prior: FloatArray):
+        self._potential, self._mean, self._bent = potential, mean, bent
+        self.vars = prior / (1.0 + prior)
+        pull = self.pull(potential.slope(mean))
+        self.centre = self.vars * pull
+        self.log_evidence = 0.5 * float(np.sum(self.centre * pull - np.log1p(prior)))
+
+    def pull(self, slopes: FloatArray) -> FloatArray:
+        """Slopes in u, along the eigenvectors."""
+        return self._bent.rotate(slopes / self._potential.roots)
+
+    def away(self, level: FloatArray) -> FloatArray:
+        """U from the centre, along the eigenvectors."""
+        return self._bent.rotate((level - self._mean) * self._potential.roots) - self.centre
+
+    def level(self, away: FloatArray) -> FloatArray:
+        """The inverse of `away`."""
+        return self._mean + self._bent.back(self.centre + away) / self._potential.roots
+
+    def white(self, rng: np.random.Generator, level: FloatArray) -> FloatArray:
+        """The standard normal noise that `colour` makes u of; drawn where it makes nothing."""
+        known = self.vars > _NOTHING
+        noise = self.away(level) / np.sqrt(np.where(known, self.vars, 1.0))
+        return self._bent.back(np.where(known, noise, rng.standard_normal(noise.shape)))
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """U made of noise, by symmetric roots."""
+        sd = np.where(self.vars > _NOTHING, np.sqrt(self.vars), 0.0)
+        return self.level(sd * self._bent.rotate(noise))
 
 
 def _by_rows(cells: FloatArray) -> FloatArray:
@@ -373,11 +428,11 @@ def init(rng: np.random.Generator, sticks: TableSticks, near: Near) -> Draw:
     hyperparameters drawn first, a few sweeps make draws of them.
     """
     x = near.guess.at(rng.standard_normal(len(sticks.start)))
-    var, level = sticks.effect(x), near.level
+    var, level = sticks.effect(x), near.potential.level
     for _ in range(_SETTLING):
         beta, level = sticks.draw_level(rng, x, sticks.draw_cells(rng, level, var))
         fit = sticks.log_likelihood(level, var)
-        level = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
+        level, _ = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
     return Draw(x, beta, sticks.draw_cells(rng, level, var))
 
 
@@ -392,64 +447,68 @@ def pilot(sticks: TableSticks) -> Near:
     pooled = (taken.sum(axis=(1, 2)) + 0.5) / (reaching.sum(axis=(1, 2)) + 1.0)
     shares = (taken + pooled[:, None, None]) / (reaching + 1.0)
     psi = np.log(shares / (1.0 - shares))
-    near = Near(Leaning(x, np.eye(len(x)), np.zeros(len(x))), psi)
     rng, draw = np.random.default_rng(0), Draw(x, sticks.trend.centre, psi)
+    near = _near(sticks, draw, psi, psi)
     for sweeps in _ROUNDS:
-        if len(x):
-            near = replace(near, guess=_mode(sticks, draw))
-            draw = draw._replace(x=near.guess.mean)
+        draw, levels = draw._replace(x=near.guess.mean), np.zeros_like(psi)
         for _ in range(sweeps):
             draw, level = _swept(rng, sticks, draw, near)
-        near = replace(near, level=level)
-        x = _likely_effects(sticks, draw.x, level)
-        draw = draw._replace(x=x, psi=sticks.draw_cells(rng, level, sticks.effect(x)))
-    points, levels = [], np.zeros_like(level)
-    for _ in range(_LAST_ROUND):
-        draw, level = _swept(rng, sticks, draw, near)
-        points.append(draw.x)
-        levels += level
-    near = replace(near, level=levels / _LAST_ROUND)
-    if not len(x):
-        return near
-    root = _mode(sticks, draw).root
-    cov = root @ root.T + np.cov(np.array(points).T, ddof=1).reshape(root.shape)
-    root = np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
-    return replace(near, guess=Leaning(np.mean(points, axis=0), root, np.zeros(len(x))))
+            levels += level
+        near = _near(sticks, draw, level, levels / sweeps)
+    return near
 
 
-def _mode(sticks: TableSticks, draw: Draw) -> Leaning:
-    """Of hyperparameters given psi, and the curvature there."""
-    return laplace(lambda x: sticks.given(x, draw.psi).log_density, draw.x)
+def _near(sticks: TableSticks, draw: Draw, level: FloatArray, centre: FloatArray) -> Near:
+    """What goes around a level: effects as likely given u, those of f with u integrated out.
 
+    `level` is a draw of u, as its own scatter tells of effects.
+    """
+    mean, free = sticks.mean(draw.beta), ~sticks.of_effects
+    x, root = draw.x.copy(), np.zeros((len(draw.x), len(draw.x)))
 
-def _likely_effects(sticks: TableSticks, x: FloatArray, level: FloatArray) -> FloatArray:
-    """Hyperparameters whose effects are likeliest given u: psi itself tells of its own scatter."""
-    if not sticks.of_effects.any():
-        return x
+    def search(log_density: Callable[[FloatArray], float], own: BoolArray, room: float) -> None:
+        if own.any():
+            found = laplace(lambda part: log_density(_with(x, own, part)), x[own])
+            x[own], root[np.ix_(own, own)] = found.mean, room * found.root
 
-    def loss(shift: float) -> float:
-        new = x + shift * sticks.of_effects
+    def of_effects(new: FloatArray) -> float:
         fit = sticks.log_likelihood(level, sticks.effect(new)).sum()
-        return -float(fit) - sticks.log_prior(new)
+        return float(fit) + sticks.log_prior(new)
 
-    found = minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 0.1})
-    return np.asarray(x + found.x * sticks.of_effects)
+    search(of_effects, sticks.of_effects, _WALK)
+    potential = Potential(sticks, x, centre)
+    search(lambda x: potential.law(x, mean).log_evidence + sticks.log_prior(x), free, _ROOM)
+    return Near(Leaning(x, root, np.zeros(len(x))), potential)
+
+
+def _with(x: FloatArray, own: BoolArray, part: FloatArray) -> FloatArray:
+    """Hyperparameters of which some are others."""
+    out = x.copy()
+    out[own] = part
+    return out
 
 
 def _swept(
     rng: np.random.Generator, sticks: TableSticks, draw: Draw, near: Near
 ) -> tuple[Draw, FloatArray]:
     """A sweep, and the u that psi was drawn around."""
-    x, psi = draw.x, draw.psi
-    moved = sticks.of_effects
+    x, variances = draw.x, ~sticks.of_scales
+    free = variances & ~sticks.of_effects
     if sticks.of_scales.any() and rng.random() < sticks.scale_rate:
-        x = move_smooth(rng, sticks, draw, near)
-    else:
-        moved = ~sticks.of_scales
-    x = scatter(rng, sticks, x, psi, moved)
-    beta, level = sticks.draw_level(rng, x, psi)
-    x, fit = move_effects(rng, sticks, x, level, near)
-    level = swing(rng, sticks, x, sticks.mean(beta), level, fit, near)
+        x, variances, free = (
+            move_smooth(rng, sticks, draw, near),
+            sticks.of_effects,
+            ~sticks.of_effects,
+        )
+    x = scatter(rng, sticks, x, draw.psi, variances)
+    beta, level = sticks.draw_level(rng, x, draw.psi)
+    mean = sticks.mean(beta)
+    fit = sticks.log_likelihood(level, sticks.effect(x))
+    x, fit = move_effects(rng, sticks, x, level, fit, near)
+    if free.any():
+        x, level, fit = move_together(rng, sticks, x, mean, level, fit, near, free)
+    level, fit = swing(rng, sticks, x, mean, level, fit, near)
+    x, _ = move_effects(rng, sticks, x, level, fit, near)
     return Draw(x, beta, sticks.draw_cells(rng, level, sticks.effect(x))), level
 
 
@@ -458,19 +517,13 @@ def move_smooth(
 ) -> FloatArray:
     """Hyperparameters of which those of f have moved given psi."""
     x, free = draw.x, ~sticks.of_effects
-
-    def with_part(part: FloatArray) -> FloatArray:
-        out = x.copy()
-        out[free] = part
-        return out
-
     part = sample_hyperparameters(
         rng,
-        lambda part: sticks.given(with_part(part), draw.psi).log_density,
+        lambda part: sticks.given(_with(x, free, part), draw.psi).log_density,
         x[free],
         _given_others(near.guess, free, x),
     )
-    return with_part(part)
+    return _with(x, free, part)
 
 
 def scatter(
@@ -504,18 +557,51 @@ def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
 
 
 def move_effects(
-    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, level: FloatArray, near: Near
+    rng: np.random.Generator,
+    sticks: TableSticks,
+    x: FloatArray,
+    level: FloatArray,
+    fit: FloatArray,
+    near: Near,
 ) -> tuple[FloatArray, FloatArray]:
     """Hyperparameters whose effects have moved given u, and L of each stick."""
-    fit = sticks.log_likelihood(level, sticks.effect(x))
     if not sticks.of_effects.any():
         return x, fit
     spread = np.linalg.norm(near.guess.root, axis=1)
-    step = _WALK * spread * rng.standard_normal(len(x))
-    new = x + np.where(sticks.of_effects, step, 0.0)
+    step = np.where(sticks.of_effects, spread, 0.0)
+    new = x + step * rng.standard_normal(len(x))
     new_fit = sticks.log_likelihood(level, sticks.effect(new))
     gain = new_fit.sum() - fit.sum() + sticks.log_prior(new) - sticks.log_prior(x)
     return (new, new_fit) if gain > -rng.exponential() else (x, fit)
+
+
+def move_together(
+    rng: np.random.Generator,
+    sticks: TableSticks,
+    x: FloatArray,
+    mean: FloatArray,
+    level: FloatArray,
+    fit: FloatArray,
+    near: Near,
+    free: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Some hyperparameters of f and u, and L of each stick; `fit` is L at the old level."""
+    guess, new = _given_others(near.guess, free, x), x.copy()
+    new[free] = guess.reflected(rng, x[free])
+    if not np.isfinite(sticks.log_prior(new)):
+        return x, level, fit
+    seen = near.potential
+    old_law, law = seen.law(x, mean), seen.law(new, mean)
+    there = law.colour(old_law.white(rng, level))
+    new_fit = sticks.log_likelihood(there, sticks.effect(new))
+
+    def log_weight(x: FloatArray, law: Around, level: FloatArray, fit: FloatArray) -> float:
+        correction = float(np.sum(fit - seen.log(level)))
+        density = sticks.log_prior(x) + law.log_evidence + correction
+        return density - float(guess.log_density(x[free]))
+
+    gain = log_weight(new, law, there, new_fit) - log_weight(x, old_law, level, fit)
+    return (new, there, new_fit) if gain > -rng.exponential() else (x, level, fit)
 
 
 def swing(
@@ -526,35 +612,32 @@ def swing(
     level: FloatArray,
     fit: FloatArray,
     near: Near,
-) -> FloatArray:
-    """U along a Hamiltonian path, or the old one of sticks where it is refused.
+) -> tuple[FloatArray, FloatArray]:
+    """U along a Hamiltonian path, or the old one of sticks where it is refused; and L of each.
 
     `fit` is L at the old level.
     """
-    var, seen, bent = sticks.effect(x), sticks.potential(near), sticks.bent(x, near)
-    variance = sticks.law(x).factors.variance
-    prior = variance * bent.row_values[:, :, None] * bent.column_values[:, None]
-    # a Gaussian near the law of (u - mean) a b given the counts, along the eigenvectors
-    spread = 1.0 - 1.0 / (1.0 + np.maximum(prior, 0.0))
-    centre = spread * bent.rotate(seen.slope(mean) / seen.roots)
+    var, seen = sticks.effect(x), near.potential
+    law = seen.law(x, mean)
 
     def pull(level: FloatArray) -> FloatArray:
-        return bent.rotate((sticks.slopes(level, var)[0] - seen.slope(level)) / seen.roots)
+        return law.pull(sticks.slopes(level, var)[0] - seen.slope(level))
 
-    z = bent.rotate((level - mean) * seen.roots) - centre
-    v = np.sqrt(spread) * rng.standard_normal(z.shape)
+    z = law.away(level)
+    v = np.sqrt(law.vars) * rng.standard_normal(z.shape)
     step = 0.5 * np.pi / _KICKS * rng.uniform(0.8, 1.2)
     cos, sin = np.cos(step), np.sin(step)
     new, gain = level, seen.log(level) - fit
     for i in range(_KICKS + 1):
         length = step * (0.5 if i in (0, _KICKS) else 1.0)
         g = pull(new)
-        kicked = spread * g
+        kicked = law.vars * g
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=(1, 2))
         v = v + length * kicked
         if i < _KICKS:
             z, v = z * cos + v * sin, v * cos - z * sin
-            new = mean + bent.back(centre + z) / seen.roots
-    gain = gain + sticks.log_likelihood(new, var) - seen.log(new)
-    accepted = gain > -rng.exponential(size=len(gain))
-    return np.where(accepted[:, None, None], new, level)
+            new = law.level(z)
+    new_fit = sticks.log_likelihood(new, var)
+    accepted = gain + new_fit - seen.log(new) > -rng.exponential(size=len(gain))
+    level = np.where(accepted[:, None, None], new, level)
+    return level, np.where(accepted, new_fit, fit)

@@ -8,7 +8,7 @@ import pytest
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, White
 from pgmult.fields.models import multinomial_gp as gp_model
-from pgmult.fields.updates.table_sticks import Near
+from pgmult.fields.updates.table_sticks import Near, Potential
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -42,7 +42,8 @@ def any_pilot(monkeypatch):
     def rough(sticks):
         x = sticks.start
         level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
-        return Near(Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x))), level)
+        guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
+        return Near(guess, Potential(sticks, x, level))
 
     monkeypatch.setattr(gp_model, "pilot", rough)
 

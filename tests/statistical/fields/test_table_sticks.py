@@ -10,7 +10,7 @@ from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential, White
 from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.fields.updates import table_sticks
-from pgmult.fields.updates.table_sticks import Near, TableSticks
+from pgmult.fields.updates.table_sticks import Near, Potential, TableSticks
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -52,7 +52,8 @@ def rough(sticks):
     """Any law of hyperparameters and any levels: bad ones will do, and a pilot would take long."""
     x = sticks.start
     level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
-    return Near(Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x))), level)
+    guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
+    return Near(guess, Potential(sticks, x, level))
 
 
 @pytest.fixture(autouse=True)
@@ -126,14 +127,38 @@ def swung_whatever(rng, sticks, x, mean, level, fit, near):
     """A path by the Gaussian alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TableSticks, "log_likelihood", lambda self, level, var: 0.0 * fit)
-        patch.setattr(table_sticks._Potential, "log", lambda self, level: 0.0 * fit)
+        patch.setattr(Potential, "log", lambda self, level: 0.0 * fit)
         return SWING(rng, sticks, x, mean, level, 0.0 * fit, near)
 
 
-def effects_without_prior(rng, sticks, x, level, near):
+def effects_without_prior(rng, sticks, x, level, fit, near):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sticks, "log_prior", lambda x: 0.0)
-        return MOVE_EFFECTS(rng, sticks, x, level, near)
+        return MOVE_EFFECTS(rng, sticks, x, level, fit, near)
+
+
+def together(change):
+    """Hyperparameters and u moved together, the Gaussian law of u changed in one respect."""
+
+    def law(self, x, mean):
+        found = LAW_OF_U(self, x, mean)
+        change(found)
+        return found
+
+    def moved(rng, *arguments):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Potential, "law", law)
+            return MOVE_TOGETHER(rng, *arguments)
+
+    return patched(table_sticks, "move_together", moved, NARROW)
+
+
+def without_evidence(law):
+    law.log_evidence = 0.0
+
+
+def around_another_centre(law):
+    law.centre = 2.0 * law.centre
 
 
 def hardly_knowing(move):
@@ -154,9 +179,10 @@ def hardly_knowing(move):
     return moved
 
 
-def effects_of_psi(rng, sticks, x, level, near):
+def effects_of_psi(rng, sticks, x, level, fit, near):
     """As if a cell's level were its psi: the counts' scatter is taken for that of the cells."""
-    return MOVE_EFFECTS(rng, sticks, x, 2.0 + 3.0 * level, near)
+    level = 2.0 + 3.0 * level
+    return MOVE_EFFECTS(rng, sticks, x, level, sticks.log_likelihood(level, sticks.effect(x)), near)
 
 
 def cells_too_wide(self, rng, level, var):
@@ -175,6 +201,7 @@ def weighed_without_beta(self, x, rotated, features):
 
 
 SWING, MOVE_EFFECTS = table_sticks.swing, table_sticks.move_effects
+MOVE_TOGETHER, LAW_OF_U = table_sticks.move_together, Potential.law
 DRAW_CELLS, DRAW_LEVEL, WEIGHED = (
     TableSticks.draw_cells,
     TableSticks.draw_level,
@@ -192,6 +219,8 @@ BROKEN = {
         table_sticks, "move_effects", effects_without_prior, NARROW
     ),
     "effects around another level": patched(table_sticks, "move_effects", effects_of_psi),
+    "hyperparameters moved with u without their evidence": together(without_evidence),
+    "u moved around what it is not": together(around_another_centre),
     "cells that scatter more": patched(TableSticks, "draw_cells", cells_too_wide),
     "levels too high": patched(TableSticks, "draw_level", levels_too_high),
     "coefficients taken for known": patched(TableSticks, "weighed", weighed_without_beta),

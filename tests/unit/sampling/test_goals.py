@@ -9,6 +9,7 @@ import pytest
 from chain_models import Normal, same, values
 
 import pgmult
+from pgmult.core.typing import traits_of
 from pgmult.sampling import _progress
 from pgmult.sampling.goals import Goal, Trace, as_goal
 from pgmult.sampling.store import Run, rectangle
@@ -48,8 +49,19 @@ def test_looks_grow_by_a_quarter_up_to_all_draws():
     assert list(as_goal("9ess").looks(120)) == [50, 62, 78, 98, 120]
     assert list(as_goal("9ess").looks(20)) == [20]
     assert list(as_goal("9s").looks(120)) == [120]
-    assert list(as_goal("settled").looks(400)) == [200, 250, 312, 391, 400]
-    assert list(as_goal("settled").looks(120)) == [120]
+    settled = as_goal("settled").of(traits_of(Normal()), 4)
+    assert list(settled.looks(400)) == [200, 250, 312, 391, 400]
+    assert list(settled.looks(120)) == [120]
+
+
+def test_models_say_what_settled_draws_are_worth():
+    class Slow(Normal):
+        settled_at, least_draws = {"mean": 40.0, "scale": 10.0}, 30
+
+    settled = as_goal("settled").of(traits_of(Slow()), 4)
+    assert settled.worth == 40.0
+    assert settled.shares == {"mean": 0.25, "scale": 1.0}
+    assert list(settled.looks(60)) == [30, 38, 47, 59, 60]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
