@@ -56,7 +56,7 @@ from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
 from pgmult.fields.priors.field import Field, FieldDraw
-from pgmult.fields.updates.table_sticks import Draw, Near, TableSticks, init, pilot, sweep
+from pgmult.fields.updates import table_sticks
 from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
 from pgmult.latent.hyperparameters import laplace
 from pgmult.latent.moves import Point, carry, leap, swing, turn
@@ -168,7 +168,7 @@ class MultinomialGP(StickFields):
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
         if (parts := self.on_table(data)) is not None:
             draws = [
-                Draw(x, beta[:, own], sticks.prior(rng, x, beta[:, own]))
+                table_sticks.Draw(x, beta[:, own], sticks.prior(rng, x, beta[:, own]))
                 for sticks, x, own in zip(
                     parts, self._moving(theta, data), self.columns(data), strict=True
                 )
@@ -183,7 +183,8 @@ class MultinomialGP(StickFields):
             return _estimated(data, self).init(rng, data)
         if (parts := self.on_table(data)) is not None:
             pairs = zip(parts, _pilots(data, self), strict=True)
-            return self._of_draws([init(rng, sticks, near) for sticks, near in pairs], data)
+            draws = [table_sticks.init(rng, sticks, near) for sticks, near in pairs]
+            return self._of_draws(draws, data)
         points = []
         for family, _, found in _parts(data, self):
             x = hyperparameters_near(rng, family, found.guess)
@@ -198,7 +199,7 @@ class MultinomialGP(StickFields):
             return _estimated(data, self).step(rng, state, data)
         if self.on_table(data) is not None:
             draws = [
-                sweep(rng, sticks, draw, near)
+                table_sticks.sweep(rng, sticks, draw, near)
                 for (sticks, draw), near in zip(
                     self._draws(state, data), _pilots(data, self), strict=True
                 )
@@ -230,16 +231,21 @@ class MultinomialGP(StickFields):
         """The log hyperparameters that are sampled; no column where none are."""
         return theta[:, : None if self.samples_theta(data) else 0]
 
-    def _draws(self, state: MultinomialGPState, data: CountField) -> list[tuple[TableSticks, Draw]]:
+    def _draws(
+        self, state: MultinomialGPState, data: CountField
+    ) -> list[tuple[table_sticks.TableSticks, table_sticks.Draw]]:
         """Sticks on a table, and where they are."""
         theta = self._moving(np.log(state.hyperparameters), data)
         parts = zip(self.on_table(data) or [], theta, self.columns(data), strict=True)
         return [
-            (sticks, Draw(x, state.beta[:, own], sticks.table.arranged(state.psi[:, own])))
+            (
+                sticks,
+                table_sticks.Draw(x, state.beta[:, own], sticks.table.arranged(state.psi[:, own])),
+            )
             for sticks, x, own in parts
         ]
 
-    def _of_draws(self, draws: Sequence[Draw], data: CountField) -> MultinomialGPState:
+    def _of_draws(self, draws: Sequence[table_sticks.Draw], data: CountField) -> MultinomialGPState:
         psi = np.concatenate(
             [
                 sticks.table.at_sites(draw.psi)
@@ -380,9 +386,9 @@ def _parts(
 
 
 @once_a_data_set
-def _pilots(data: CountField, model: MultinomialGP) -> list[Near]:
+def _pilots(data: CountField, model: MultinomialGP) -> list[table_sticks.Near]:
     """What the moves of sticks on a table go around."""
-    return [pilot(sticks) for sticks in model.on_table(data) or []]
+    return [table_sticks.pilot(sticks) for sticks in model.on_table(data) or []]
 
 
 @lru_cache(maxsize=16)

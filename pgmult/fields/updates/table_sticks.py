@@ -42,7 +42,7 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import new_key
 from pgmult.fields.compiled.cells import draw_rows, log_likelihood_rows, slope_rows
 from pgmult.fields.covariances import Covariance
@@ -147,7 +147,9 @@ class TableSticks:
         self._level = level[:, None, None]
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
-        self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
+        self.bases = lru_cache(maxsize=_REMEMBERED)(
+            lambda x: TableLaw.of(table, self._moved(np.frombuffer(x)))
+        )
         kinds = [self._kind(i) for i in range(len(start))]
         self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
         self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
@@ -237,7 +239,8 @@ class TableSticks:
         rotated = law.rotate(draw.psi - centre)
         away, var = law.elsewhere(new, rotated)
         means, variances = mean + away, np.repeat(var[:, None], mean.shape[1], axis=1)
-        rows, columns, known = self._places(new)
+        _, rows, columns = self.table.found(new)
+        known = (rows < self.table.shape[0]) & (columns < self.table.shape[1])
         away, var = law.others(rotated)
         cells = rows[known], columns[known]
         site = self.table.cells.reshape(self.table.shape)[cells]
@@ -249,12 +252,6 @@ class TableSticks:
         means[known] = (prior / var[cells][:, None] + h) / precision
         variances[known] = 1.0 / precision
         return means, variances
-
-    def _places(self, new: FloatArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """The row and column of new inputs, and whether they are in the table."""
-        _, rows, columns = self.table.found(new)
-        num_rows, num_columns = self.table.shape
-        return rows, columns, (rows < num_rows) & (columns < num_columns)
 
     def slopes(self, level: FloatArray, var: float) -> tuple[FloatArray, FloatArray]:
         """Of L, and negative curvatures."""
@@ -291,9 +288,6 @@ class TableSticks:
         factors = Factors.of(covariance, self.table.sites.shape[1])
         law = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
         return law, covariance.log_prior() if x else 0.0
-
-    def _find_bases(self, x: bytes) -> TableLaw:
-        return TableLaw.of(self.table, self._moved(np.frombuffer(x)))
 
     def _kind(self, i: int) -> str:
         """Whether a hyperparameter is the variance of the product, that of effects, or neither."""
@@ -403,7 +397,8 @@ class Around:
 
     def level(self, away: FloatArray) -> FloatArray:
         """The inverse of `away`."""
-        return self._mean + self._bent.back(self.centre + away) / self._potential.roots
+        u = self._mean + self._bent.back(self.centre + away) / self._potential.roots
+        return np.asarray(u)
 
     def white(self, rng: np.random.Generator, level: FloatArray) -> FloatArray:
         """The standard normal noise that `colour` makes u of; drawn where it makes nothing."""

@@ -7,7 +7,7 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, White
-from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.fields.updates import table_sticks
 from pgmult.fields.updates.table_sticks import Near, Potential
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.testing import check_geweke, check_model, mutant, rejects
@@ -45,7 +45,7 @@ def any_pilot(monkeypatch):
         guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
         return Near(guess, Potential(sticks, x, level))
 
-    monkeypatch.setattr(gp_model, "pilot", rough)
+    monkeypatch.setattr(table_sticks, "pilot", rough)
 
 
 @pytest.mark.parametrize("structure", MODELS)

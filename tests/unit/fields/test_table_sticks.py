@@ -1,0 +1,53 @@
+"""Levels of a table's fields around the Gaussian that stands in for their counts."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from pgmult.fields import MultinomialGP, as_field
+from pgmult.fields.covariances import Matern
+from pgmult.fields.updates.table_sticks import Potential
+
+INPUTS = np.array([[t, s] for t in (0.0, 0.7, 2.0, 3.0) for s in (0.0, 1.0, 1.5)])
+DATA = as_field(INPUTS, np.random.default_rng(0).multinomial(30, [0.6, 0.37, 0.03], len(INPUTS)))
+LAW = 0.8 * Matern(1.5, 2.0, active=[0]) * Matern(0.5, 1.5, active=[1])
+(STICKS,) = MultinomialGP(LAW, structure="separable", overdispersion=0.3).on_table(DATA)
+
+
+@pytest.fixture
+def potential():
+    level = np.random.default_rng(1).standard_normal(STICKS.taken.shape)
+    return Potential(STICKS, STICKS.start, level)
+
+
+def test_density_is_that_of_the_assembled_gaussian(potential):
+    """Prior times potential, but for one constant, at any hyperparameters and levels."""
+    rng = np.random.default_rng(2)
+    mean = np.full(STICKS.taken.shape, 0.4)
+    found = []
+    for _ in range(4):
+        x = STICKS.start + 0.5 * rng.standard_normal(len(STICKS.start))
+        level = mean + rng.standard_normal(mean.shape)
+        prior, law = STICKS.law(x), potential.law(x, mean)
+        cov = prior.factors.variance * np.kron(prior.row_cov, prior.column_cov)
+        away = (level - mean).reshape(len(mean), -1)
+        expected = multivariate_normal(cov=cov).logpdf(away) + potential.log(level)
+        noise = law.white(rng, level)
+        given = -0.5 * np.sum(noise**2) - 0.5 * np.log(law.vars).sum()
+        found.append(expected.sum() - law.log_evidence - given)
+    np.testing.assert_allclose(found, found[0], atol=1e-7)
+
+
+def test_noise_makes_the_level_that_it_was_made_of(potential):
+    rng = np.random.default_rng(3)
+    level = rng.standard_normal(STICKS.taken.shape)
+    law = potential.law(STICKS.start, np.zeros(level.shape))
+    np.testing.assert_allclose(law.colour(law.white(rng, level)), level, atol=1e-9)
+
+
+def test_slopes_are_those_of_the_potential(potential):
+    level = np.random.default_rng(4).standard_normal(STICKS.taken.shape)
+    step = np.zeros(level.shape)
+    step[1, 2, 0] = 1e-4
+    difference = (potential.log(level + step) - potential.log(level - step))[1] / 2e-4
+    np.testing.assert_allclose(difference, potential.slope(level)[1, 2, 0], rtol=1e-6)
