@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.reports import Interval
-from pgmult.core.tables import as_years, date_text
+from pgmult.core.tables import as_years
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.tables import plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,10 +150,3 @@ def axis_and_places(
     labels = [", ".join(map(plain, row)) for row in zip(*rest, strict=True)]
     places, place = np.unique(labels or [""] * num_rows, return_inverse=True)
     return axis, x, [str(p) for p in places], place.reshape(-1)
-
-
-def plain(value: Any) -> str:
-    """A label as it is printed."""
-    if isinstance(value, np.datetime64):
-        return date_text(value)
-    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)

@@ -24,9 +24,10 @@ from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
-from pgmult.fields.grid import Grid, plain
+from pgmult.fields.grid import Grid
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
 from pgmult.fields.rivals import compare
+from pgmult.fields.tables import plain
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 

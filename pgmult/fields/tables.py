@@ -32,7 +32,14 @@ from pgmult.core.labels import (
     numbered,
     warn_of_look_alikes,
 )
-from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
+from pgmult.core.tables import (
+    as_columns,
+    as_years,
+    chosen_columns,
+    counts_of,
+    date_text,
+    one_role_each,
+)
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field, clash_of
@@ -206,7 +213,7 @@ def _guess(
         counted[:, k] = ~missing[of_value, k]
         at = np.flatnonzero(missing[:, k])
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
-        ends = [[_short(v) for v in _told(values[run[[0, -1]]])] for run in runs]
+        ends = [[plain(v) for v in _told(values[run[[0, -1]]])] for run in runs]
         spans = ", ".join(one if one == other else f"{one} to {other}" for one, other in ends)
         said = f"{labels[k]!r} has no row at {axis} {spans}, anywhere"
         if clash_of(counted) is None:
@@ -409,13 +416,14 @@ def _told(column: NDArray[Any]) -> NDArray[Any]:
 
 def _row_names(columns: Mapping[str, NDArray[Any]]) -> list[str]:
     told = [_told(column) for column in columns.values()]
-    return [", ".join(_short(item) for item in row) for row in zip(*told, strict=True)]
+    return [", ".join(plain(item) for item in row) for row in zip(*told, strict=True)]
 
 
-def _short(item: Any) -> str:
-    if isinstance(item, np.datetime64):
-        return str(item).removesuffix("T00:00:00")
-    return f"{item:g}" if isinstance(item, np.floating) else str(item)
+def plain(value: Any) -> str:
+    """A label as it is printed."""
+    if isinstance(value, np.datetime64):
+        return date_text(value)
+    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
 
 
 def _distinct(x: FloatArray) -> tuple[IntArray, IntArray]:
