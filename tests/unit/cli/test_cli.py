@@ -346,10 +346,10 @@ class TestShow:
         assert same[::2] == (0, "")
         assert "3 topics found in both runs" in same[1]
         assert same[1].count("0.00 ") == 3
-        assert "alone" not in same[1]
+        assert "0 of the first run alone and 0 of the second" in " ".join(same[1].split())
         code, output, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "b")
         assert (code, errors) == (0, "")
-        assert "of the second run alone" in output, "a fourth topic has no partner"
+        assert "alone and 1 of the second" in " ".join(output.split()), "a fourth topic is alone"
         posterior = pgmult.Posterior({"x": np.zeros((1, 4))}, dims={"x": ()})
         posterior.save(tmp_path / "x")
         code, _, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "x")
