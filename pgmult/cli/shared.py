@@ -204,14 +204,13 @@ def kept_every(
     draws, size = options.draws * options.chains, 4 * sum(sizes.values())
     most = keep or most_bytes // size
     all_fit = draws <= (keep or most // 2)
-    every = 1 if all_fit else max(2, math.ceil(draws / max(1, most)))
-    every = max(1, min(every, options.draws // _FEWEST))
+    wanted = 1 if all_fit else max(2, math.ceil(draws / max(1, most)))
+    every = max(1, min(wanted, int(options.draws) // _FEWEST))
     if every > 1 and not options.json:
         print(
             f"of {' and '.join(sizes)} every {_nth(every)} draw is stored,"
             f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB at most"
-            + " (--keep N for more)"
-            * hasattr(options, "keep")
+            f"{' (--keep N for more)' * hasattr(options, 'keep')}"
         )
     return every
 

@@ -397,10 +397,12 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     shares = ((shares / shares.sum())[held_out.symbols]).astype(np.float64)
     groups = sequence if data.num_sequences > 1 else step
     told, plain = (
-        Score(np.bincount(groups, held_out.counts * np.log(np.maximum(p, 1e-300))),
-              np.bincount(groups, held_out.counts).astype(np.int64))
+        Score(
+            np.bincount(groups, held_out.counts * np.log(np.maximum(p, 1e-300))).astype(np.float64),
+            np.bincount(groups, held_out.counts).astype(np.int64),
+        )
         for p in (probs, shares)
-    )  # fmt: skip
+    )
     gained = told.gain_over(plain)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"

@@ -73,7 +73,7 @@ class DirichletWords:
         """
         mean = mean_words(state.topics, state.word_counts, self.concentration)
         if mean is state.topics:
-            return mean
+            return np.asarray(mean)
         known = Keywords.of(self.keywords, data)
         return known.mixed(mean, state.keyword_shares, state.keyword_words)
 
