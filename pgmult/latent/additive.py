@@ -24,7 +24,6 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import Factor
 from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
@@ -251,10 +250,6 @@ class Additive:
         return Conditioned(
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
         )
-
-    def stacked(self, laws: Sequence[Conditioned]) -> Stacked:
-        """The factors of several laws, as compiled functions take them."""
-        return self.layout.stacked([law.factor for law in laws])
 
     def slopes(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> FloatArray | None:
         """Of the log prior and the log evidence in hyperparameters; None of a sparse factor.

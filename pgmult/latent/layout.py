@@ -82,8 +82,7 @@ class Layout:
     def factor(self, gram: Any, precisions: Sequence[Any]) -> Factor:
         """Of a packed matrix plus the precisions of the terms."""
         if self.is_sparse:
-            parts = [_as_sparse(precision) for precision in precisions]
-            precision = (gram + sparse.block_diag(parts, format="csr")).tocsr()
+            precision = (gram + joined(precisions)).tocsr()
             precision.sort_indices()
             if self._analysis is None or not self._analysis.fits(precision):
                 self._analysis = Analysis.of(precision)
@@ -184,6 +183,11 @@ def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("ii->i", matrix))
     num, d, _ = like.shape
     return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
+
+
+def joined(precisions: Sequence[Any]) -> Any:
+    """The precisions of terms, or of groups of them, as one sparse array."""
+    return sparse.block_diag([_as_sparse(each) for each in precisions], format="csr")
 
 
 def _as_sparse(precision: Any) -> Any:

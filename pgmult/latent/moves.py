@@ -226,29 +226,37 @@ def interwoven(
     w: FloatArray,
     psi: FloatArray,
     total: Callable[[FloatArray], float],
-    width: float = _WIDTH,
 ) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors.
-
-    Slices begin with intervals of that width: a wide one where `total` is dear.
-    """
+    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
     x, w = x.copy(), w.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, own, weights in parts:
         for i in range(term.num_hyperparameters):
-            x[own] = _given_weights(rng, term, x[own], w[weights], i, width)
+            x[own] = _given_weights(rng, term, x[own], w[weights], i)
         for i in range(term.num_sds):
             part = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             part[scaled] = w[scaled]
             moved = family.times(part)
-            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total, width)
+            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total)
             x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
     return x, w
 
 
+def given_weights(
+    rng: np.random.Generator, family: Additive, x: FloatArray, w: FloatArray
+) -> FloatArray:
+    """All hyperparameters by their prior and the law of the weights."""
+    x = x.copy()
+    parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
+    for term, own, weights in parts:
+        for i in range(term.num_hyperparameters):
+            x[own] = _given_weights(rng, term, x[own], w[weights], i)
+    return x
+
+
 def _given_weights(
-    rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int, width: float
+    rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int
 ) -> FloatArray:
     """One hyperparameter of a term by its prior and the law of the weights."""
     if i >= term.num_sds:
@@ -258,7 +266,6 @@ def _given_weights(
             x,
             i,
             lambda new: 0.5 * (term.log_det(new) - _product(term.precision(new), w, w)),
-            width,
         )
     # a standard deviation multiplied by r does to the weights' law what dividing them by r does
     precision, part = term.precision(x), np.zeros_like(w)
@@ -271,7 +278,7 @@ def _given_weights(
         inverse = here / sd_at(float(new[i]))
         return count * math.log(inverse) - inverse * (linear + 0.5 * inverse * square)
 
-    return _sliced(rng, term, x, i, gain, width)
+    return _sliced(rng, term, x, i, gain)
 
 
 def _stretched(
@@ -282,7 +289,6 @@ def _stretched(
     rest: FloatArray,
     part: FloatArray,
     total: Callable[[FloatArray], float],
-    width: float,
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     here = sd_at(float(x[i]))
@@ -292,7 +298,6 @@ def _stretched(
         x,
         i,
         lambda new: total(rest + sd_at(float(new[i])) / here * part),
-        width,
     )
     return out, sd_at(float(out[i])) / here
 
@@ -303,7 +308,6 @@ def _sliced(
     x: FloatArray,
     i: int,
     gain: Callable[[FloatArray], float],
-    width: float,
 ) -> FloatArray:
     """One hyperparameter by a slice of its prior times the exponential of a gain (Neal 2003)."""
     new = x.copy()
@@ -315,12 +319,12 @@ def _sliced(
 
     here = float(x[i])
     level = log_density(here) - rng.exponential()
-    left = here - width * rng.random()
-    right = left + width
+    left = here - _WIDTH * rng.random()
+    right = left + _WIDTH
     while log_density(left) > level:
-        left -= width
+        left -= _WIDTH
     while log_density(right) > level:
-        right += width
+        right += _WIDTH
     while True:
         value = left + (right - left) * rng.random()
         if log_density(value) > level or value == here:

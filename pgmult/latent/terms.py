@@ -38,10 +38,10 @@ from pgmult.core.parameters import Checked, Positive, positive, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.sparse import SparseMatrix
 
-_BEND = 0.1  # the standard deviation from which on its coordinate is logarithmic
+BEND = 0.1  # the standard deviation from which on its coordinate is logarithmic
 _DOF = 3.0
-_LEAST_LOG_SD = -11.0
-_LARGEST = 12.0  # coordinate of a standard deviation: 16,000
+LEAST_LOG_SD = -11.0
+LARGEST = 12.0  # coordinate of a standard deviation: 16,000
 _ETA = 2.0  # of the LKJ law
 _LEAST_VARIANCE = 1e-8  # of a basis function, beside sd^2
 _MOST_LOG_ODDS = 9.0  # of the share of a map: .9999
@@ -49,17 +49,17 @@ _MOST_LOG_ODDS = 9.0  # of the share of a map: .9999
 
 def log_sd(x: FloatArray) -> FloatArray:
     """Log standard deviations at coordinates > 0."""
-    return np.maximum(math.log(_BEND) + np.log(np.expm1(np.maximum(x, 1e-300))), _LEAST_LOG_SD)
+    return np.maximum(math.log(BEND) + np.log(np.expm1(np.maximum(x, 1e-300))), LEAST_LOG_SD)
 
 
 def sd_at(x: float) -> float:
     """The standard deviation at one coordinate > 0."""
-    return max(_BEND * math.expm1(x), math.exp(_LEAST_LOG_SD))
+    return max(BEND * math.expm1(x), math.exp(LEAST_LOG_SD))
 
 
 def from_sd(sd: FloatArray) -> FloatArray:
     """Coordinates of standard deviations."""
-    return np.log1p(np.asarray(sd) / _BEND)
+    return np.log1p(np.asarray(sd) / BEND)
 
 
 def _log_half_t(x: FloatArray, scale: Any, dof: float) -> float:
@@ -67,14 +67,14 @@ def _log_half_t(x: FloatArray, scale: Any, dof: float) -> float:
     total, scales = 0.0, scale.tolist() if isinstance(scale, np.ndarray) else [scale] * len(x)
     # a few, some fifty times a sweep: numpy would take ten times as long
     for each, own in zip(x.tolist(), scales, strict=True):
-        if not 0.0 < each <= _LARGEST:
+        if not 0.0 < each <= LARGEST:
             return -math.inf
         total += each - 0.5 * (dof + 1.0) * math.log1p(sd_at(each) ** 2 / (dof * own**2))
     return total
 
 
 def _sample_half_t(rng: np.random.Generator, scale: Any, dof: float, size: int) -> FloatArray:
-    return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), _LARGEST)
+    return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), LARGEST)
 
 
 def _positives(value: Any, name: str) -> Any:

@@ -3,7 +3,10 @@
 See `pgmult.latent.factors.stacked`, which makes them.
 """
 
+import math
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.latent.compiled.arrow import Between, backward, forward
@@ -27,17 +30,29 @@ class Stacked(NamedTuple):
 @jit
 def solve(factors, which, b, x):
     """Set x to the inverse of one precision times b."""
-    order, between, lower = factors.order, factors.between, factors.lower
-    own = b[order]
+    between, lower = factors.between, factors.lower
+    half = b[factors.order]
     if lower.pivots.size > 0:
         mine = Lower(lower.indptr, lower.rows, lower.values[which], lower.pivots[which])
-        solve_lower(mine, own)
-        for j in range(own.size):
-            own[j] /= mine.pivots[j]
+        solve_lower(mine, half)
+        for j in range(half.size):
+            half[j] /= math.sqrt(mine.pivots[j])
+    else:
+        across = Between(between.indptr, between.columns, between.values[which])
+        half = forward(factors.inverse[which], across, factors.inner[which], half)
+    colour(factors, which, half, x)
+
+
+@jit
+def colour(factors, which, e, x):
+    """Set x to a draw with one precision, of standard normal numbers."""
+    between, lower = factors.between, factors.lower
+    if lower.pivots.size > 0:
+        mine = Lower(lower.indptr, lower.rows, lower.values[which], lower.pivots[which])
+        own = e / np.sqrt(mine.pivots)
         solve_upper(mine, own)
     else:
         across = Between(between.indptr, between.columns, between.values[which])
-        inverse, inner = factors.inverse[which], factors.inner[which]
-        own = backward(inverse, across, inner, forward(inverse, across, inner, own))
+        own = backward(factors.inverse[which], across, factors.inner[which], e)
     for j in range(own.size):
-        x[order[j]] = own[j]
+        x[factors.order[j]] = own[j]

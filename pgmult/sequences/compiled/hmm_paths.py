@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.latent.compiled.stacked import Stacked, solve
+from pgmult.latent.compiled.stacked import Stacked, colour, solve
+from pgmult.latent.terms import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.sequences.compiled.hmm import (
     SMALLEST,
     ByRows,
@@ -20,83 +21,215 @@ from pgmult.sequences.compiled.hmm import (
     smooth_paths,
 )
 
+_LEAST_SD = math.exp(LEAST_LOG_SD)
 _Floats = NDArray[np.float64]
 
 
-class Moved(NamedTuple):
-    """Values of sticks, their velocities, and what moves them.
+class Scales(NamedTuple):
+    """Standard deviations that move with the weights that they multiply.
 
     Attributes
     ----------
-    values, velocity : arrays, ``(num_sticks, num_values)``
+    of : int array, ``(num_weights,)``
+        Which multiplies a weight; -1 for none.
+    near : array, ``(num_sticks, num_sds)``
+        Those at which the metric is.
+    told : array, ``(num_sticks, num_weights)``
+        What the metric adds to a weight's precision, in precisions of its prior.
+    scale, dof : arrays, ``(num_sds,)``
+        Of their half-t laws.
+    """
+
+    of: NDArray[np.int64]
+    near: _Floats
+    told: _Floats
+    scale: _Floats
+    dof: _Floats
+
+
+class Moved(NamedTuple):
+    """Weights of sticks and coordinates of their standard deviations, and what moves them.
+
+    Attributes
+    ----------
+    weights : array, ``(num_sticks, num_weights)``
+    x : array, ``(num_sticks, num_sds)``
+    velocity : array, ``(num_sticks, num_weights + num_sds)``
     rows, columns : ByRows
         The design A and A'.
     constants : array, ``(num_cells, num_sticks)``
-        psi = A values' + constants.
-    information : array, ``(num_sticks, num_cells)``
-        J: the log prior is v' A' J A v / 2 less half of v' P v, P the metric.
+        psi = A weights' + constants.
+    precision : ByRows
+        That of the law of all sticks' weights at the metric's standard deviations.
     metric : Stacked
+        Of weights.
+    masses : array, ``(num_sticks, num_sds)``
+    scales : Scales
     """
 
-    values: _Floats
+    weights: _Floats
+    x: _Floats
     velocity: _Floats
     rows: ByRows
     columns: ByRows
     constants: _Floats
-    information: _Floats
+    precision: ByRows
     metric: Stacked
+    masses: _Floats
+    scales: Scales
+
+
+@jit(inline=True)
+def _sd(x):
+    """The standard deviation at a coordinate, mirrored at 0: see `pgmult.latent.terms`."""
+    return max(BEND * math.expm1(abs(x)), _LEAST_SD)
+
+
+@jit(within=True)
+def _ratios(part, s, ratios, shares):
+    """Of each weight of a stick: its standard deviation over the metric's, and what is told of it.
+
+    That is the share of the metric's precision in which the prior has no part.
+    """
+    for j in range(ratios.size):
+        which = part.scales.of[j]
+        ratios[j] = 1.0 if which < 0 else _sd(part.x[s, which]) / part.scales.near[s, which]
+        told = part.scales.told[s, j] * ratios[j] ** 2
+        shares[j] = told / (1.0 + told)
+
+
+@jit(inline=True)
+def _shrunk(told, share):
+    """How much larger a prior's standard deviation is than the weight's, beside the metric's."""
+    return math.sqrt((1.0 + told) * (1.0 - share))
+
+
+@jit
+def colour_velocity(part):
+    """Make a draw under the metric of velocities that are standard normal numbers."""
+    num_sticks, size = part.weights.shape
+    for s in range(num_sticks):
+        colour(part.metric, s, part.velocity[s, :size].copy(), part.velocity[s])
+        for k in range(part.masses.shape[1]):
+            part.velocity[s, size + k] /= math.sqrt(part.masses[s, k])
 
 
 @jit(within=True)
 def _predict(part, psi):
     """Predictors of a part."""
-    set_product(0, 0, psi.shape[0], part.rows, part.values.T, psi)
+    set_product(0, 0, psi.shape[0], part.rows, part.weights.T, psi)
     for c in range(psi.shape[0]):
         for s in range(psi.shape[1]):
             psi[c, s] += part.constants[c, s]
 
 
 @jit(within=True)
-def _kick(part, psi, slopes, length):
-    """Change velocities by the metric's inverse times the slopes of the log density."""
-    num_cells, num_sticks = psi.shape
-    pulls = np.empty_like(slopes)
-    for c in range(num_cells):
-        for s in range(num_sticks):
-            known = part.information[s, c] * (psi[c, s] - part.constants[c, s])
-            pulls[c, s] = slopes[c, s] + known
-    size = part.values.shape[1]
-    pulled, solved = np.empty((size, num_sticks)), np.empty(size)
-    set_product(0, 0, size, part.columns, pulls, pulled)
+def _kick(part, slopes, length):
+    """Change velocities by the metric's inverse times the slopes of the log density.
+
+    Returns the log density of the prior, and what the kinetic energy grows by.
+    """
+    num_sticks, size = part.weights.shape
+    of, told = part.scales.of, part.scales.told
+    ratios, shares = np.empty((2, num_sticks, size))
     for s in range(num_sticks):
-        solve(part.metric, s, pulled[:, s].copy(), solved)
+        _ratios(part, s, ratios[s], shares[s])
+    apart = (part.weights / ratios).reshape(-1, 1)
+    pulled, held = np.empty((size, num_sticks)), np.empty_like(apart)
+    set_product(0, 0, size, part.columns, slopes, pulled)
+    set_product(0, 0, held.size, part.precision, apart, held)
+    prior, energy, pull, solved = 0.0, 0.0, np.empty(size), np.empty(size)
+    for s in range(num_sticks):
+        rise = np.zeros(part.x.shape[1])
         for j in range(size):
-            part.velocity[s, j] += length * (solved[j] - part.values[s, j])
+            white, own = apart[s * size + j, 0], held[s * size + j, 0]
+            shrunk = _shrunk(told[s, j], shares[s, j])
+            pull[j] = shrunk * (ratios[s, j] * pulled[j, s] - own)
+            prior -= 0.5 * white * own
+            if of[j] >= 0:
+                prior += math.log(shrunk)
+                rise[of[j]] += (1.0 - shares[s, j]) * part.weights[s, j] * pulled[j, s]
+                rise[of[j]] -= shares[s, j] * (1.0 - white * own)
+        solve(part.metric, s, pull, solved)
+        for j in range(size):
+            energy += length * pull[j] * (part.velocity[s, j] + 0.5 * length * solved[j])
+            part.velocity[s, j] += length * solved[j]
+        for k in range(rise.size):
+            x, sd = part.x[s, k], _sd(part.x[s, k])
+            spread = part.scales.dof[k] * part.scales.scale[k] ** 2
+            power = part.scales.dof[k] + 1.0
+            if abs(x) > LARGEST:
+                prior = -math.inf
+            prior += abs(x) - 0.5 * power * math.log1p(sd**2 / spread)
+            slope = 1.0 + (sd + BEND) / sd * (rise[k] - power * sd**2 / (spread + sd**2))
+            slope = slope if x > 0.0 else -slope
+            v, gain = part.velocity[s, size + k], length * slope / part.masses[s, k]
+            energy += length * slope * (v + 0.5 * gain)
+            part.velocity[s, size + k] = v + gain
+    return prior, energy
+
+
+@jit(within=True)
+def _drift(part, length):
+    """Change coordinates of standard deviations, and weights with them, by velocities."""
+    size, told = part.weights.shape[1], part.scales.told
+    ratios, shares = np.empty((2, 2, size))
+    for s in range(part.weights.shape[0]):
+        _ratios(part, s, ratios[0], shares[0])
+        for k in range(part.x.shape[1]):
+            part.x[s, k] += length * part.velocity[s, size + k]
+        _ratios(part, s, ratios[1], shares[1])
+        for j in range(size):
+            before = ratios[0, j] * _shrunk(told[s, j], shares[0, j])
+            after = ratios[1, j] * _shrunk(told[s, j], shares[1, j])
+            moved = part.weights[s, j] / before + length * part.velocity[s, j]
+            part.weights[s, j] = after * moved
+
+
+@jit(within=True)
+def _log_density(psi, order, counts):
+    """Of counts of categories, up to a constant."""
+    total = 0.0
+    for cell in range(psi.shape[0]):
+        for i in range(psi.shape[1]):
+            reached = counts[cell, i, order[i, psi.shape[2]]]
+            for k in range(psi.shape[2] - 1, -1, -1):
+                taken, stick = counts[cell, i, order[i, k]], psi[cell, i, k]
+                reached += taken
+                log_rest = max(stick, 0.0) + math.log1p(math.exp(-abs(stick)))
+                total += taken * stick - reached * log_rest
+    return total
 
 
 @jit
 def leap(chains, data, cells, orders, before, parts, psi, slopes, room, size, count):
-    """So many leapfrogs, which change values and velocities; the log likelihoods at both ends.
+    """So many leapfrogs, which change all that moves; by how much the log density grows.
 
-    The last is -inf where a path comes to a probability that is next to 0, and ends there. `psi`
-    and `slopes` are room for each part, as cells by rows by sticks and as cells by sticks.
+    That is the posterior's less the kinetic energy. It is -inf where a path comes to a probability
+    that is next to 0, and ends there. Velocities begin as standard normal numbers. `psi` and
+    `slopes` are room for each part, as cells by rows by sticks and as cells by sticks.
     """
     log_predictive, smoothed, pairs = room
     num_cells = max(psi[0][0].shape[0], psi[0][1].shape[0], psi[0][2].shape[0])
-    start = fit = 0.0
+    grown = 0.0
+    for p in range(3):
+        colour_velocity(parts[p])
     for i in range(count + 1):
         for p in range(3):
             _predict(parts[p], psi[1][p])
         if break_sticks(0, 0, num_cells, psi[0], orders, chains) < SMALLEST:
-            return start, -math.inf
+            return -math.inf
         smooth_paths(0, 0, chains.offsets.size - 1, chains, log_predictive, smoothed, pairs)
         counts = before[0].copy(), before[1].copy(), before[2].copy()
         add_up_counts(data, cells, smoothed, pairs, psi[0], orders, counts, slopes[0])
         fit = log_predictive.sum()
-        if i == 0:
-            start = fit
         for p in range(3):
-            _kick(parts[p], psi[1][p], slopes[1][p], size if 0 < i < count else 0.5 * size)
+            length = size if 0 < i < count else 0.5 * size
+            prior, energy = _kick(parts[p], slopes[1][p], length)
+            fit += prior + _log_density(psi[0][p], orders[p], before[p])
+            grown -= energy
             if i < count:
-                parts[p].values[:] += size * parts[p].velocity
-    return start, fit
+                _drift(parts[p], size)
+        if i == 0:
+            grown -= fit
+    return grown + fit

@@ -14,10 +14,10 @@ others break in the order of the states, those of emissions in that of `Sequence
 constants c make shares equal where weights are 0. Parts that inputs do not act on are as in
 `MultinomialHMM`.
 
-A sweep moves all probabilities together by a Hamiltonian path with the states summed out
-(`pgmult.sequences.updates.summed_out`), then the standard deviations of each stick by interweaving
-(`pgmult.latent.moves`), the states summed out, too, and then draws states, concentrations and
-Dirichlet rows as there.
+A sweep moves all probabilities and standard deviations together by a Hamiltonian path with the
+states summed out (`pgmult.sequences.updates.summed_out`), then the hyperparameters of each stick
+given its weights (`pgmult.latent.moves`), and then draws states, concentrations and Dirichlet rows
+as there.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -76,8 +76,8 @@ class MixedHMMState(MultinomialHMMState):
     hyperparameters : array, ``(num_sticks, num_hyperparameters)``
         Coordinates: see `pgmult.latent.terms`.
     information : array, ``(num_known,)``
-        Of first states, transitions and emissions, stick by stick: what the metric of paths has.
-        It stays where a chain started.
+        Of first states, transitions and emissions, stick by stick: what the metric of paths has;
+        and hyperparameters near which it is, stick by stick. It stays where a chain started.
     """
 
     weights: Annotated[FloatArray, "stick", "weight"]
@@ -115,9 +115,9 @@ class MixedHMM(MultinomialHMM):
     Notes
     -----
     A sweep takes some twenty passes forwards and backwards over all sequences (five, where they
-    have 10,000 steps), and five forwards for each standard deviation. Each of the M (M - 1) sticks
-    of transitions, and M (K - 1) of emissions, takes a factorisation of a matrix of the weights'
-    size (by Schur complement for the largest grouping).
+    have 10,000 steps). Each of the M (M - 1) sticks of transitions, and M (K - 1) of emissions,
+    takes a factorisation of a matrix of the weights' size (by Schur complement for the largest
+    grouping): once, or in each sweep where hyperparameters are more than standard deviations.
     """
 
     inputs: Annotated[str | Mapping[str, str], _as_acted] = "transitions"
@@ -213,7 +213,7 @@ class MixedHMM(MultinomialHMM):
         """A state from the prior."""
         rows, seen = self._plain.prior(rng, data), self.seen(data.design)
         shifts = self.shifts(data.num_symbols)
-        x, w = seen.blank(sum(map(len, shifts)))
+        x, w = seen.start(shifts)
         for part, own in zip(seen.parts, places_of(shifts), strict=True):
             for s in range(own.start, own.stop):
                 x[s, part.x], w[s, part.w] = part.latent.family.sample(rng)
@@ -263,10 +263,9 @@ class MixedHMM(MultinomialHMM):
             (each + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * each.shape[1])
             for each in (rows.transition, rows.emission)
         ]
-        x, w = seen.blank(sum(map(len, shifts)))
+        x, w = seen.start(shifts)
         owns = places_of(shifts)
         for i, sticks in enumerate(self.sticks(data.order)[1:]):
-            x[owns[i], seen.parts[i].x] = seen.parts[i].latent.family.start()
             if len(shifts[i]):
                 w[owns[i], 0] = sticks.psi(near[i]).ravel() - shifts[i]
         state = self.whole(rows, w, x, moves.least_known(self, data), data)

@@ -1,8 +1,8 @@
 """Moves of hidden Markov models with inputs, the states summed out.
 
 First states, transitions and emissions are a part each: Dirichlet rows, or regressions of their
-sticks on inputs. All move along one path (`pgmult.sequences.updates.summed_out`), and then the
-standard deviations of each stick by interweaving (`pgmult.latent.moves`).
+sticks on inputs. All move along one path (`pgmult.sequences.updates.summed_out`), standard
+deviations with the weights that they multiply, and then all hyperparameters given the weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,23 +16,21 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design, distinct_rows
-from pgmult.latent.moves import interwoven
+from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.compiled.hmm_paths import Moved, leap
+from pgmult.sequences.compiled.hmm_paths import Moved, colour_velocity, leap
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import filtered, leading
 from pgmult.sequences.updates.summed_out import (
-    Columns,
-    Part,
-    Regressions,
-    Rows,
-    Values,
+    Effects,
+    Parts,
+    of_rows,
+    predictors,
     walk_summed_out,
 )
 
 ACTED = ("transitions", "emissions")
-_WIDTH = 1.5  # of the first interval of a slice
 _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
 
 
@@ -43,19 +41,15 @@ class _Part(NamedTuple):
     ----------
     latent : Latent
         Of the cells.
-    columns : Columns
-        Of their design.
+    effects : Effects
     w, x : int arrays
         Their places among the weights and the hyperparameters of all terms.
-    absorbed : tuple
-        What cells say of the weights, were all that is known of psi one observation's worth.
     """
 
     latent: Latent
-    columns: Columns
+    effects: Effects
     w: IntArray
     x: IntArray
-    absorbed: Any
 
 
 class SeenInputs(NamedTuple):
@@ -77,11 +71,16 @@ class SeenInputs(NamedTuple):
     which: IntArray
     share: FloatArray
 
-    def blank(self, num_sticks: int) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters and weights of terms that act on nothing: zeros."""
-        family = self.latent.family
-        size = family.num_hyperparameters, family.num_weights
-        return np.zeros((num_sticks, size[0])), np.zeros((num_sticks, size[1]))
+    def start(self, shifts: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters from which a search begins, and weights: 0, as all that acts on nothing.
+
+        `shifts` are the constants of the sticks.
+        """
+        family, num_sticks = self.latent.family, sum(map(len, shifts))
+        x = np.zeros((num_sticks, family.num_hyperparameters))
+        for part, own in zip(self.parts, places_of(shifts), strict=True):
+            x[own, part.x] = part.latent.family.start()
+        return x, np.zeros((num_sticks, family.num_weights))
 
 
 @once_a_data_set
@@ -114,21 +113,9 @@ def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray
 
     family = whole.family
     return _Part(
-        latent, Columns.of(latent.family.design), places(family.weights, columns),
+        latent, Effects(latent.family, share), places(family.weights, columns),
         places(family.hyperparameters, np.empty(0, dtype=np.int64)),
-        latent.family.absorb(share, np.zeros(len(share))),
     )  # fmt: skip
-
-
-def _times(absorbed: Any, by: float) -> Any:
-    """What cells say of the weights, so many times; of the precision alone."""
-    packed, pull = absorbed
-    if isinstance(packed, tuple):
-        blocks, between, others = packed
-        packed = by * blocks, between._replace(values=by * between.values), by * others
-    else:
-        packed = by * packed
-    return packed, 0.0 * pull
 
 
 def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
@@ -163,11 +150,12 @@ class SummedOut:
 
     Attributes
     ----------
-    parts : tuple of Part
-    values : tuple of arrays
-        What moves: sticks of Dirichlet rows, or weights.
+    sticks : tuple of Sticks
+    parts : tuple of Moved
     before : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
         What is as if it had been observed before: concentrations of Dirichlet rows.
+    acted : dict
+        Of the parts that inputs act on: their terms, and the places of their sticks among all.
     """
 
     def __init__(self, model: Any, state: Any, data: Sequences):
@@ -180,42 +168,36 @@ class SummedOut:
             np.full((M, data.num_symbols), state.emission_concentration),
         )
         rows = state.initial[None], state.transition, state.emission
-        known, places = state.information, places_of(shifts)
-        parts, values, before = list[Part](), list[FloatArray](), list[FloatArray]()
-        sticks = model.sticks(data.order)
-        for i, own in enumerate(sticks):
-            mine, known = known[: own.size], known[own.size :]
-            if i == 0 or not len(shifts[i - 1]):
+        own = zip(self.seen.parts, places_of(shifts), strict=True)
+        self.acted = {1 + i: each for i, each in enumerate(own) if len(shifts[i])}
+        self.sticks = model.sticks(data.order)
+        *known, near = np.split(state.information, np.cumsum([each.size for each in self.sticks]))
+        parts, before = list[Moved](), list[FloatArray]()
+        for i, sticks in enumerate(self.sticks):
+            if i not in self.acted:
                 before.append(concentrations[i][None])
-                a, reached = (each[0] for each in own.tried(before[i]))
+                a, reached = (each[0] for each in sticks.tried(before[i]))
                 prior = a * (reached - a) / reached
-                parts.append(Rows(own, a, reached, mine.reshape(prior.shape) + prior))
-                values.append(own.psi(rows[i]))
+                parts.append(of_rows(sticks.psi(rows[i]), known[i].reshape(prior.shape) + prior))
                 continue
-            part, place = self.seen.parts[i - 1], places[i - 1]
-            before.append(np.zeros((len(self.seen.share), *own.order.shape)))
-            laws = [
-                part.latent.family.at(x, _times(part.absorbed, float(j)))
-                for x, j in zip(state.hyperparameters[place][:, part.x], mine, strict=True)
-            ]
-            information = mine[:, None] * self.seen.share
-            constants = part.latent.family.offset[:, None] + shifts[i - 1]
-            parts.append(
-                Regressions(own, part.latent.family, part.columns, constants, laws, information)
-            )
-            values.append(state.weights[place][:, part.w])
-        self.parts: tuple[Part, Part, Part] = (parts[0], parts[1], parts[2])
-        self.values: Values = (values[0], values[1], values[2])
+            part, place = self.acted[i]
+            before.append(np.zeros((len(self.seen.share), *sticks.order.shape)))
+            x = state.hyperparameters[place][:, part.x]
+            start = near.reshape(state.hyperparameters.shape)[place][:, part.x]
+            metric = part.effects.metric(known[i], np.where(part.effects.is_sd, start, x))
+            constants = part.effects.family.offset[:, None] + shifts[i - 1]
+            w = state.weights[place][:, part.w]
+            parts.append(part.effects.moved(w, x, constants, metric))
+        self.parts: Parts = (parts[0], parts[1], parts[2])
         self.before = before[0], before[1], before[2]
-        self._orders = tuple(own.order for own in sticks)
-        self._shapes = [own.order[:, 1:].shape for own in sticks]
+        self._orders = tuple(own.order for own in self.sticks)
         T = data.num_steps
         self._room = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
-    def psi(self, values: Values) -> list[FloatArray]:
+    def psi(self, parts: Parts) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
-        return [part.psi(own) for part, own in zip(self.parts, values, strict=True)]
+        return [predictors(*each) for each in zip(parts, self.sticks, strict=True)]
 
     def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """How often the categories of each row occurred, in expectation given observations."""
@@ -230,21 +212,22 @@ class SummedOut:
         )  # fmt: skip
         return counts
 
-    def leap(self, parts: Sequence[Moved], size: float, count: int) -> tuple[float, float]:
-        """So many leapfrogs of a size; the log likelihoods at both ends, -inf if refused."""
-        data, first, moves, emits = self._data, *parts
-        psi = tuple(
-            np.empty((len(part.constants), *shape))
-            for part, shape in zip(parts, self._shapes, strict=True)
-        )
-        slopes = tuple(np.empty_like(own) for own in psi)
-        flat = [tuple(own.reshape(len(own), -1) for own in each) for each in (psi, slopes)]
-        start, end = leap(
+    def leap(self, parts: Parts, size: float, count: int) -> float:
+        """So many leapfrogs of a size; by how much the log density grows, -inf if refused."""
+        data = self._data
+        flat = tuple(np.empty_like(part.constants) for part in parts)
+        slopes = tuple(np.empty_like(own) for own in flat)
+        shapes = [(-1, *own.order[:, 1:].shape) for own in self.sticks]
+
+        def shaped(arrays: tuple[FloatArray, ...]) -> Any:
+            both = zip(arrays, shapes, strict=True)
+            return tuple(own.reshape(shape) for own, shape in both), arrays
+
+        grown: float = leap(
             self._blank, (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which,
-            self._orders, self.before, (first, moves, emits), (psi, flat[0]), (slopes, flat[1]),
-            self._room, size, count,
+            self._orders, self.before, parts, shaped(flat), shaped(slopes), self._room, size, count,
         )  # fmt: skip
-        return start, end
+        return grown
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Of predictors."""
@@ -264,46 +247,31 @@ class SummedOut:
 def move_probabilities(
     rng: np.random.Generator, model: Any, state: Any, data: Sequences
 ) -> tuple[Any, compiled.Chains]:
-    """All probabilities after a path and moves of standard deviations, states summed out.
+    """All probabilities after a path, states summed out, and hyperparameters given the weights.
 
     Those that inputs act on come in the chains of all sequences, and as averages in the state.
     """
     at = SummedOut(model, state, data)
-    parts, values = at.parts, at.values
-    if all(np.isfinite(own).all() for own in values):  # a row may have a probability of 0
-        values = walk_summed_out(rng, parts, at.leap, values, data.num_steps)
-        rows = [part.sticks.probs(v[None])[0] for part, v in zip(parts, values, strict=True)
-                if isinstance(part, Rows)]  # fmt: skip
-        state = replace(state, initial=rows[0][0])
-        if not model.acts_on_transitions:
-            state = replace(state, transition=rows[1])
-        if not model.acts_on_emissions:
-            state = replace(state, emission=rows[-1])
+    parts = at.parts
+    if all(np.isfinite(part.weights).all() for part in parts):  # a row may have a probability of 0
+        parts = walk_summed_out(rng, parts, at.leap, data.num_steps)
+    chains, share = at.chains(at.psi(parts)), at.seen.share
+    each = chains.emission.reshape(-1, data.num_symbols, model.num_states)
+    transition, emission = (
+        np.tensordot(share if len(own) > 1 else np.ones(1), own, 1)
+        for own in (chains.transition, each)
+    )
     w, x = state.weights.copy(), state.hyperparameters.copy()
-    psi, done = at.psi(values), 0
-    for i, part in enumerate(parts):
-        if not isinstance(part, Regressions):
-            continue
-        own, family = at.seen.parts[i - 1], part.family
-        columns = psi[i].reshape(len(psi[i]), -1)  # the same numbers
-        for s, weights in enumerate(values[i]):
-
-            def total(moved: FloatArray, columns: FloatArray = columns, s: int = s) -> float:
-                columns[:, s] = moved
-                return at.log_likelihood(psi)
-
-            x[done + s, own.x], w[done + s, own.w] = interwoven(
-                rng, family, x[done + s, own.x], weights, columns[:, s].copy(), total, _WIDTH
-            )
-            columns[:, s] = family.times(w[done + s, own.w]) + part.constants[:, s]
-        done += len(values[i])
-    chains, share = at.chains(psi), at.seen.share
-    if model.acts_on_transitions:
-        state = replace(state, transition=np.einsum("c,cij->ij", share, chains.transition))
-    if model.acts_on_emissions:
-        each = chains.emission.reshape(len(share), -1, model.num_states)
-        state = replace(state, emission=np.einsum("c,ckm->mk", share, each))
-    return replace(state, weights=w, hyperparameters=x), chains
+    for i, (part, place) in at.acted.items():
+        family, moved = part.effects.family, parts[i]
+        w[place][:, part.w] = moved.weights
+        x[place][:, part.x[part.effects.is_sd]] = np.abs(moved.x)
+        for s in range(place.start, place.stop):
+            x[s, part.x] = given_weights(rng, family, x[s, part.x], w[s, part.w])
+    return replace(
+        state, initial=chains.initial, transition=transition, emission=emission.T, weights=w,
+        hyperparameters=x,
+    ), chains  # fmt: skip
 
 
 def scattered(rng: np.random.Generator, model: Any, state: Any, data: Sequences) -> Any:
@@ -311,17 +279,19 @@ def scattered(rng: np.random.Generator, model: Any, state: Any, data: Sequences)
 
     Standard deviations of effects that are all 0 would go to 0, too.
     """
-    at, w, done = SummedOut(model, state, data), state.weights.copy(), 0
-    for i, part in enumerate(at.parts):
-        if isinstance(part, Regressions):
-            own = np.arange(done, done + len(part.laws))
-            w[np.ix_(own, at.seen.parts[i - 1].w)] += part.velocity(rng)
-            done += len(own)
+    at, w = SummedOut(model, state, data), state.weights.copy()
+    for i, (part, place) in at.acted.items():
+        velocity = rng.standard_normal(at.parts[i].velocity.shape)
+        colour_velocity(at.parts[i]._replace(velocity=velocity))
+        w[place][:, part.w] += velocity[:, : len(part.w)]
     return replace(state, weights=w)
 
 
 def least_known(model: Any, data: Sequences) -> FloatArray:
-    """A share of the information of complete data, were all states and symbols alike."""
+    """What the metric has at first: see `MixedHMMState`.
+
+    It is a share of the information of complete data, were all states and symbols alike.
+    """
     M, K = model.num_states, data.num_symbols
     alike = (
         np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
@@ -330,15 +300,21 @@ def least_known(model: Any, data: Sequences) -> FloatArray:
     found = []
     for sticks, counts in zip(model.sticks(data.order), alike, strict=True):
         taken, reached = sticks.tried(counts[None])
-        found.append((taken * (reached - taken) / reached).ravel())
-    return np.asarray(_LEAST_KNOWN * np.concatenate(found))
+        found.append(_LEAST_KNOWN * (taken * (reached - taken) / reached).ravel())
+    x, _ = model.seen(data.design).start(model.shifts(data.num_symbols))
+    return np.concatenate([*found, x.ravel()])
 
 
 def known(model: Any, state: Any, data: Sequences) -> FloatArray:
-    """The information of complete data at a state, in expectation given the observations."""
+    """The information of complete data at a state, in expectation given the observations.
+
+    Standard deviations of the metric go a fifth of the way to those of the state.
+    """
     at, found = SummedOut(model, state, data), []
-    psi = at.psi(at.values)
-    for part, one, counts in zip(at.parts, psi, at.counts(psi), strict=True):
-        _, reached = part.sticks.tried(counts)
+    psi = at.psi(at.parts)
+    for sticks, one, counts in zip(at.sticks, psi, at.counts(psi), strict=True):
+        _, reached = sticks.tried(counts)
         found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
-    return np.asarray(np.maximum(np.concatenate(found), least_known(model, data)))
+    told = np.concatenate(found)
+    near = 0.8 * state.information[len(told) :] + 0.2 * state.hyperparameters.ravel()
+    return np.concatenate([np.maximum(told, least_known(model, data)[: len(told)]), near])

@@ -9,34 +9,51 @@ forward algorithm has slopes in the predictor of each stick,
 where the forward-backward algorithm tells how often the stick was taken (n_k) and reached (N_k), in
 expectation given all observations (Fisher's identity). So all probabilities move together:
 
-* weights w ~ N(0, Q(x)^-1) of the sticks that inputs act on, psi = A w + c;
+* weights w ~ N(0, Q(x)^-1) of the sticks that inputs act on, psi = A w + c, and the coordinates x
+  of their standard deviations;
 * Dirichlet rows as sticks, whose law is that of observations made before.
 
-*The metric* of a leapfrog path (Neal 2011, "MCMC using Hamiltonian dynamics", section 4.1) is Q
-plus the information of complete data, an amount per stick that a chain takes from where it starts
-and keeps. Any amount leaves the posterior as it is. A path that visits a probability next to 0 is
-refused, as its reverse would be.
+Standard deviations move along. A weight is w_j = rho_j s_j v_j, where rho_j = sd_j(x) / sd_j(x_0),
+
+    s_j(x)^2 = (1 + k_j) / (1 + k_j rho_j^2),      k_j = (A' J A)_jj / Q(x_0)_jj / 5,
+
+so that v_j varies about as much whatever x: where the data tell little of a weight it is a standard
+normal number times sd_j(x_0), where they tell much it is the weight (partially non-centred:
+Papaspiliopoulos, Roberts and Skold 2007). With t = w / rho the density of v and x is
+
+    p(y | w) exp(-t' Q(x_0) t / 2) prod_j s_j(x) p(x).
+
+Coordinates x go on below 0 as their mirror image.
+
+*The metric* of a leapfrog path (Neal 2011, "MCMC using Hamiltonian dynamics", section 4.1) is
+Q(x_0) + A' J A for v, J the information of complete data, an amount per stick. J and x_0 are what
+a chain starts with and keeps. Any leave the posterior as it is. A path that visits a probability
+next to 0 is refused, as its reverse would be.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.sticks import probs_rows
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.latent.additive import Additive, Conditioned
+from pgmult.latent.additive import Additive
+from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import ArrowFactor, stacked
+from pgmult.latent.layout import joined
 from pgmult.latent.sparse import SparseMatrix
+from pgmult.latent.terms import BEND, log_sd
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.compiled.hmm_paths import Moved
+from pgmult.sequences.compiled.hmm_paths import Moved, Scales
 
-_LONGEST, _LONGEST_OF_MANY = 40, 10  # leapfrogs
+_LONGEST, _LONGEST_OF_MANY = 24, 8  # leapfrogs; the shortest path has two thirds
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
-_SIZES = 0.4, 0.9  # of a leapfrog, in standard deviations under the metric
+_SEEN = 0.2  # of the information of complete data: what observations tell, roughly
+_SIZES = 0.35, 0.75  # of a leapfrog, in standard deviations under the metric
 
 
 class Sticks(NamedTuple):
@@ -78,26 +95,78 @@ class Sticks(NamedTuple):
         return np.where(np.isnan(psi), 0.0, psi)  # of sticks that nothing can reach
 
 
-class Columns(NamedTuple):
-    """A design A that several sticks have: products of all at once.
+class Metric(NamedTuple):
+    """What moves weights of sticks and their standard deviations: see `Moved`."""
+
+    precision: compiled.ByRows
+    metric: Stacked
+    masses: FloatArray
+    scales: Scales
+
+
+class Effects:
+    """An additive predictor of sticks, as paths see it.
+
+    Parameters
+    ----------
+    family : Additive
+    share : array, ``(num_cells,)``
+        Of what is known of psi.
 
     Attributes
     ----------
+    family : Additive
+    is_sd : bool array, ``(num_hyperparameters,)``
+        Which hyperparameters are coordinates of standard deviations.
     rows, columns : ByRows
-        A and A'.
+        The design A, and A'.
     """
 
-    rows: compiled.ByRows
-    columns: compiled.ByRows
+    def __init__(self, family: Additive, share: FloatArray):
+        self.family, self.is_sd, design = family, family.is_sd(), family.design
+        self.rows, self.columns = _by_rows(design), _by_rows(design.T)
+        self._absorbed, _ = family.absorb(share, np.zeros(len(share)))
+        self._told = design.power(2).T @ share
+        self._of = np.full(family.num_weights, -1)
+        laws = np.empty((2, 0))
+        for term, own in zip(family.terms, family.weights, strict=True):
+            for i in range(term.num_sds):
+                self._of[own][term.scaled_by(i)] = laws.shape[1] + i
+            if term.num_sds:
+                more = np.broadcast_arrays(term.scale, term.dof, np.empty(term.num_sds))[:2]
+                laws = np.hstack([laws, more])
+        self._scale, self._dof = laws
 
-    @classmethod
-    def of(cls, design: Any) -> "Columns":
-        """Of a scipy.sparse array."""
-        return cls(_by_rows(design), _by_rows(design.T))
+    @once_a_data_set
+    def metric(self, information: FloatArray, near: FloatArray) -> Metric:
+        """Of sticks of which so much is known, near hyperparameters of each."""
+        family = self.family
+        parts = list(zip(family.terms, family.hyperparameters, strict=True))
+        each = [[term.precision(x[at]) for term, at in parts] for x in near]
+        factors = [
+            family.layout.factor(_times(self._absorbed, float(j)), own)
+            for j, own in zip(information, each, strict=True)
+        ]
+        precisions = [joined(own) for own in each]
+        own = np.array([precision.diagonal() for precision in precisions])
+        told = _SEEN * information[:, None] * self._told / own
+        shares, scaled = told / (1.0 + told), self._of[:, None] == np.arange(len(self._dof))
+        sds = np.exp(log_sd(np.ascontiguousarray(near[:, self.is_sd])))
+        slopes = 4.0 * (shares * (1.0 + shares)) @ scaled * (1.0 + BEND / sds) ** 2
+        return Metric(
+            _by_rows(joined(precisions)), family.layout.stacked(factors), 1.0 + slopes,
+            Scales(self._of, sds, told, self._scale, self._dof),
+        )  # fmt: skip
 
-    def times(self, weights: FloatArray) -> FloatArray:
-        """A w, ``(num_cells, num_sticks)``, of weights ``(num_sticks, num_weights)``."""
-        return _product(self.rows, weights.T)
+    def moved(
+        self, weights: FloatArray, x: FloatArray, constants: FloatArray, metric: Metric
+    ) -> Moved:
+        """Sticks with these weights and hyperparameters, as paths move them."""
+        x = np.ascontiguousarray(x[:, self.is_sd])
+        velocity = np.empty((len(x), weights.shape[1] + x.shape[1]))
+        return Moved(
+            np.ascontiguousarray(weights), x, velocity, self.rows, self.columns, constants, *metric
+        )
 
 
 def _by_rows(matrix: Any) -> compiled.ByRows:
@@ -105,142 +174,61 @@ def _by_rows(matrix: Any) -> compiled.ByRows:
     return compiled.ByRows(own.indptr, own.columns, own.values)
 
 
-def _product(matrix: compiled.ByRows, dense: FloatArray) -> FloatArray:
-    out = np.empty((len(matrix.starts) - 1, dense.shape[1]))
-    over_rows(compiled.set_product, len(out), matrix, np.ascontiguousarray(dense), out)
-    return out
+def _times(packed: Any, by: float) -> Any:
+    """What cells say of the weights' precision, so many times."""
+    if isinstance(packed, tuple):
+        blocks, between, others = packed
+        return by * blocks, between._replace(values=by * between.values), by * others
+    return by * packed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Dirichlet rows: their sticks are what moves.
+def of_rows(psi: FloatArray, information: FloatArray) -> Moved:
+    """Sticks of Dirichlet rows, each a weight of its own, as paths move them.
 
-    Attributes
+    Parameters
     ----------
-    sticks : Sticks
-    taken, reached : arrays, ``(num_rows, num_sticks)``
-        How often each stick was taken and reached in the observations made before.
-    information : array, ``(num_rows, num_sticks)``
-        The precision that the metric has.
+    psi, information : arrays, ``(num_rows, num_sticks)``
+        Where they are, and the precision that the metric has.
     """
-
-    sticks: Sticks
-    taken: FloatArray
-    reached: FloatArray
-    information: FloatArray
-
-    def psi(self, values: FloatArray) -> FloatArray:
-        """Predictors, of the one cell."""
-        return values[None]
-
-    def log_prior(self, values: FloatArray) -> float:
-        """Up to a constant, of the sticks."""
-        told = self.taken * values - self.reached * np.logaddexp(0.0, values)
-        return float(told.sum())
-
-    def moved(self, values: FloatArray, velocity: FloatArray) -> Moved:
-        """A copy of values and velocities, each stick's own, and what moves them."""
-        known = self.information.reshape(-1, 1)
-        nothing, one = ArrowFactor.dense(np.eye(1)), np.zeros(1, dtype=np.int64)
-        metric = stacked([nothing] * len(known), one)
-        design = compiled.ByRows(np.arange(2), one, np.ones(1))
-        return Moved(
-            values.reshape(known.shape).copy(), velocity.reshape(known.shape), design, design,
-            np.zeros((1, len(known))), known, metric._replace(inner=np.sqrt(known)[:, :, None]),
-        )  # fmt: skip
-
-    def velocity(self, rng: np.random.Generator) -> FloatArray:
-        """A draw under the metric."""
-        return rng.standard_normal(self.information.shape) / np.sqrt(self.information)
-
-    def kinetic(self, velocity: FloatArray) -> float:
-        """Its energy."""
-        return 0.5 * float((self.information * velocity**2).sum())
+    root = np.sqrt(information).reshape(-1, 1)
+    nothing, one = ArrowFactor.dense(np.eye(1)), np.zeros(1, dtype=np.int64)
+    metric, none = stacked([nothing] * len(root), one), np.empty((len(root), 0))
+    design = compiled.ByRows(np.arange(2), one, np.ones(1))
+    flat = compiled.ByRows(np.zeros(len(root) + 1, dtype=np.int64), one[:0], none[0])
+    return Moved(
+        psi.reshape(root.shape), none, np.empty(root.shape), design, design,
+        np.zeros((1, len(root))), flat, metric._replace(inner=root[:, :, None]), none,
+        Scales(one - 1, none, np.zeros(root.shape), none[0], none[0]),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Regressions:
-    """Rows whose sticks have predictors: their weights are what moves.
-
-    Attributes
-    ----------
-    sticks : Sticks
-    family : Additive
-    columns : Columns
-        Of its design.
-    constants : array, ``(num_cells, num_rows * num_sticks)``
-        The family's offset and the constants c.
-    laws : list of Conditioned
-        Of each stick's weights: their factors are those of the metric.
-    information : array, ``(num_rows * num_sticks, num_cells)``
-        What the metric has beside Q.
-    """
-
-    sticks: Sticks
-    family: Additive
-    columns: Columns
-    constants: FloatArray
-    laws: list[Conditioned]
-    information: FloatArray
-
-    def psi(self, values: FloatArray) -> FloatArray:
-        """Predictors of all cells."""
-        psi = self.columns.times(values) + self.constants
-        return psi.reshape(len(psi), len(self.sticks.order), -1)
-
-    def log_prior(self, values: FloatArray) -> float:
-        """Up to a constant. With P the metric, Q = P - A' J A."""
-        seen = self.columns.times(values)
-        return 0.5 * float((self.information.T * seen**2).sum()) - self.kinetic(values)
-
-    def moved(self, values: FloatArray, velocity: FloatArray) -> Moved:
-        """As of `Rows`."""
-        return Moved(
-            values.copy(), velocity, *self.columns, self.constants, self.information,
-            self.family.stacked(self.laws),
-        )  # fmt: skip
-
-    def velocity(self, rng: np.random.Generator) -> FloatArray:
-        """A draw under the metric."""
-        white = rng.standard_normal((len(self.laws), self.family.num_weights))
-        return np.array([law.factor.colour(e) for law, e in zip(self.laws, white, strict=True)])
-
-    def kinetic(self, velocity: FloatArray) -> float:
-        """Its energy."""
-        white = [law.factor.white(v) for law, v in zip(self.laws, velocity, strict=True)]
-        return 0.5 * float((np.array(white) ** 2).sum())
+def predictors(part: Moved, sticks: Sticks) -> FloatArray:
+    """Psi of all cells, ``(num_cells, num_rows, num_sticks)``."""
+    psi = np.empty_like(part.constants)
+    over_rows(compiled.set_product, len(psi), part.rows, np.ascontiguousarray(part.weights.T), psi)
+    return (psi + part.constants).reshape(len(psi), len(sticks.order), -1)
 
 
-Part = Rows | Regressions
-Values = tuple[FloatArray, FloatArray, FloatArray]
-"""Of first states, transitions and emissions: sticks of rows, or weights."""
+Parts = tuple[Moved, Moved, Moved]
+"""Of first states, transitions and emissions."""
 
 
 def walk_summed_out(
     rng: np.random.Generator,
-    parts: tuple[Part, Part, Part],
-    leap: Callable[[list[Moved], float, int], tuple[float, float]],
-    values: Values,
+    parts: Parts,
+    leap: Callable[[Parts, float, int], float],
     num_steps: int,
-) -> Values:
-    """The values after one path, or as they were; `leap` takes so many leapfrogs of a size."""
+) -> Parts:
+    """All parts after one path of leapfrogs, or as they were."""
     longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
     size = math.exp(rng.uniform(*np.log(_SIZES)))
-    steps, level = 1 + int(rng.integers(longest)), rng.standard_exponential()
-    v = [part.velocity(rng) for part in parts]
-
-    def energy(values: Values, v: list[FloatArray]) -> float:
-        each = zip(parts, values, v, strict=True)
-        return sum(part.kinetic(u) - part.log_prior(value) for part, value, u in each)
-
-    start = energy(values, v)
-    moved = [part.moved(*rest) for part, *rest in zip(parts, values, v, strict=True)]
-    before, after = leap(moved, size, steps)
-    if not math.isfinite(after):
-        return values
-    shaped = [(own.values.reshape(u.shape), own.velocity.reshape(u.shape))
-              for own, u in zip(moved, v, strict=True)]  # fmt: skip
-    first, moves, emits = (own for own, _ in shaped)
-    new = first, moves, emits
-    end = energy(new, [u for _, u in shaped])
-    return new if end - after - start + before < level else values
+    count = int(rng.integers(longest - longest // 3, longest, endpoint=True))
+    first, moves, emits = (
+        part._replace(
+            weights=part.weights.copy(), x=part.x.copy(),
+            velocity=rng.standard_normal(part.velocity.shape),
+        )
+        for part in parts
+    )  # fmt: skip
+    moved = first, moves, emits
+    return moved if leap(moved, size, count) > -rng.standard_exponential() else parts

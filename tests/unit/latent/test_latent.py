@@ -174,7 +174,7 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         evidence = 0.5 * (np.linalg.slogdet(Q)[1] - np.linalg.slogdet(P)[1] + pull @ mean)
         assert law.log_evidence == pytest.approx(evidence, rel=1e-8)
         factors, solved = (
-            family.stacked([law, family.at(x, family.absorb(2.0 * J, h))]),
+            family.layout.stacked([law.factor, family.at(x, family.absorb(2.0 * J, h)).factor]),
             mean.copy(),
         )
         solve(factors, 0, pull, solved)

@@ -8,11 +8,14 @@ import scipy.stats
 from scipy.special import expit
 
 import pgmult
+from pgmult.latent.compiled.stacked import solve
+from pgmult.latent.layout import joined
+from pgmult.latent.terms import log_sd
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
 from pgmult.sequences.updates.mixed_moves import SummedOut
-from pgmult.sequences.updates.summed_out import Rows, Sticks
+from pgmult.sequences.updates.summed_out import Sticks
 from tests.every_model import MODELS
 
 
@@ -108,49 +111,99 @@ def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
     concentration = np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 0.2]])
     sticks = Sticks(np.array([[2, 0, 1], [0, 1, 2]]))
     taken, reached = sticks.tried(concentration[None])
-    rows = Rows(sticks, taken[0], reached[0], np.ones((2, 2)))
     psi = np.random.default_rng(0).standard_normal((5, 2, 2))
     share = expit(psi)
     logit = np.log(share * (1.0 - share))
     a, b = np.array([[1.1, 0.3], [4.0, 0.7]]), np.array([[2.3, 2.0], [0.9, 0.2]])
     told = (scipy.stats.beta.logpdf(share, a, b) + logit).sum(axis=(1, 2))
-    gaps = told - [rows.log_prior(one) for one in psi]
+    own = (taken * psi - reached * np.logaddexp(0.0, psi)).sum(axis=(1, 2))
+    gaps = told - own
     np.testing.assert_allclose(gaps, gaps[0], rtol=1e-10)
     probs = sticks.probs(psi)
     np.testing.assert_allclose(sticks.psi(probs[1]), psi[1], rtol=1e-10)
 
 
-def test_slopes_with_the_states_summed_out(run):
-    """What a leapfrog does to velocities, beside finite differences along some direction."""
+def log_joint(model, data, state, at, parts):
+    """Of what paths move, in their coordinates; from the model's laws and dense matrices."""
+    first, moves, emits = (
+        own.probs(psi) for own, psi in zip(at.sticks, at.psi(parts), strict=True)
+    )
+    share = at.seen.share
+    transition = moves[0] if len(moves) == 1 else np.einsum("c,cij->ij", share, moves)
+    emission = emits[0] if len(emits) == 1 else np.einsum("c,cmk->mk", share, emits)
+    w, x, total = state.weights.copy(), state.hyperparameters.copy(), 0.0
+    for i, part in enumerate(parts):
+        if i not in at.acted:
+            taken, reached = at.sticks[i].tried(at.before[i])
+            psi = part.weights.reshape(taken.shape)
+            total += (taken * psi - reached * np.logaddexp(0.0, psi)).sum()
+            continue
+        terms, place = at.acted[i]
+        family = terms.effects.family
+        w[place][:, terms.w] = part.weights
+        x[place][:, terms.x[terms.effects.is_sd]] = part.x
+        for s in range(len(part.weights)):
+            own = x[place][s, terms.x]
+            each = zip(family.terms, family.hyperparameters, strict=True)
+            precision = joined([term.precision(own[at]) for term, at in each]).toarray()
+            total += family.log_prior(own) + 0.5 * np.linalg.slogdet(precision)[1]
+            total += np.log(stretch(part, s)).sum()
+            total -= 0.5 * part.weights[s] @ precision @ part.weights[s]
+    moved = replace(
+        state, initial=first[0, 0], transition=transition, emission=emission, weights=w,
+        hyperparameters=x,
+    )  # fmt: skip
+    return total + model.log_likelihood(moved, data)
+
+
+def stretch(part, s):
+    """What a stick's coordinates are multiplied by to be weights."""
+    sd = np.append(sd_at(part.x[s]) / part.scales.near[s], 1.0)[part.scales.of]
+    told = part.scales.told[s]
+    return sd * np.sqrt((1.0 + told) / (1.0 + told * sd**2))
+
+
+def sd_at(x):
+    return np.exp(log_sd(np.asarray(x)))
+
+
+def kinetic(part):
+    """Of velocities, by the dense inverse of the metric."""
+    size, total = part.weights.shape[1], 0.0
+    for s, velocity in enumerate(part.velocity):
+        columns = np.empty((size, size))
+        for j in range(size):
+            solve(part.metric, s, np.eye(size)[j], columns[j])
+        own = velocity[:size]
+        total += 0.5 * own @ np.linalg.solve(columns, own)
+        total += 0.5 * part.masses[s] @ velocity[size:] ** 2
+    return total
+
+
+@pytest.mark.parametrize("inputs", ["transitions", "emissions", "both"])
+def test_paths_follow_the_posterior(run, inputs):
+    """A path's account of its energy is that of the model, and a fine one keeps the energy."""
     data, rng = run.data, np.random.default_rng(1)
-    for inputs in ("transitions", "emissions", "both"):
-        model = replace(run.model, inputs=inputs, num_states=3)
-        state = model.prior(rng, data)
-        at = SummedOut(model, state, data)
-        parts, values = at.parts, at.values
-
-        def log_density(values, at=at, parts=parts):
-            prior = sum(part.log_prior(own) for part, own in zip(parts, values, strict=True))
-            return at.log_likelihood(at.psi(values)) + prior
-
-        assert at.log_likelihood(at.psi(values)) == pytest.approx(model.log_likelihood(state, data))
-        # a leapfrog of next to no length adds twice half of the slope times its size
-        moved = [
-            part.moved(own, np.zeros(own.shape)) for part, own in zip(parts, values, strict=True)
-        ]
-        start, end = at.leap(moved, 1e-6, 1)
-        assert start == pytest.approx(at.log_likelihood(at.psi(values)))
-        assert end == pytest.approx(start, abs=1e-4)
-        for i, part in enumerate(parts):
-            slope = moved[i].velocity.reshape(values[i].shape) / 1e-6
-            way = rng.standard_normal(slope.shape)
-            there = [
-                [own + sign * 1e-5 * way if i == j else own for j, own in enumerate(values)]
-                for sign in (1.0, -1.0)
-            ]
-            told = (log_density(there[0]) - log_density(there[1])) / 2e-5
-            product = part.kinetic(slope + way) - part.kinetic(slope) - part.kinetic(way)
-            assert product == pytest.approx(told, rel=1e-4, abs=1e-5)
+    model = replace(run.model, inputs=inputs, num_states=3)
+    state = model.prior(rng, data)
+    at = SummedOut(model, state, data)
+    assert at.log_likelihood(at.psi(at.parts)) == pytest.approx(model.log_likelihood(state, data))
+    moved = tuple(
+        part._replace(
+            weights=part.weights.copy(), x=part.x.copy(),
+            velocity=rng.standard_normal(part.velocity.shape),
+        )
+        for part in at.parts
+    )  # fmt: skip
+    begun = log_joint(model, data, state, at, moved)
+    white = sum(0.5 * (part.velocity**2).sum() for part in moved)
+    grown = at.leap(moved, 0.2, 3)
+    ended = log_joint(model, data, state, at, moved) - sum(map(kinetic, moved))
+    assert grown == pytest.approx(ended - begun + white, abs=1e-7)
+    assert abs(grown) > 1e-5
+    fine = [part._replace(velocity=rng.standard_normal(part.velocity.shape)) for part in moved]
+    assert at.leap(tuple(fine), 2e-3, 30) == pytest.approx(0.0, abs=1e-3)
+    assert max(np.abs(one.velocity).max() for one in fine) > 0.1
 
 
 def test_chains_start_away_from_effects_of_zero():
