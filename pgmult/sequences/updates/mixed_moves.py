@@ -269,8 +269,8 @@ def move_probabilities(
         for s in range(place.start, place.stop):
             x[s, part.x] = given_weights(rng, family, x[s, part.x], w[s, part.w])
     return replace(
-        state, initial=chains.initial, transition=transition, emission=emission.T, weights=w,
-        hyperparameters=x,
+        state, initial=chains.initial, transition=transition,
+        emission=np.ascontiguousarray(emission.T), weights=w, hyperparameters=x,
     ), chains  # fmt: skip
 
 

@@ -110,8 +110,8 @@ def stepping(place, name, other, inputs="both"):
     return mutant(model, step=step)
 
 
-def shifted(part, sticks):
-    return predictors(part, sticks) + 0.7 * (part.constants.shape[0] > 1)
+def shifted(self, weights, x, constants, metric):
+    return effects_moved(self, weights, x, constants + 0.7, metric)
 
 
 def unpooled(rng, family, x, w):
@@ -165,11 +165,11 @@ def unlearned(self, information, near):
 
 
 blank_chains, leap = mixed_moves.blank_chains, mixed_moves.SummedOut.leap
-predictors, metric = mixed_moves.predictors, summed_out.Effects.metric
+effects_moved, metric = summed_out.Effects.moved, summed_out.Effects.metric
 walk_summed_out = mixed_moves.walk_summed_out
 BROKEN = {
     "no prior of weights": stepping(summed_out.Effects, "metric", free),
-    "constants forgotten": stepping(mixed_moves, "predictors", shifted),
+    "constants forgotten": stepping(summed_out.Effects, "moved", shifted),
     "velocities of another law": stepping(mixed_moves, "walk_summed_out", hasty),
     "standard deviations from their prior": stepping(mixed_moves, "given_weights", unpooled),
     "standard deviations of another prior": stepping(summed_out.Effects, "metric", unlearned),
