@@ -110,6 +110,10 @@ def stepping(place, name, other, inputs="both"):
     return mutant(model, step=step)
 
 
+def shifted(self, weights, x, constants, metric):
+    return effects_moved(self, weights, x, constants + 0.7, metric)
+
+
 def unpooled(rng, family, x, w):
     """Standard deviations as if the weights had nothing to do with them."""
     return family.sample(rng)[0]
@@ -134,10 +138,34 @@ def free(self, information, near):
     return found._replace(precision=precision._replace(values=0.0 * precision.values))
 
 
+def hasty(rng, parts, leap, num_steps):
+    """Paths that begin faster than they say."""
+
+    def fast(parts, size, count):
+        for part in parts:
+            part.velocity[:] *= 1.5
+        return leap(parts, size, count)
+
+    return walk_summed_out(rng, parts, fast, num_steps)
+
+
+def unscaled(rng, parts, leap, num_steps):
+    """Standard deviations that move, and weights that do not move with them."""
+    moved = walk_summed_out(rng, parts, leap, num_steps)
+    return tuple(
+        own._replace(weights=np.where(own.scales.of < 0, own.weights, start.weights))
+        for own, start in zip(moved, parts, strict=True)
+    )
+
+
 blank_chains, leap = mixed_moves.blank_chains, mixed_moves.SummedOut.leap
-metric = summed_out.Effects.metric
+effects_moved, metric = summed_out.Effects.moved, summed_out.Effects.metric
+walk_summed_out = mixed_moves.walk_summed_out
 BROKEN = {
     "no prior of weights": stepping(summed_out.Effects, "metric", free),
+    "constants forgotten": stepping(summed_out.Effects, "moved", shifted),
+    "velocities of another law": stepping(mixed_moves, "walk_summed_out", hasty),
+    "standard deviations without their weights": stepping(mixed_moves, "walk_summed_out", unscaled),
     "standard deviations from their prior": stepping(mixed_moves, "given_weights", unpooled),
     "walked whatever the data say": stepping(mixed_moves.SummedOut, "leap", indifferent),
 }
