@@ -129,7 +129,8 @@ class Effects:
         self._told = design.power(2).T @ share
         self._of = np.full(family.num_weights, -1)
         laws = np.empty((2, 0))
-        for term, own in zip(family.terms, family.weights, strict=True):
+        parts: Any = zip(family.terms, family.weights, strict=True)
+        for term, own in parts:
             for i in range(term.num_sds):
                 self._of[own][term.scaled_by(i)] = laws.shape[1] + i
             if term.num_sds:
