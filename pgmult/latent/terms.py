@@ -36,12 +36,10 @@ from scipy.sparse import csgraph
 
 from pgmult.core.parameters import Checked, Positive, positive, whole
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.sparse import SparseMatrix
 
-BEND = 0.1  # the standard deviation from which on its coordinate is logarithmic
 _DOF = 3.0
-LEAST_LOG_SD = -11.0
-LARGEST = 12.0  # coordinate of a standard deviation: 16,000
 _ETA = 2.0  # of the LKJ law
 _LEAST_VARIANCE = 1e-8  # of a basis function, beside sd^2
 _MOST_LOG_ODDS = 9.0  # of the share of a map: .9999

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
+from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.compiled.stacked import Stacked, colour, solve
-from pgmult.latent.terms import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.sequences.compiled.hmm import (
     SMALLEST,
     ByRows,

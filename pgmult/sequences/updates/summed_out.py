@@ -42,11 +42,12 @@ from pgmult.compiled.sticks import probs_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.additive import Additive
+from pgmult.latent.compiled.coordinates import BEND
 from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import ArrowFactor, stacked
 from pgmult.latent.layout import joined
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import BEND, log_sd
+from pgmult.latent.terms import log_sd
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import Moved, Scales
 

@@ -53,7 +53,7 @@ def simulated_scores(correlation, repeats=400, steps=1000):
     for t in range(1, steps):
         noise[:, t] += correlation * noise[:, t - 1]
     gains = [score(row).gain_over(score(np.zeros(steps))) for row in noise]
-    means, by_block = np.array(gains).T
+    means, by_block = np.array([(gain.mean, gain.error) for gain in gains]).T
     return means.std(), by_block.mean(), noise.std() / np.sqrt(steps)
 
 
