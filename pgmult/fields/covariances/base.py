@@ -16,6 +16,8 @@ from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.laws import LogNormal
 
+_FAR = 300.0  # log parameters further from 0 stand for this: proposals may be anywhere
+
 
 class Covariance(Checked, ABC):
     """A positive semi-definite function of two inputs, with positive parameters.
@@ -184,7 +186,8 @@ class Family(Covariance):
         return tuple(self._free)
 
     def _moved_to(self, log_params: FloatArray) -> Self:
-        return self._with(**dict(zip(self._free, np.exp(log_params).tolist(), strict=True)))
+        values = np.exp(np.clip(log_params, -_FAR, _FAR))
+        return self._with(**dict(zip(self._free, values.tolist(), strict=True)))
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""

@@ -159,3 +159,10 @@ def test_distances_on_the_earth():
 def test_bad_input(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("far", [800.0, -800.0])
+def test_parameters_far_away_are_finite(far):
+    covariance = 1.0 * Matern(1.5, 10.0)
+    moved = covariance.with_log_params(np.array([far, -far]))
+    assert np.isfinite(moved.cov(np.arange(3.0))).all()
