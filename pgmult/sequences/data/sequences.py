@@ -679,7 +679,7 @@ def _from_counts(
     matrices: list[Any] = []
     for s, part in enumerate(parts):
         sparse = scipy.sparse.issparse(part)
-        what = f"{'stored ' * sparse}counts of sequence {s}"
+        what = f"data's {'stored ' * sparse}counts of sequence {s}"
         whole = as_counts(part.data if sparse else part, what)
         matrix = (
             scipy.sparse.csr_array((whole, part.indices, part.indptr), shape=part.shape)
