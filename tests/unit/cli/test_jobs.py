@@ -385,7 +385,8 @@ class TestSequences:
         assert code == 0
         text = " ".join(text.split())
         assert "by draws given all other steps" in text
-        assert "tells a step as well as" in text and "run: +0.0" in text
+        assert "tells a step as well as" in text
+        assert "run: +0.0" in text
 
     @pytest.mark.slow
     def test_held_out_steps_are_scored(self, capsys, visits, tmp_path):
@@ -400,7 +401,8 @@ class TestSequences:
         code, text, _ = run(capsys, "sequences", "compare", out, out)
         text = " ".join(text.split())
         assert "Each step that was held out is told from those before it." in text
-        assert "tells a step as well as" in text and "run: +0.0" in text
+        assert "tells a step as well as" in text
+        assert "run: +0.0" in text
 
     def test_files_say_what_they_are(self, capsys, visits, tmp_path):
         out = ["--out", tmp_path / "run"]
