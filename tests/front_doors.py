@@ -455,13 +455,6 @@ ARGUMENTS = {
         start_sweeps=1,
         random_seed=1,
     ),
-    "topics.fit_ctm": lambda: dict(
-        model=topics.LogisticNormalTopics(2),
-        corpus=corpus(),
-        max_iterations=2,
-        start_sweeps=1,
-        random_seed=1,
-    ),
     "topics.fold_in": lambda: dict(posterior=topic_draws(), corpus=corpus(), max_draws=2),
     "topics.refit": lambda: dict(
         posterior=topic_draws(),

@@ -48,7 +48,6 @@ RESULTS = {
         "PredictsSteps",
     },
     "topics": {
-        "CTMFit",
         "CompletionScore",
         "TopicStart",
         "Corpus",

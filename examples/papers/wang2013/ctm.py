@@ -24,6 +24,7 @@ import scipy.sparse
 import pgmult
 from examples.papers.associated_press import associated_press
 from examples.papers.wang2013.language_model import fit_language_model
+from examples.papers.wang2013.variational_ctm import fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.ascent import has_settled
 
@@ -70,9 +71,9 @@ def run_em(training, held_out, num_topics, iterations):
 
     model = pgmult.topics.LogisticNormalTopics(num_topics)
     warm = pgmult.topics.as_corpus(training.to_csr()[:8])
-    pgmult.topics.fits.fit_ctm(model, warm, cores=1, max_iterations=2, random_seed=0)  # compile
+    fit_ctm(model, warm, cores=1, max_iterations=2, random_seed=0)  # compile
     clock.begin = time.process_time()
-    pgmult.topics.fits.fit_ctm(
+    fit_ctm(
         model, training, cores=1, random_seed=0, tolerance=1e-9,
         max_iterations=iterations, callback=record,
     )  # fmt: skip

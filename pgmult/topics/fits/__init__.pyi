@@ -1,5 +1,3 @@
-from pgmult.topics.fits.logistic_normal import CTMFit as CTMFit
-from pgmult.topics.fits.logistic_normal import fit_ctm as fit_ctm
 from pgmult.topics.fits.new_documents import FoldedIn as FoldedIn
 from pgmult.topics.fits.new_documents import NewDocuments as NewDocuments
 from pgmult.topics.fits.refitting import refit as refit

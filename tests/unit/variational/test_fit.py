@@ -22,8 +22,8 @@ from examples.papers.regressions.multinomial_fits import (
 )
 from examples.papers.wang2013.language_model import fit_language_model
 from examples.papers.wang2013.nonconjugate import fit_nonconjugate
+from examples.papers.wang2013.variational_ctm import fit_ctm
 from pgmult.priors import MvNormal
-from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics

@@ -24,10 +24,11 @@ The M-step is the mode under the priors of the model: topics from expected count
 Sigma^-1 at the mode under the normal-inverse-Wishart, with the covariances S_d in the sum.
 
 >>> import numpy as np, pgmult
+>>> from examples.papers.wang2013.variational_ctm import fit_ctm
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> corpus = pgmult.topics.as_corpus(counts)
 >>> model = pgmult.topics.LogisticNormalTopics(3)
->>> fitted = pgmult.topics.fits.fit_ctm(model, corpus, random_seed=0)
+>>> fitted = fit_ctm(model, corpus, random_seed=0)
 >>> fitted.converged, fitted.topics.shape, fitted.theta(corpus).shape
 (True, (3, 30), (20, 3))
 """
@@ -38,13 +39,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from examples.papers.wang2013 import ctm_kernels as compiled
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_real, as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.links import LogisticNormal
-from pgmult.topics.compiled import variational_ctm as compiled
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,

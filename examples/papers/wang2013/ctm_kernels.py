@@ -8,7 +8,7 @@ With N tokens, prior N(centre, precision^-1) and rho = softmax(m), documents cli
 
     H = precision + N (diag rho - rho rho'),
 
-which is positive definite. See `pgmult.topics.fits.logistic_normal` for what is climbed.
+which is positive definite. See `examples.papers.wang2013.variational_ctm` for what is climbed.
 """
 
 import math
@@ -21,9 +21,13 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import factor_lanes, row_at, solve_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtract_product
 from pgmult.compiled.vectors import dot
-
-from .tokens import Entries
-from .variational_topics import add_covariances, invert_lanes, squares_lanes, write_sum
+from pgmult.topics.compiled.tokens import Entries
+from pgmult.topics.compiled.variational_topics import (
+    add_covariances,
+    invert_lanes,
+    squares_lanes,
+    write_sum,
+)
 
 FloatArray, IntArray, BoolArray = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
 

@@ -7,9 +7,9 @@ import pytest
 from oracle.correlated_topics import CorrelatedDocuments
 from scipy.special import logsumexp, softmax
 
+from examples.papers.wang2013.variational_ctm import CTMFit, fit_ctm
 from pgmult.compiled.rows import row_threads
 from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
-from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.variational.laplace import fit_laplace
 
