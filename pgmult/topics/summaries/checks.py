@@ -41,6 +41,7 @@ from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain
 
 _BLOCK = 2**23  # numbers in memory at a time
+_PASSES = 32  # over fewer of them, which stay in a processor's memory
 _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 _DISPERSION = "dispersion"
 _ADVICE = {
@@ -169,12 +170,10 @@ class _Tokens(NamedTuple):
     counts: IntArray
 
 
-def _blocks(corpus: Corpus, width: int) -> list[slice]:
-    """Documents, so many at a time that width numbers of each fit."""
-    size = max(1, _BLOCK // width)
-    return [
-        slice(d, min(d + size, corpus.num_documents)) for d in range(0, corpus.num_documents, size)
-    ]
+def _blocks(num_documents: int, width: int, first: int = 0) -> list[slice]:
+    """Documents from the first on, so many at a time that width numbers of each fit."""
+    size, end = max(1, _BLOCK // width), first + num_documents
+    return [slice(d, min(d + size, end)) for d in range(first, end, size)]
 
 
 def _dispersion(
@@ -183,17 +182,25 @@ def _dispersion(
     """Of the data, and of documents that the model makes with the same theta and phi."""
     totals, rows = corpus.totals, corpus.entry_documents
     data = replicate = cells = 0.0
-    for block in _blocks(corpus, phi.shape[2]):
-        q = Versions(codes[block], len(phi)).word_probs(theta[block], phi)
-        means, weights = _expected_cells(totals[block], q)
-        cells += np.count_nonzero(weights)
-        span = slice(corpus.indptr[block.start], corpus.indptr[block.stop])
-        own = rows[span] - block.start, corpus.words[span], corpus.counts[span]
-        data += _square(means, weights, *own)
+    num_words = phi.shape[2]
+    for block in _blocks(corpus.num_documents, num_words):
         allocated = rng.multinomial(totals[block], _normal(theta[block]))
         places, topics = np.nonzero(allocated)
         again = _with_words(rng, places, topics, allocated[places, topics], phi, codes[block])
-        replicate += _square(means, weights, again.documents, again.words, again.counts)
+        made = block.start + again.documents
+        for part in _blocks(block.stop - block.start, num_words * _PASSES, block.start):
+            q = Versions(codes[part], len(phi)).word_probs(theta[part], phi)
+            means, weights = _expected_cells(totals[part], q)
+            empty = float(np.vdot(means, weights * means))
+            cells += np.count_nonzero(weights)
+            own = slice(corpus.indptr[part.start], corpus.indptr[part.stop])
+            data += empty + _excess(
+                means, weights, rows[own] - part.start, corpus.words[own], corpus.counts[own]
+            )
+            its = slice(*np.searchsorted(made, [part.start, part.stop]))
+            replicate += empty + _excess(
+                means, weights, made[its] - part.start, again.words[its], again.counts[its]
+            )
     return data / max(cells, 1.0), replicate / max(cells, 1.0)
 
 
@@ -201,20 +208,20 @@ def _expected_cells(totals: IntArray, shares: FloatArray) -> tuple[FloatArray, F
     """Expected counts m q, and the weight of each squared residual: 0 for counts left out."""
     shares = np.clip(shares, 1e-300, 1.0 - 1e-12)
     means = totals[:, None] * shares
-    counted = means >= _EXPECTED
-    weights = np.zeros_like(means)
-    weights[counted] = 1.0 / np.maximum(means[counted] * (1.0 - shares[counted]), 1e-300)
+    weights = np.maximum(means * (1.0 - shares), 1e-300)
+    np.divide(means >= _EXPECTED, weights, out=weights)
     return means, weights
 
 
-def _square(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
-    """The weighted squared distance of counts, a cell of which may stand in several entries."""
-    away = -means
-    cells = np.asarray(rows) * means.shape[1] + words  # numpy adds at one index, not at two, fast
-    np.add.at(away.reshape(-1), cells, np.asarray(counts, dtype=np.float64))
-    product = weights * away
-    product *= away
-    return float(np.sum(product))
+def _excess(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
+    """How much further counts are from their means than zeros are, squared and weighted.
+
+    Other cells than those of the counts, of which a cell may have several, are the same for both.
+    """
+    cells, place = np.unique(np.asarray(rows) * means.shape[1] + words, return_inverse=True)
+    counted = np.bincount(place, np.asarray(counts, dtype=np.float64), len(cells))
+    mean, weight = means.reshape(-1)[cells], weights.reshape(-1)[cells]
+    return float(np.vdot(weight, counted * (counted - 2.0 * mean)))
 
 
 def _normal(theta: FloatArray) -> FloatArray:
