@@ -56,7 +56,7 @@ _SAID, _SHOWN = 30, 3  # characters of a name or a label, and labels shown
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Column:
     """A column: its name, what it holds in words (see `_kind`), and cells, None without a value."""
 
     name: str
@@ -162,7 +162,7 @@ def _told(value: Any) -> str:
     return text if len(text) <= _SAID else f"{text[: _SAID - 3]}..."
 
 
-def _columns(table: Any) -> list[_Seen]:
+def _columns(table: Any) -> list[_Column]:
     from pgmult.core.labels import is_missing
     from pgmult.core.tables import date_text
 
@@ -174,7 +174,7 @@ def _columns(table: Any) -> list[_Seen]:
         ]
         if dates:
             cells = [None if x is None else date_text(x) for x in cells]
-        seen.append(_Seen(name, _kind([x for x in cells if x is not None], dates), cells))
+        seen.append(_Column(name, _kind([x for x in cells if x is not None], dates), cells))
     return seen
 
 
@@ -196,7 +196,7 @@ def _kind(values: list[Any], dates: bool) -> str:
     return "names, all different" if len(different) == len(values) > 2 else "labels"
 
 
-def _remarks(columns: Sequence[_Seen]) -> tuple[list[str], list[str], set[str]]:
+def _remarks(columns: Sequence[_Column]) -> tuple[list[str], list[str], set[str]]:
     """What to look at in some columns, what to tell ``--na-values``, columns that are misread."""
     from pgmult.core.labels import as_looked_at
 
@@ -229,7 +229,7 @@ def _remarks(columns: Sequence[_Seen]) -> tuple[list[str], list[str], set[str]]:
     return said, list(dict.fromkeys(no_value)), misread
 
 
-def _odd_cells(column: _Seen) -> tuple[list[str], str]:
+def _odd_cells(column: _Column) -> tuple[list[str], str]:
     """Cells that read as no value, in a column of labels that are numbers or dates without them."""
     from pgmult.datasets.columns import is_number_or_date
 
@@ -290,7 +290,7 @@ def _in_formula(name: str) -> str:
     return ""
 
 
-def _best(candidates: Sequence[_Seen], words: str) -> _Seen:
+def _best(candidates: Sequence[_Column], words: str) -> _Column:
     """The first column whose name says so, or else the last without gaps."""
     named = [column for column in candidates if column.is_called(words)]
     return (named or [c for c in candidates[::-1] if not c.missing] or [*candidates[::-1]])[0]
@@ -303,7 +303,7 @@ def _file(path: Path) -> str:
 class _Jobs:
     """The columns with what they are good for, and the jobs that they fit."""
 
-    def __init__(self, path: Path, columns: Sequence[_Seen], reading: list[_Option]):
+    def __init__(self, path: Path, columns: Sequence[_Column], reading: list[_Option]):
         self.path, self.reading = _file(path), reading
         self.columns = [
             c for c in columns
@@ -325,7 +325,7 @@ class _Jobs:
         return [job for job in (self._topics(), *rest) if job is not None]
 
     def _fit(
-        self, family: str, used: Iterable[_Seen], options: Iterable[_Option], formula: str = ""
+        self, family: str, used: Iterable[_Column], options: Iterable[_Option], formula: str = ""
     ) -> str:
         """The command that fits; rows with a gap in a column that is used are left out."""
         gaps: list[_Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
@@ -394,7 +394,7 @@ class _Jobs:
             why = f"{why[:-1]}; with the other columns, what they do to its changes."
         return _Job("Sequences", why, commands)
 
-    def _whose_steps(self, time: _Seen, symbol: _Seen) -> _Seen | None:
+    def _whose_steps(self, time: _Column, symbol: _Column) -> _Column | None:
         """The column whose labels have about one row at each time."""
         for column in self.columns:
             can_be = column.kind in ("labels", "whole numbers") and column not in (time, symbol)
@@ -426,7 +426,7 @@ class _Jobs:
         used = [*where, category, *([self.count] if self.count else [])]
         return _Job("Fields", why, [self._fit("fields", used, options)])
 
-    def _coordinates(self) -> list[_Seen]:
+    def _coordinates(self) -> list[_Column]:
         numbers = {column.name.lower(): column for column in self.columns if column.is_number}
         for one in ("latitude", "lat"):
             for other in ("longitude", "lon", "long", "lng"):
@@ -456,7 +456,7 @@ class _Jobs:
         return self._of_wide()
 
     def _of_occasions(
-        self, taken: _Seen, occasion: _Seen, who: _Seen | None, of_row: list[Any]
+        self, taken: _Column, occasion: _Column, who: _Column | None, of_row: list[Any]
     ) -> _Job | None:
         number = len(set(of_row))
         people = [who] if who else [
@@ -524,16 +524,16 @@ class _Jobs:
             return _Job("Choice", why, [fit])
         return None
 
-    def _wide_columns(self, taken: _Seen) -> dict[str, tuple[str, dict[Any, _Seen]]]:
+    def _wide_columns(self, taken: _Column) -> dict[str, tuple[str, dict[Any, _Column]]]:
         """Attributes with a column of numbers for each label: the pattern, and the columns."""
         from pgmult.core.labels import begin_alike, label_of
 
         labels = {label_of(label): label for label in taken.counts}
-        found: dict[str, dict[Any, _Seen]] = {}
+        found: dict[str, dict[Any, _Column]] = {}
         alike = begin_alike([*labels])
         between = r"[\W_]*" if taken.is_called(_CHOICES) else r"[\W_]"
         for cut in dict.fromkeys(("", alike)):
-            ends: dict[str, dict[Any, _Seen]] = {}
+            ends: dict[str, dict[Any, _Column]] = {}
             for label, column in product(labels, self.columns):
                 word = re.escape(label.removeprefix(cut))
                 ways = rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)"
@@ -574,7 +574,7 @@ class _Jobs:
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
 
-    def _is_of_a_group(self, outcome: _Seen) -> bool:
+    def _is_of_a_group(self, outcome: _Column) -> bool:
         """Whether labels of another column tell it, as those of countries do continents."""
         return any(
             len(outcome.counts) < len(c.counts) and 3 * len(c.counts) <= c.counts.total()
@@ -584,7 +584,7 @@ class _Jobs:
 
     def _regression_of_counts(self) -> _Job | None:
         """Counts side by side, a column a category: the most that stand together."""
-        runs: list[list[_Seen]] = [[]]
+        runs: list[list[_Column]] = [[]]
         for c in self.columns:
             is_count = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > _FEW
             if is_count and _in_formula(c.name) and not (c.is_time or c.is_called(_PEOPLE)):
@@ -601,7 +601,7 @@ class _Jobs:
         fit = self._fit("regression", [*counts, *terms.values()], [], formula)
         return _Job("Regression", why, [fit])
 
-    def _numbers(self, *without: _Seen) -> dict[str, _Seen]:
+    def _numbers(self, *without: _Column) -> dict[str, _Column]:
         """Columns of numbers that differ, as a formula names them."""
         numbers = {
             _in_formula(c.name): c for c in self.columns
@@ -609,7 +609,7 @@ class _Jobs:
         }  # fmt: skip
         return dict([(name, c) for name, c in numbers.items() if name][:_MOST_TERMS])
 
-    def _terms(self, *without: _Seen) -> dict[str, _Seen]:
+    def _terms(self, *without: _Column) -> dict[str, _Column]:
         """Terms that a formula could have: labels, curves of numbers, groups that pool."""
         fixed, curves, groups = {}, {}, {}
         for column in self.columns:
@@ -630,17 +630,17 @@ class _Jobs:
         return dict([*_apart(fixed, [*without, *others.values()]), *others.items()])
 
 
-def _first(terms: dict[str, _Seen]) -> dict[str, _Seen]:
+def _first(terms: dict[str, _Column]) -> dict[str, _Column]:
     return dict([*terms.items()][:_MOST_TERMS])
 
 
-def _apart(fixed: dict[str, _Seen], others: Iterable[_Seen]) -> list[tuple[str, _Seen]]:
+def _apart(fixed: dict[str, _Column], others: Iterable[_Column]) -> list[tuple[str, _Column]]:
     """Columns of labels none of which follows from those before it, in rows without gaps."""
     import numpy as np
 
     rows = zip(*(c.cells for c in (*fixed.values(), *others)), strict=True)
     whole = [*{row[: len(fixed)] for row in rows if None not in row}]
-    kept, design = list[tuple[str, _Seen]](), np.ones((len(whole), 1))
+    kept, design = list[tuple[str, _Column]](), np.ones((len(whole), 1))
     for i, (name, column) in enumerate(fixed.items()):
         levels = sorted({row[i] for row in whole}, key=str)
         own = np.array([[row[i] == level for level in levels[1:]] for row in whole], dtype=float)
@@ -684,7 +684,7 @@ def _told_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
     return len(steps) == len({step[:2] for step in steps})
 
 
-def _values_of_each(column: _Seen, whose: _Seen) -> list[set[Any]]:
+def _values_of_each(column: _Column, whose: _Column) -> list[set[Any]]:
     """The different values of each sequence, or of each group."""
     values: dict[Any, set[Any]] = {}
     for one, value in zip(whose.cells, column.cells, strict=True):
@@ -692,7 +692,7 @@ def _values_of_each(column: _Seen, whose: _Seen) -> list[set[Any]]:
     return list(values.values())
 
 
-def _step(time: _Seen, whose: _Seen | None) -> str | None:
+def _step(time: _Column, whose: _Column | None) -> str | None:
     """How long a step is, as ``--every`` has it; empty for a number, None if no length will do."""
     import numpy as np
 

@@ -23,7 +23,7 @@ from pgmult.sampling.origin import OfModel, Origin
 from pgmult.sampling.store import StoredDraws, as_every, flat_entries
 
 
-class HeldDraws(dict[str, NDArray[Any]]):
+class DrawsInMemory(dict[str, NDArray[Any]]):
     """Variables in memory, to be asked as `pgmult.sampling.store.StoredDraws` are."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], every: Mapping[str, int]):
@@ -58,11 +58,11 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
         origin: Origin | None = None,
         every: Mapping[str, int] | None = None,
     ):
-        self._draws: HeldDraws | StoredDraws
+        self._draws: DrawsInMemory | StoredDraws
         if isinstance(draws, StoredDraws):
             self._draws = draws
         else:
-            self._draws = HeldDraws(as_mapping(draws, "draws"), as_every(every, "every"))
+            self._draws = DrawsInMemory(as_mapping(draws, "draws"), as_every(every, "every"))
         self.every = self._draws.every  # of which variables not every draw was kept, and which was
         self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
         if not self._draws and not self.sample_stats:
@@ -234,7 +234,7 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
         as_choice(name, "name", [*self, *self.sample_stats])
         if limit is not None:
             limit = as_positive_int(limit, "limit")
-        source = self._draws if name in self._draws else HeldDraws(self.sample_stats, {})
+        source = self._draws if name in self._draws else DrawsInMemory(self.sample_stats, {})
         axes = self.dims.get(name, ("chain", "draw"))[2:]
         shape = source.shape_of(name)[2:]
         size = math.prod(shape)

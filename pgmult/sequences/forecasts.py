@@ -130,7 +130,7 @@ def predict(
         smoothed = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     else:
         smoothed = _smoothed(rng, draws, sequences)
-    found = _Told(sequences.num_steps, sequences, wanted)
+    found = _Summaries(sequences.num_steps, sequences, wanted)
     for steps, part, paths, size in smoothed:
         for rows, probs in _probs_in_blocks(draws, part, paths, np.arange(part.num_steps)):
             found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
@@ -198,7 +198,7 @@ def forecast(
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, kept, strict=True)]
         last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
-    streams, found = own_streams(keys), _Told(len(future), ahead, wanted)
+    streams, found = own_streams(keys), _Summaries(len(future), ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
     counts = None if sizes is None else np.empty((*simulated.shape, ahead.num_symbols), np.int64)
     for q, key in enumerate(keys):
@@ -283,7 +283,10 @@ def impute(
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
-    found, streams = _Told(len(missing), sequences, wanted), own_streams(own_keys(rng, sequences))
+    found, streams = (
+        _Summaries(len(missing), sequences, wanted),
+        own_streams(own_keys(rng, sequences)),
+    )
     simulated = np.empty((len(draws), len(missing)), dtype=np.int64)
     counts = None if sizes is None else np.empty((*simulated.shape, found.mean.shape[1]), np.int64)
     for steps, part, states, size in _smoothed(rng, draws, sequences):
@@ -320,7 +323,7 @@ def _as_totals(totals: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     return np.broadcast_to(sizes, shape)
 
 
-class _Told:
+class _Summaries:
     """Means and quantiles of probabilities over draws and states.
 
     `variance` is the largest that simulation leaves in a mean.

@@ -150,7 +150,7 @@ def report(
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
-    found = _Found.of(posterior, reference, by, num_words, count, random_seed)
+    found = _TopicTable.of(posterior, reference, by, num_words, count, random_seed)
     verdict, sections = [found.largest, found.agreement], [found.section()]
     if "keyword_shares" in posterior:
         table = keywords(posterior).table()
@@ -186,7 +186,7 @@ def report(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _TopicTable:
     """What is known of topics, the largest first; `order` has their numbers in the draws."""
 
     chain: int
@@ -212,7 +212,7 @@ class _Found:
         num_words: int,
         num_documents: int,
         random_seed: int,
-    ) -> "_Found":
+    ) -> "_TopicTable":
         stability = topic_stability(posterior)
         chain, correlations, documents = stability.matches.reference, None, None
         draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
@@ -423,7 +423,7 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
 
 
 def _of_covariates(
-    posterior: Posterior, found: _Found, random_seed: int
+    posterior: Posterior, found: _TopicTable, random_seed: int
 ) -> tuple[list[str], list[Section]]:
     """What covariates do, words by group, and what the model misses; nothing without covariates."""
     try:

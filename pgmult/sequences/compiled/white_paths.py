@@ -21,7 +21,7 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 
 
-class Seen(NamedTuple):
+class Observations(NamedTuple):
     """Observations: `Pairs` without their sites, sequences, and what is known of psi."""
 
     step: _Ints
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     inputs: _Floats
 
 
-class Held(NamedTuple):
+class PathParameters(NamedTuple):
     """What a path holds fixed: roots of Q and V, m, and the priors of (A, B)' and W."""
 
     root: _Floats

@@ -73,7 +73,7 @@ from pgmult.sequences.data.sequences import Sequences, simulate_symbols, step_ro
 from pgmult.sequences.models._state_space import LDSState, LinearSystem
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 from pgmult.sequences.updates import lds_moves as moves
-from pgmult.sequences.updates.carried import Sited, Softened, many_a_step
+from pgmult.sequences.updates.carried import AroundSites, NoiseIntegratedOut, many_a_step
 from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.sequences.updates.white_paths import few_states
@@ -178,10 +178,10 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
 
     def local_step(
         self, rng: np.random.Generator, state: LDSState, data: Sequences
-    ) -> tuple[LDSState, Sited | Softened | None, Sums]:
+    ) -> tuple[LDSState, AroundSites | NoiseIntegratedOut | None, Sums]:
         """Sites of a block; or its states given omega, after a path with dynamics and weights."""
         if self.has_sites(data):
-            return state, Sited(self, state, data), Sums((), (np.zeros(()),))
+            return state, AroundSites(self, state, data), Sums((), (np.zeros(()),))
         if not self.has_paths(data):
             return moves.given_omega(rng, self, state, data)
         state, _, sums = moves.given_omega(rng, self, moves.walk(rng, self, state, data), data)
@@ -191,10 +191,10 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
         self,
         rng: np.random.Generator,
         state: LDSState,
-        held: Sited,
+        held: AroundSites,
         data: Sequences,
         weights: FloatArray,
-    ) -> tuple[LDSState, Sited, Sums]:
+    ) -> tuple[LDSState, AroundSites, Sums]:
         """A block's states after a turn around its sites."""
         moves.turn(rng, self, replace(state, weights=weights), held, data)
         return state, held, Sums((), (np.zeros(()),))
@@ -203,10 +203,10 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
         self,
         rng: np.random.Generator,
         state: LDSState,
-        held: Sited,
+        held: AroundSites,
         data: Sequences,
         weights: FloatArray,
-    ) -> tuple[LDSState, Softened | None, Sums]:
+    ) -> tuple[LDSState, NoiseIntegratedOut | None, Sums]:
         """A block's states given omega."""
         state = replace(state, states=held.states, weights=weights)
         return moves.given_omega(rng, self, state, data, held)
@@ -215,7 +215,7 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
         self,
         rng: np.random.Generator | None,
         state: LDSState,
-        held: Softened | None,
+        held: NoiseIntegratedOut | None,
         data: Sequences,
         delta: FloatArray,
         factors: FloatArray,

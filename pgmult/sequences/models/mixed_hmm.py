@@ -58,7 +58,7 @@ from pgmult.sequences.models.hmm import (
     sample_paths,
 )
 from pgmult.sequences.updates import mixed_moves as moves
-from pgmult.sequences.updates.mixed_moves import ACTED, SeenInputs, places_of, seen_inputs
+from pgmult.sequences.updates.mixed_moves import ACTED, InputsOfSweeps, places_of, seen_inputs
 from pgmult.sequences.updates.summed_out import Sticks
 
 _LEAST_SHARE = 1e-6  # of first transitions and emissions
@@ -192,7 +192,7 @@ class MixedHMM(MultinomialHMM):
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
         return Sticks(first), Sticks(moves), Sticks(emits)
 
-    def seen(self, design: Design | None) -> SeenInputs:
+    def seen(self, design: Design | None) -> InputsOfSweeps:
         """Inputs as sweeps take them."""
         assert design is not None  # as_data makes one
         return seen_inputs(design, self)

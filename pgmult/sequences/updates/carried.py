@@ -43,7 +43,7 @@ _MANY = 20
 _MOST_STATES, _FEW_STATES = 10, 4
 
 
-class Sited:
+class AroundSites:
     """States and noise of a block of sequences around their sites.
 
     Parameters
@@ -194,7 +194,7 @@ class RowLaw:
     Parameters
     ----------
     squares, linear : arrays
-        As `Sited.row_sums` gives them.
+        As `AroundSites.row_sums` gives them.
     mean, precision : arrays, ``(num_sticks, q)``
         Of the prior.
     """
@@ -224,7 +224,7 @@ class RowLaw:
         return np.asarray(0.5 * ((white**2).sum(axis=1) - own.sum(axis=1)))
 
 
-class Softened:
+class NoiseIntegratedOut:
     """Pólya-gamma variables of overdispersed counts: noise is integrated out, and drawn at the end.
 
     With omega ~ PG(N, psi) and noise of variance v the potential of mu is that of the module's

@@ -39,15 +39,15 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sampling.blocks import Ask, Asks, Sums, to_held
 from pgmult.sequences.active_sticks import KAPPA, ActiveSticks
 from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
-from pgmult.sequences.compiled.white_paths import Held
+from pgmult.sequences.compiled.white_paths import PathParameters
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import LDSState, LinearSystem
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates import dynamics as conjugate
 from pgmult.sequences.updates.carried import (
+    AroundSites,
+    NoiseIntegratedOut,
     RowLaw,
-    Sited,
-    Softened,
     grid_of_sds,
     log_density_of_sds,
 )
@@ -69,7 +69,7 @@ def walk(rng: _Rng, model: LinearSystem, state: _State, data: Sequences) -> _Sta
     """A path of dynamics, weights and states by the likelihood itself, of the only block."""
     Q, prior = state.noise_cov, model.dynamics_prior(data, state.hyperparameters)
     mean, var = model.weight_moments(state, data)
-    held = Held(
+    held = PathParameters(
         lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
         invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
     )  # fmt: skip
@@ -86,15 +86,15 @@ def given_omega(
     model: LinearSystem,
     state: _State,
     data: Sequences,
-    sited: Sited | None = None,
-) -> tuple[_State, Softened | None, Sums]:
+    sited: AroundSites | None = None,
+) -> tuple[_State, NoiseIntegratedOut | None, Sums]:
     """States given omega, noise integrated out, and the sums that all else depends on."""
     design, active = model.design(state.states, data), ActiveSticks.of(data)
     softened, pull = None, KAPPA
     if sited is None or not len(state.noise_sd):
         omega = active.augment(rng, design, state.weights)
     else:
-        softened = Softened(rng, sited.pairs, sited.psi(state.weights), sited.noise_var)
+        softened = NoiseIntegratedOut(rng, sited.pairs, sited.psi(state.weights), sited.noise_var)
         omega, pull = softened.sites
     seen = active.potential(omega, design, state.weights, model.state_dim, pull)
     states = model.law(state, data, seen).sample(rng)
@@ -108,7 +108,7 @@ def given_omega(
     return replace(state, states=states), softened, Sums((), sums)
 
 
-def turn(rng: _Rng, model: LinearSystem, state: _State, held: Sited, data: Sequences) -> None:
+def turn(rng: _Rng, model: LinearSystem, state: _State, held: AroundSites, data: Sequences) -> None:
     """States and noise along an ellipse around their sites; `held` has them."""
     design, active = model.design(held.states, data), ActiveSticks.of(data)
 

@@ -52,7 +52,7 @@ class _Part(NamedTuple):
     x: IntArray
 
 
-class SeenInputs(NamedTuple):
+class InputsOfSweeps(NamedTuple):
     """Inputs as sweeps take them.
 
     Attributes
@@ -84,14 +84,14 @@ class SeenInputs(NamedTuple):
 
 
 @once_a_data_set
-def seen_inputs(design: Design, model: Any) -> SeenInputs:
+def seen_inputs(design: Design, model: Any) -> InputsOfSweeps:
     """Inputs of a design as sweeps of the model take them."""
     check_priors(design, model.priors)
     cells, which = distinct_rows(design)
     share = np.bincount(which) / len(which)
     whole = latent_of(cells, model.priors)
     first, second = (_part(cells, model, name, whole, share) for name in ACTED)
-    return SeenInputs(whole, (first, second), which, share)
+    return InputsOfSweeps(whole, (first, second), which, share)
 
 
 def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray) -> _Part:
@@ -159,7 +159,7 @@ class SummedOut:
     """
 
     def __init__(self, model: Any, state: Any, data: Sequences):
-        self.seen: SeenInputs = model.seen(data.design)
+        self.seen: InputsOfSweeps = model.seen(data.design)
         self._data = data
         M, shifts = model.num_states, model.shifts(data.num_symbols)
         concentrations = (

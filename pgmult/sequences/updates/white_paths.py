@@ -19,7 +19,7 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.active_sticks import Pairs
 from pgmult.sequences.compiled import white_paths
-from pgmult.sequences.compiled.white_paths import Held, Place, Seen
+from pgmult.sequences.compiled.white_paths import Observations, PathParameters, Place
 from pgmult.sequences.data.sequences import Sequences
 
 _SIZES = math.log(0.1), math.log(4.0)  # the least, and how many times it is the largest
@@ -35,10 +35,10 @@ def few_states(num_steps: int, state_dim: int) -> bool:
     return num_steps * state_dim <= _MANY
 
 
-def seen_by(data: Sequences, inputs: FloatArray | None, known: FloatArray) -> Seen:
+def seen_by(data: Sequences, inputs: FloatArray | None, known: FloatArray) -> Observations:
     """What a path sees of data: inputs of the dynamics, and what is known of psi."""
     inputs = np.empty((data.num_steps, 0)) if inputs is None else inputs
-    return Seen(*_reached(data), data.offsets, np.ascontiguousarray(known), inputs)
+    return Observations(*_reached(data), data.offsets, np.ascontiguousarray(known), inputs)
 
 
 @once_a_data_set
@@ -50,8 +50,8 @@ def _reached(data: Sequences) -> tuple[IntArray, IntArray, FloatArray, FloatArra
 
 def walk_white(
     rng: np.random.Generator,
-    seen: Seen,
-    held: Held,
+    seen: Observations,
+    held: PathParameters,
     here: tuple[FloatArray, FloatArray, FloatArray],
 ) -> tuple[FloatArray, ...]:
     """(A, B), W and states ``(num_steps, D)`` after one path from there."""
@@ -70,7 +70,7 @@ def walk_white(
     return (*place[:2], x) if -rng.standard_exponential() < chance else here
 
 
-def _measured(held: Held, num_steps: int, spread: float) -> tuple[FloatArray, FloatArray]:
+def _measured(held: PathParameters, num_steps: int, spread: float) -> tuple[FloatArray, FloatArray]:
     """Rough standard deviations, were the states' variances `spread` times those of Q."""
     often, D = _CURVATURE * num_steps, len(held.root)
     wide = often * np.cumsum(spread * held.root * held.root, axis=1)[:, -1]

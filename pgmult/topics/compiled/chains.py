@@ -39,7 +39,7 @@ class Chains(NamedTuple):
     innovation_var: FloatArray
 
 
-class Seen(NamedTuple):
+class ChainPotential(NamedTuple):
     """A potential of chains; both are (num_rows, num_times, num_chains)."""
 
     J: FloatArray

@@ -42,9 +42,9 @@ from pgmult.core.validate import (
     new_key,
 )
 from pgmult.topics.compiled.chains import (
+    ChainPotential,
     Chains,
     Counts,
-    Seen,
     log_densities,
     noise_of_chains,
     normal_rows,
@@ -166,10 +166,10 @@ class ScalarChains(Checked):
         """The prior, as compiled functions take it."""
         return Chains(self.centre, self.persistence, self.initial_var, self.innovation_var)
 
-    def _filtered(self) -> tuple[Chains, Seen]:
+    def _filtered(self) -> tuple[Chains, ChainPotential]:
         """The prior and the potential, as compiled functions take them."""
         seen = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
-        return self._prior(), Seen(seen.J, seen.h)
+        return self._prior(), ChainPotential(seen.J, seen.h)
 
     def slice(
         self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray

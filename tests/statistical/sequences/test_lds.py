@@ -326,12 +326,16 @@ def not_softened(self, noise_var):
     self.noise_var, self._shrink = noise_var, np.ones(len(self.pairs.J))
 
 
-right_pairs, right_noise = Pairs.of, carried.Softened.sample_noise
+right_pairs, right_noise = Pairs.of, carried.NoiseIntegratedOut.sample_noise
 AROUND_SITES = {
     "correction forgotten": (lds.Pairs, "of", uncorrected),
-    "noise pulled the wrong way": (carried.Softened, "sample_noise", pulled_the_wrong_way),
+    "noise pulled the wrong way": (
+        carried.NoiseIntegratedOut,
+        "sample_noise",
+        pulled_the_wrong_way,
+    ),
     "no noise where nothing is seen": (
-        carried.Softened,
+        carried.NoiseIntegratedOut,
         "sample_noise",
         none_where_nothing_is_seen,
     ),
@@ -378,7 +382,7 @@ def nothing_seen(self, weights):
 
 
 def test_rows_that_forget_the_likelihood_are_refused(monkeypatch):
-    monkeypatch.setattr(carried.Sited, "fits", nothing_seen)
+    monkeypatch.setattr(carried.AroundSites, "fits", nothing_seen)
     rejects(check_noise, mutant(NOISY, step=sites_alone), LARGE)
 
 
@@ -387,7 +391,7 @@ def test_moves_around_sites_alone():
 
 
 def test_sites_that_know_of_no_noise_are_refused(monkeypatch):
-    monkeypatch.setattr(carried.Sited, "_soften", not_softened)
+    monkeypatch.setattr(carried.AroundSites, "_soften", not_softened)
     rejects(check_noise, mutant(NOISY, step=sites_alone), HUGE)
 
 

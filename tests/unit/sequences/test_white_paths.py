@@ -33,7 +33,7 @@ def path():
     here = state.dynamics, state.weights, state.states
     mean, var = MODEL.weight_moments(state, DATA)
     prior, Q = MODEL.dynamics_prior(DATA), state.noise_cov
-    held = compiled.Held(
+    held = compiled.PathParameters(
         lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
         invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
     )  # fmt: skip
