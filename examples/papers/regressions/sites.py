@@ -17,7 +17,7 @@ and Windle (2013).
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import expit
@@ -29,17 +29,8 @@ from pgmult.variational.sites import Expectation
 
 
 @runtime_checkable
-class Site(Protocol):
-    """An approximation F(m, v) of E f(psi), psi ~ N(m, v), for each row.
-
-    To use a likelihood of your own, write `expect`, which returns three numbers per row: F, dF/dm
-    and dF/dv. Where F is the expectation itself, of an f whose derivatives are known,
-
-        dF/dm = E f'(psi),    dF/dv = E f''(psi) / 2,
-
-    so a site needs three functions. f must be log concave (f'' <= 0), or curvatures could cancel
-    the prior's. `expect` must take any means, and variances from 0 up: the search begins at 0, and
-    samplers take F(psi, 0) for f(psi).
+class Site(variational.Site, Protocol):
+    """A `pgmult.variational.Site` that says what it is, as the solver of these papers asks.
 
     Attributes
     ----------
@@ -60,9 +51,6 @@ class Site(Protocol):
     @property
     def is_bound(self) -> bool:
         """Whether L is a lower bound."""
-
-    def expect(self, mean: Any, var: Any) -> tuple[Any, Any, Any]:
-        """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
