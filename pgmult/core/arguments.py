@@ -8,6 +8,7 @@ import math
 import numbers
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from pgmult.core.validate import as_positive_int
 
 T = TypeVar("T")
 
+_LEAST = sys.float_info.min  # numbers nearer to 0 have lost digits, and 1 / x may be infinite
 _MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would take days
 
 
@@ -57,7 +59,7 @@ def as_real(
     minimum: float = -math.inf,
     maximum: float = math.inf,
 ) -> float:
-    """A finite number, above `above`, and from `minimum` to `maximum`."""
+    """A finite number, above `above`, and from `minimum` to `maximum`; no subnormal one."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
@@ -68,6 +70,8 @@ def as_real(
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, got {value}")
+    if 0.0 < abs(number) < _LEAST:
+        raise ValueError(f"{name} must be 0 or further from it than {_LEAST:.2g}, got {value}")
     if number <= above:
         raise ValueError(f"{name} must be above {above:g}, got {value}")
     if number < minimum:

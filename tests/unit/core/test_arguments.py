@@ -65,6 +65,7 @@ def test_what_is_right_passes():
         (lambda: as_real(1j, "scale"), TypeError, "scale must be a number"),
         (lambda: as_real(math.nan, "scale"), ValueError, "scale must be finite, got nan"),
         (lambda: as_real(10**400, "scale"), ValueError, "scale must be finite"),
+        (lambda: as_real(5e-324, "scale"), ValueError, "scale must be 0 or further from it"),
         (lambda: as_real(0, "scale", above=0.0), ValueError, "scale must be above 0, got 0"),
         (lambda: as_real(1, "scale", minimum=2.0), ValueError, "scale must be at least 2, got 1"),
         (lambda: as_real(3, "scale", maximum=2.0), ValueError, "scale must be at most 2, got 3"),
