@@ -100,8 +100,10 @@ class LogisticSite:
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivative of each row's log likelihood."""
-        flat = (np.ravel(a) for a in (psi, self.successes, self.trials))
-        return np.asarray(scalar_rows.binomial_slope(*flat)).reshape(psi.shape)
+        rows = (psi, self.successes, self.trials)
+        if psi.ndim == 2:
+            return np.asarray(scalar_rows.binomial_slope(*map(np.ravel, rows))).reshape(psi.shape)
+        return np.asarray(scalar_rows.binomial_slope(*rows))
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
