@@ -12,7 +12,6 @@ import sys
 import tempfile
 import traceback
 import warnings
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -122,12 +121,6 @@ def voters():
 def voters_run():
     data = pgmult.read(voters()).rows("y ~ x + (1 | g)")
     return pgmult.sample(regression.AdditiveRegression(), data, **FEW)
-
-
-@cache
-def four_rows():
-    data = pgmult.read({"y": BINARY[:4], "x": X[:4, 0]}).rows("y ~ x")
-    return replace(data, entries=None)
 
 
 @cache
@@ -652,32 +645,23 @@ ARGUMENTS = {
         prior=pgmult.MvNormal(np.zeros(2), np.eye(2)),
     ),
     "testing.geweke": lambda: dict(
-        model=regression.AdditiveRegression(), data=four_rows(), replicates=60, sweeps=2
+        model=sequences.MarkovChain(), data=words(), replicates=60, sweeps=2
     ),
     "testing.sbc": lambda: dict(
-        model=regression.AdditiveRegression(),
-        data=four_rows(),
-        replicates=20,
-        tune=2,
-        draws=3,
-        thin=1,
+        model=sequences.MarkovChain(), data=words(), replicates=20, tune=2, draws=3, thin=1
     ),
-    "testing.likelihood": lambda: dict(
-        model=regression.AdditiveRegression(), data=four_rows(), replicates=20
-    ),
-    "testing.check_geweke": lambda: dict(model=regression.AdditiveRegression(), data=four_rows()),
-    "testing.check_sbc": lambda: dict(model=regression.AdditiveRegression(), data=four_rows()),
+    "testing.likelihood": lambda: dict(model=sequences.MarkovChain(), data=words(), replicates=20),
+    "testing.check_geweke": lambda: dict(model=regression.AdditiveRegression(), data=labelled()),
+    "testing.check_sbc": lambda: dict(model=regression.AdditiveRegression(), data=labelled()),
     "testing.check_likelihood": lambda: dict(
-        model=regression.AdditiveRegression(), data=four_rows()
+        model=regression.AdditiveRegression(), data=labelled()
     ),
     "testing.conditional_ratio": lambda: dict(
         log_joint=float, log_conditional=float, points=[0.0, 1.0]
     ),
     "testing.mutant": lambda: dict(original=pgmult.StickBreaking()),
     "testing.rejects": lambda: dict(check=never),
-    "testing.check_model": lambda: dict(
-        model=regression.AdditiveRegression(), data=four_rows(), replicates=60
-    ),
+    "testing.check_model": lambda: dict(model=sequences.MarkovChain(), data=words(), replicates=60),
     # datasets
     "datasets.pack_files": lambda: dict(
         path=written("to_pack.txt", "some text\nother text"),

@@ -20,7 +20,7 @@ Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
 _MAX_PAIRS = 32  # cross moments
 MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
-_LOOKS = (8, 4, 2)  # a gross error shows in an eighth of the replicates, a quarter, a half
+_LOOKS = 8  # at most, of a run at its first replicates: a gross error shows early
 
 
 def require(condition: Any, sentence: str) -> None:
@@ -321,11 +321,12 @@ def geweke(
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
         draws = np.empty((replicates, sweeps + 1, len(scalars.names)))
-        looks = {replicates // look for look in _LOOKS if replicates // look > 4 * MIN_CHANGES}
+        halves = (replicates >> k for k in range(1, _LOOKS + 1))
+        looks = {half for half in halves if half >= 2 * MIN_CHANGES}
         for done, chain in enumerate(draws):
             if done in looks:
                 verdict = judge(draws[:done], scalars.names, copy.deepcopy(rng))
-                if verdict is not None and verdict.p_value < level**3 / 4.0:
+                if verdict is not None and verdict.p_value < level**3 / (_LOOKS + 1):
                     return verdict
             state, simulated = model.prior(rng, data), data
             for sweep in range(sweeps):

@@ -92,16 +92,16 @@ def test_a_verdict_is_a_pure_function_of_the_seed():
 
 
 def test_a_doubtful_run_is_decided_by_one_of_four_times_the_length():
-    runs = [geweke(normal, numbers, replicates=60, level=0.7, random_seed=s) for s in range(20)]
+    runs = [geweke(normal, numbers, replicates=60, level=0.5, random_seed=s) for s in range(20)]
     assert {run.replicates for run in runs} == {60, 240}
 
 
-def test_a_gross_error_is_refused_after_an_eighth_of_the_replicates():
+def test_a_gross_error_is_refused_after_few_of_the_replicates():
     lost = mutant(normal, **NORMAL_MUTANTS["wrong sign"])
     early = geweke(lost, numbers, replicates=2000)
     assert not early.passed
-    assert early.replicates == 250
-    assert early.p_value < 0.01**3 / 4
+    assert early.replicates == 62
+    assert early.p_value < 0.01**3 / 9
     # A look changes no draw of a run that goes on.
     whole = geweke(normal, numbers, replicates=2000)
     unseen = geweke(normal, numbers, replicates=2000, level=0.0)
