@@ -127,8 +127,8 @@ def _at(
         model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
         for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
     ]
-    means = [_mean_probs(link.order, draw.new_mean, draw.new_var) for draw in draws]
-    return np.array([link.probs(draw.new_values) for draw in draws]), np.mean(means, axis=0)
+    means = [_mean_probs(link.order, draw.mean, draw.var) for draw in draws]
+    return np.array([link.probs(draw.values) for draw in draws]), np.mean(means, axis=0)
 
 
 def _mean_probs(order: Sequence[int], mean: FloatArray, var: FloatArray) -> FloatArray:

@@ -169,7 +169,8 @@ def learned_raw_gp(problem: Problem) -> RawGP:
 
 def sample(model, problem: Problem, options: argparse.Namespace, before: float = 0.0) -> Prediction:
     """Sweeps for some seconds of one processor; predictions average over the second half."""
-    rng, link = np.random.default_rng(options.seed), model.link(problem.field)
+    rng, omegas = (np.random.default_rng(options.seed + i) for i in range(2))
+    link = model.link(problem.field)
     clock = time.process_time
     model.step(rng, model.init(rng, problem.field), problem.field)  # compile
     begin = clock()
@@ -179,7 +180,8 @@ def sample(model, problem: Problem, options: argparse.Namespace, before: float =
         begin = clock()
         state = model.step(rng, state, problem.field)
         draws.append(model.pi_new(state, problem.field).astype(np.float32))
-        plugged.append(link.probs(model.psi_new_mean(state, problem.field)).astype(np.float32))
+        mean = mean_at_new_inputs(omegas, model, state, problem)
+        plugged.append(link.probs(mean).astype(np.float32))
         passed += clock() - begin
         times.append(passed)
     half = len(times) // 2
@@ -190,6 +192,13 @@ def sample(model, problem: Problem, options: argparse.Namespace, before: float =
     print(f"ends at {state.hyperparameters.round(3).tolist()}", flush=True)
     probs = normalised(np.mean(plugged[half:], axis=0))
     return Prediction(probs, normalised(np.array(draws[half:])), passed, len(times), curve)
+
+
+def mean_at_new_inputs(rng, model, state, problem: Problem) -> np.ndarray:
+    """Means of psi at the new inputs given what the state has at the others."""
+    if isinstance(model, pgmult.fields.MultinomialGP):
+        return model.predict_at(rng, state, problem.field, problem.field.new_inputs).mean
+    return model.psi_new_mean(state, problem.field)
 
 
 def normalised(probs: np.ndarray) -> np.ndarray:

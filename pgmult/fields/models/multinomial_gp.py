@@ -37,11 +37,9 @@ Sites are the distinct inputs, new inputs included. Psi at the new inputs is dra
 (1, 10, 2, 3)
 """
 
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -55,7 +53,7 @@ from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
-from pgmult.fields.priors.field import Field, FieldDraw
+from pgmult.fields.priors.field import FieldDraw
 from pgmult.fields.updates import table_sticks
 from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
 from pgmult.latent.hyperparameters import laplace
@@ -139,8 +137,6 @@ class MultinomialGP(StickFields):
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialGPState) | {
         "pi": ("row", "category"),
         "pi_new": ("new_row", "category"),
-        "psi_new_mean": ("new_row", "stick"),
-        "psi_new_var": ("new_row", "stick"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "beta", "hyperparameters", "pi_new")
     told: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
@@ -266,21 +262,6 @@ class MultinomialGP(StickFields):
         """
         return tuple(found for _, _, found in _parts(data, self))
 
-    # ---------------------------------------------------------------- keepable variables
-
-    def psi_new_mean(self, state: MultinomialGPState, data: CountField) -> FloatArray:
-        """E[psi at the new inputs | omega], psi at the inputs integrated out.
-
-        Sticks are independent given omega: with `psi_new_var`, that is all of their law
-        (Linderman, Johnson and Adams 2015, appendix B). omega is drawn given the state's psi, from
-        a stream that the state itself seeds, so that one state has one answer.
-        """
-        return _law_at_new_inputs(self, state, data)[0]
-
-    def psi_new_var(self, state: MultinomialGPState, data: CountField) -> FloatArray:
-        """Var[psi at the new inputs | omega]: see `psi_new_mean`."""
-        return _law_at_new_inputs(self, state, data)[1]
-
     def predict_at(
         self,
         rng: np.random.Generator,
@@ -290,7 +271,8 @@ class MultinomialGP(StickFields):
     ) -> FieldDraw:
         """The sticks at inputs that were not in the fit, psi at the other inputs integrated out.
 
-        omega is drawn given the state's psi. Costs as much as a sweep.
+        omega is drawn given the state's psi (Linderman, Johnson and Adams 2015, appendix B). Costs
+        as much as a sweep.
 
         Parameters
         ----------
@@ -303,13 +285,12 @@ class MultinomialGP(StickFields):
         Returns
         -------
         FieldDraw
-            A joint draw at the sites of the counts and at the new inputs, and the law at the
-            latter.
+            A joint draw, and the law, in which sticks are independent given omega.
         """
         seen, wider = data.with_new_inputs(None), data.with_new_inputs(new_inputs)
         mean = self.mean_at_sites(state.beta, wider)[wider.new_sites]
         if self.on_table(data) is not None:
-            new, known = wider.new_inputs, state.psi[: seen.num_sites]
+            new = wider.new_inputs
             values = [
                 sticks.draw_at(rng, draw, new, mean[:, own])
                 for (sticks, draw), own in zip(
@@ -317,13 +298,15 @@ class MultinomialGP(StickFields):
                 )
             ]
             law = self._law_on_table(rng, state, data, new, mean)
-            return FieldDraw(known, np.concatenate(values, axis=1), *law)
-        state = replace(state, psi=state.psi[: seen.num_sites])
-        drawn = [
+            return FieldDraw(np.concatenate(values, axis=1), *law)
+        potential = self.augment(rng, state.psi[: seen.num_sites], seen)
+        fields = self.fields(np.log(state.hyperparameters), state.beta, seen)
+        drawn = []
+        for own, field in zip(self.columns(seen), fields, strict=True):
+            told = DiagonalPotential(potential.J[:, own], potential.h[:, own])
             # from a stream of its own: the draw after this one is the same for any new inputs
-            field.draw(np.random.default_rng(new_key(rng)), wider.new_inputs, mean[:, columns])
-            for columns, field in self._given_omega(rng, state, seen)
-        ]
+            stream = np.random.default_rng(new_key(rng))
+            drawn.append(field.condition(told).draw(stream, wider.new_inputs, mean[:, own]))
         return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
     def _law_on_table(
@@ -349,17 +332,6 @@ class MultinomialGP(StickFields):
         ]
         means, variances = (np.concatenate(parts, axis=1) for parts in zip(*laws, strict=True))
         return means, variances
-
-    def _given_omega(
-        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
-    ) -> list[tuple[slice, Field]]:
-        """The laws of psi given Pólya-gamma variables, which are drawn, theta and beta."""
-        seen = self.augment(rng, state.psi, data)
-        fields = self.fields(np.log(state.hyperparameters), state.beta, data)
-        return [
-            (columns, field.condition(DiagonalPotential(seen.J[:, columns], seen.h[:, columns])))
-            for columns, field in zip(self.columns(data), fields, strict=True)
-        ]
 
 
 def _theta_moved(
@@ -389,24 +361,6 @@ def _parts(
 def _pilots(data: CountField, model: MultinomialGP) -> list[table_sticks.Near]:
     """What the moves of sticks on a table go around."""
     return [table_sticks.pilot(sticks) for sticks in model.on_table(data) or []]
-
-
-@lru_cache(maxsize=16)
-def _law_at_new_inputs(
-    model: MultinomialGP, state: MultinomialGPState, data: CountField
-) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of psi at the new inputs given omega."""
-    seed = int.from_bytes(hashlib.blake2b(state.psi.tobytes(), digest_size=16).digest(), "little")
-    rng = np.random.default_rng(seed)
-    mean = model.mean_at_sites(state.beta, data)[data.new_sites]
-    if model.on_table(data) is not None:
-        return model._law_on_table(rng, state, data, data.new_inputs, mean)
-    laws = [
-        field.predict(data.new_inputs, mean[:, columns])
-        for columns, field in model._given_omega(rng, state, data)
-    ]
-    means, variances = (np.concatenate(parts, axis=1) for parts in zip(*laws, strict=True))
-    return means, variances
 
 
 def empirical_bayes(model: MultinomialGP, data: CountField) -> MultinomialGP:

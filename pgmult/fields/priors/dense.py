@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.dense_fields import (
     explain_columns,
@@ -102,19 +102,6 @@ class GaussianProcess(Field):
         root = _root_of(*key)
         return root, None if root[-1, -1] > 0.0 else _symmetric_root_of(*key)
 
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)`` each.
-
-        The values at the sites are integrated out (Linderman, Johnson and Adams 2015, appendix B).
-        """
-        new, centre = self._new(new_inputs, new_mean)
-        law, cross = self.law(self._no_trend), self.covariance.cov(new, self.inputs)
-        shift = law.pulled(cross, law.h - law.J * self._means)
-        left = self.covariance.diagonal(new)[:, None] - law.explained(cross)
-        return centre + shift, np.maximum(left, 0.0)
-
     def _cov(self) -> FloatArray:
         return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
 
@@ -142,7 +129,10 @@ class DenseLaw(FieldLaw):
 
     def solve(self, g: FloatArray) -> FloatArray:
         """The posterior covariance times g."""
-        return self._pulled(self._across, g)
+        out = np.empty((len(self._roots), len(self._across)))
+        pull = np.ascontiguousarray(g[: len(self.J)][self._seen].T)
+        self._run(solve_columns, self._factors, self._across, pull, out)
+        return np.ascontiguousarray(out.T)
 
     @cached_property
     def log_normalizers(self) -> FloatArray:
@@ -155,26 +145,9 @@ class DenseLaw(FieldLaw):
 
     def variances(self, rng: np.random.Generator) -> FloatArray:
         """Of the columns, ``(n, num_columns)``."""
-        return np.diagonal(self._prior_cov)[:, None] - self._explained(self._across[: len(self.J)])
-
-    def pulled(self, cross: FloatArray, g: FloatArray) -> FloatArray:
-        """What g at the sites moves values elsewhere by, of prior covariances with the sites."""
-        return self._pulled(np.ascontiguousarray(cross[:, self._seen]), g)
-
-    def explained(self, cross: FloatArray) -> FloatArray:
-        """By how much less values elsewhere vary, of prior covariances with the sites."""
-        return self._explained(np.ascontiguousarray(cross[:, self._seen]))
-
-    def _pulled(self, across: FloatArray, g: FloatArray) -> FloatArray:
-        out = np.empty((len(self._roots), len(across)))
-        pull = np.ascontiguousarray(g[: len(self.J)][self._seen].T)
-        self._run(solve_columns, self._factors, across, pull, out)
-        return np.ascontiguousarray(out.T)
-
-    def _explained(self, across: FloatArray) -> FloatArray:
-        out = np.empty((len(self._roots), len(across)))
-        self._run(explain_columns, self._factors, across, out)
-        return np.ascontiguousarray(out.T)
+        explained = np.empty(self.J.shape[::-1])
+        self._run(explain_columns, self._factors, self._across[: len(self.J)], explained)
+        return np.asarray(np.maximum(np.diagonal(self._prior_cov)[:, None] - explained.T, 0.0))
 
     def _run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
         over_rows(kernel, len(self._roots), self._cov, self._roots, *arguments, grain=1)

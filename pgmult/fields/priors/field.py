@@ -24,21 +24,16 @@ _DRAWS = 12  # that tell variances
 
 
 class FieldDraw(NamedTuple):
-    """One joint draw at the inputs and at new ones, and the law at the new ones given no draw.
+    """One joint draw at new inputs, and the law there, the inputs integrated out.
 
     Attributes
     ----------
-    values : array, ``(n, num_columns)``
-    new_values : array, ``(m, num_columns)``
-        Drawn jointly with `values`.
-    new_mean, new_var : arrays, ``(m, num_columns)``
-        With the values at the inputs integrated out.
+    values, mean, var : arrays, ``(m, num_columns)``
     """
 
     values: FloatArray
-    new_values: FloatArray
-    new_mean: FloatArray
-    new_var: FloatArray
+    mean: FloatArray
+    var: FloatArray
 
 
 class Trend(NamedTuple):
@@ -65,8 +60,7 @@ class Field(Checked, ABC):
     """A Gaussian law of ``num_columns`` independent functions at n inputs.
 
     ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
-    ``(m, num_columns)``. Left out, it is each column's prior mean at the inputs, which must then be
-    the same at all of them.
+    ``(m, num_columns)``.
 
     Attributes
     ----------
@@ -116,19 +110,12 @@ class Field(Checked, ABC):
         """
         return self._alone().log_normalizers
 
-    @abstractmethod
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
-
     def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike
     ) -> FieldDraw:
-        """A joint draw at the inputs and at new ones, and `predict` at the latter."""
-        n = len(self.inputs)
-        values = self._widened(*self._new(new_inputs, new_mean)).sample(rng)
-        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
+        """A joint draw at new inputs, and means and variances there."""
+        law, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
+        return FieldDraw(*(part[n:] for part in (law.sample(rng), law.mean, law.variances(rng))))
 
     def _complete(self) -> None:
         if 0 in self.inputs.shape:
@@ -163,28 +150,22 @@ class Field(Checked, ABC):
         n, columns = self.shape
         return Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
 
-    def _widened(self, new: FloatArray, centre: FloatArray) -> Self:
+    def _widened(self, new_inputs: ArrayLike, new_mean: ArrayLike) -> Self:
         """The field at the inputs and at new ones."""
-        columns = self.shape[1]
-        means = np.broadcast_to(self._means, (len(self.inputs), columns))
-        inputs, prior_mean = np.concatenate([self.inputs, new]), np.concatenate([means, centre])
-        wider = type(self)(self.covariance, inputs, prior_mean)
+        new, columns = as_inputs(new_inputs, "new_inputs"), self.shape[1]
+        if new.shape[1] != self.inputs.shape[1]:
+            raise ValueError(
+                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
+            )
+        means = [np.broadcast_to(self._means, self.shape), np.empty((len(new), columns))]
+        means[1][:] = as_finite(new_mean, "new_mean")
+        inputs = np.concatenate([self.inputs, new])
+        wider = type(self)(self.covariance, inputs, np.concatenate(means))
         if self.potential is None:
             return wider
         unseen = np.zeros((len(new), columns))
         J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
         return wider.condition(DiagonalPotential(J, h))
-
-    def _new(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """New inputs and the prior mean there, ``(m, num_columns)``."""
-        new = as_inputs(new_inputs, "new_inputs")
-        if new.shape[1] != self.inputs.shape[1]:
-            raise ValueError(
-                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
-            )
-        return new, _as_new_mean(new_mean, self._means, len(new), self.shape[1])
 
 
 class FieldLaw(ABC):
@@ -287,31 +268,6 @@ def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
             f" ({num_inputs}, columns), got {np.shape(value)}"
         )
     return mean
-
-
-def _as_new_mean(
-    value: ArrayLike | None, prior_mean: FloatArray, num_new: int, num_columns: int
-) -> FloatArray:
-    """The prior mean at new inputs, ``(num_new, num_columns)``.
-
-    `value` is a number, ``(num_columns,)`` or ``(num_new, num_columns)``; None is the prior mean
-    of the inputs, where all of them agree.
-    """
-    if value is None:
-        if len(prior_mean) == 0 or (prior_mean != prior_mean[0]).any():
-            raise ValueError(
-                "prior_mean differs between inputs, so it does not say what it is at new inputs:"
-                " pass new_mean"
-            )
-        value = prior_mean[0]
-    mean = as_finite(value, "new_mean")
-    try:
-        return np.broadcast_to(mean, (num_new, num_columns))
-    except ValueError:
-        raise ValueError(
-            f"new_mean must be a number or have shape ({num_columns},) or"
-            f" ({num_new}, {num_columns}), got {mean.shape}"
-        ) from None
 
 
 def _combined(

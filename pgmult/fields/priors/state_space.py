@@ -13,8 +13,8 @@ of any size; inputs that are the same have the same value.
 ... )
 >>> field.mean().round(3).T
 array([[0.693, 0.552, 0.482]])
->>> mean, var = field.predict([[1.0]])
->>> float(mean[0, 0].round(3)), float(var[0, 0].round(3))
+>>> later = field.draw(np.random.default_rng(0), [[1.0]], new_mean=0.0)
+>>> float(later.mean[0, 0].round(3)), float(later.var[0, 0].round(3))
 (0.363, 0.842)
 """
 
@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.state_space import Chain, carry_columns, innovations, smooth_columns
 from pgmult.fields.covariances import Covariance, Matern, White
@@ -147,14 +147,6 @@ class StateSpaceProcess(Field):
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
         return self._means + self._carried(False, noise, np.zeros_like(noise))
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
-        law = self._widened(*self._new(new_inputs, new_mean))._alone()
-        n = len(self.inputs)
-        return law.mean[n:], law.variances(np.random.default_rng())[n:]
 
     def _carried(self, whiten: bool, noise: FloatArray, values: FloatArray) -> FloatArray:
         series = self._series

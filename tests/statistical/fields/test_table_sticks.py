@@ -235,7 +235,7 @@ def test_posterior_is_that_of_the_dense_sampler(monkeypatch):
     found = {}
     for seed, structure in enumerate(["separable", "dense"]):
         model = replace(MODEL, structure=structure, mean="linear")
-        keep = ["pi", "pi_new", "psi_new_mean", "hyperparameters"]
+        keep = ["pi", "pi_new", "hyperparameters"]
         found[structure] = pgmult.sample(
             model, data, draws=1500, tune=100, chains=2, random_seed=seed, progressbar=False,
             keep=[*keep, "psi", "beta"],

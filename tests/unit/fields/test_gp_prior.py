@@ -47,7 +47,7 @@ def test_moments_against_the_assembled_gaussian(column):
     mean, cov, log_z = dense(column)
     np.testing.assert_allclose(FIELD.mean()[:, column], mean[:N], atol=1e-10)
     assert FIELD.log_normalizer()[column] == pytest.approx(log_z, abs=1e-10)
-    means, variances = FIELD.predict(NEW, NEW_MEAN)
+    _, means, variances = FIELD.draw(np.random.default_rng(2), NEW, NEW_MEAN)
     rest = [0, 2, 3]
     np.testing.assert_allclose(means[rest, column], mean[N:], atol=1e-10)
     np.testing.assert_allclose(variances[rest, column], np.diagonal(cov)[N:], atol=1e-10)
@@ -64,7 +64,7 @@ def test_draws_have_the_dense_moments():
         (
             field.condition(potential)
             .draw(np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws))
-            .new_values,
+            .values,
             np.arange(N, N + 3),
         ),
     ):
@@ -193,16 +193,9 @@ def test_an_indefinite_covariance_is_refused():
             ),
             "the potential must have shape",
         ),
-        (lambda: FIELD.predict(NEW), "pass new_mean"),
-        (lambda: FIELD.predict(NEW, np.zeros(3)), "new_mean must"),
-        (lambda: FIELD.predict(NEW[:, :1], 0.0), "new_inputs must have 2 columns, got 1"),
+        (lambda: FIELD.draw(None, NEW[:, :1], 0.0), "new_inputs must have 2 columns, got 1"),
     ],
 )
 def test_bad_input(build, message):
     with pytest.raises(ValueError, match=message):
         build()
-
-
-def test_the_mean_at_new_inputs_is_that_of_the_sites_where_they_agree():
-    field = GaussianProcess(COVARIANCE, INPUTS, np.tile([1.0, -2.0], (N, 1)))
-    np.testing.assert_array_equal(field.predict(NEW)[0], np.tile([1.0, -2.0], (4, 1)))

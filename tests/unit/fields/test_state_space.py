@@ -38,7 +38,7 @@ def test_agrees_with_the_dense_gaussian(name):
     inputs, new, potential = problem()
     prior_mean = np.linspace(-1.0, 1.0, potential.J.size).reshape(potential.J.shape)
     field = StateSpaceProcess(TERMS[name], inputs, prior_mean).condition(potential)
-    means, variances = field.predict(new, [0.1, 0.2, 0.3])
+    _, means, variances = field.draw(np.random.default_rng(7), new, [0.1, 0.2, 0.3])
     log_z = field.log_normalizer()
     n = len(inputs)
     for c in range(3):
@@ -62,12 +62,9 @@ def test_draws_have_the_dense_law(name):
     field = StateSpaceProcess(TERMS[name], inputs, 0.3).condition(many)
     J, h = potential.J[:, 0], potential.h[:, 0]
     mean, cov, _ = dense_law(TERMS[name], inputs, new, J, h, 0.3, 0.3)
-    drawn = field.draw(np.random.default_rng(0), new)
-    assert_drawn_from(np.concatenate([drawn.values, drawn.new_values]).T, mean, cov)
-    means, variances = field.predict(new)
-    np.testing.assert_array_equal(drawn.new_mean, means)
-    np.testing.assert_array_equal(drawn.new_var, variances)
     n = len(inputs)
+    drawn = field.draw(np.random.default_rng(0), new, 0.3).values
+    assert_drawn_from(drawn.T, mean[n:], cov[n:, n:])
     draws = field.sample(np.random.default_rng(1)).T
     assert_drawn_from(draws, mean[:n], cov[:n, :n])
     if FEWER == 1:
@@ -91,7 +88,7 @@ def test_steps_of_any_size(nu, step):
     mean, cov, log_z = dense_law(covariance, times[:, None], new, J, h)
     np.testing.assert_allclose(field.mean()[:, 0], mean[:60], atol=5e-13)
     np.testing.assert_allclose(field.log_normalizer(), log_z, atol=1e-10)
-    predicted, variances = field.predict(new)
+    _, predicted, variances = field.draw(rng, new, 0.0)
     np.testing.assert_allclose(predicted[:, 0], mean[60:], atol=5e-13)
     np.testing.assert_allclose(variances[:, 0], np.diagonal(cov)[60:], atol=1e-12)
 
@@ -125,7 +122,7 @@ def test_without_potential_it_is_the_prior():
     field = StateSpaceProcess(TERMS["sum"], inputs, 0.5)
     np.testing.assert_array_equal(field.mean(), np.full((40, 1), 0.5))
     np.testing.assert_array_equal(field.log_normalizer(), [0.0])
-    mean, var = field.predict(new)
+    _, mean, var = field.draw(np.random.default_rng(7), new, 0.5)
     np.testing.assert_allclose(mean, 0.5)
     np.testing.assert_allclose(var[:, 0], TERMS["sum"].diagonal(new))
     half = DiagonalPotential(0.5 * potential.J, 0.5 * potential.h)
@@ -159,13 +156,11 @@ def test_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match="J must be non-negative"):
         field.condition(DiagonalPotential(-potential.J, potential.h))
     with pytest.raises(ValueError, match="new_inputs must have 2 columns, got 1"):
-        field.predict(inputs[:, :1])
+        field.draw(np.random.default_rng(7), inputs[:, :1], 0.0)
     with pytest.raises(ValueError, match="prior_mean must be a number or have shape"):
         StateSpaceProcess(TERMS["1/2"], inputs, np.zeros(3))
-    with pytest.raises(ValueError, match="pass new_mean"):
-        StateSpaceProcess(TERMS["1/2"], inputs, np.arange(40.0)).predict(inputs)
-    with pytest.raises(ValueError, match="new_mean must be a number or have shape"):
-        field.predict(inputs, np.zeros(7))
+    with pytest.raises(ValueError, match="new_mean must be finite"):
+        field.draw(np.random.default_rng(7), inputs, np.nan)
     with pytest.raises(ValueError, match="inputs must be finite"):
         StateSpaceProcess(TERMS["1/2"], np.where(inputs == inputs[0], np.nan, inputs))
     with pytest.raises(TypeError, match="rng must be"):
