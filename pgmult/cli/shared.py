@@ -188,8 +188,9 @@ _FEWEST = 5  # draws of a chain that are kept of anything
 
 
 def kept_every(
-    sizes: Mapping[str, int], most_bytes: int, options: argparse.Namespace, keep: int | None = None
-) -> int:
+    sizes: Mapping[str, int], most_bytes: int, options: argparse.Namespace, *,
+    keep: int | None = None, more: str = "",
+) -> int:  # fmt: skip
     """Every how manyth draw is kept of large variables: of as many as fit, or as asked.
 
     Parameters
@@ -200,6 +201,8 @@ def kept_every(
         For all draws of all chains together; every draw is kept if they take half of that.
     keep : int, optional
         As many draws are kept instead, where a user can ask for that.
+    more : str
+        How a user asks for more.
     """
     draws, size = options.draws * options.chains, 4 * sum(sizes.values())
     most = keep or most_bytes // size
@@ -210,7 +213,7 @@ def kept_every(
         print(
             f"of {' and '.join(sizes)} every {_nth(every)} draw is stored,"
             f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB at most"
-            f"{' (--keep N for more)' * hasattr(options, 'keep')}"
+            f"{more and f' ({more})'}"
         )
     return every
 

@@ -166,7 +166,7 @@ def _draws_kept(
         for name in names
         if name in _LARGE and name not in absent
     }
-    every = kept_every(large, _MOST_BYTES, options, options.keep)
+    every = kept_every(large, _MOST_BYTES, options, keep=options.keep, more="--keep N for more")
     return {name: every if name in large else 1 for name in names}
 
 

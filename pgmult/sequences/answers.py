@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -144,7 +144,8 @@ class Forecast(Probabilities):
         The sequences that are forecast. In tables steps ahead are numbered from the sequence's
         length.
     simulated : int64 array, ``(num_paths, num_sequences, steps)``
-        Simulated futures: one symbol per step, states and symbols of a row drawn jointly.
+        Simulated futures: one symbol per step, states and symbols of a row drawn jointly; of more
+        steps than the probabilities where these were asked for.
     counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
         Simulated futures of counts, where totals were given.
     """
@@ -158,14 +159,6 @@ class Forecast(Probabilities):
         steps = self.mean.shape[1]
         sequence, ahead = np.divmod(np.arange(self.sequences.num_sequences * steps), steps)
         return sequence, ahead + self.sequences.lengths[sequence]
-
-    def until(self, steps: int) -> "Forecast":
-        """The first steps of it alone."""
-        counts = None if self.counts is None else self.counts[:, :, :steps]
-        return replace(
-            self, mean=self.mean[:, :steps], quantiles=self.quantiles[:, :, :steps],
-            simulated=self.simulated[:, :, :steps], counts=counts,
-        )  # fmt: skip
 
     def next_change(self) -> "NextChange":
         """How long each sequence's current symbol lasts, and which symbol follows."""

@@ -32,7 +32,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
@@ -149,6 +149,7 @@ def forecast(
     levels: Sequence[float] = LEVELS,
     max_draws: int = 500,
     random_seed: int = 0,
+    simulate_to: int | None = None,
 ) -> Forecast:
     """Forecast every sequence from its end, along simulated paths of states.
 
@@ -167,13 +168,17 @@ def forecast(
         How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
     levels, max_draws, random_seed
         As in `predict`.
+    simulate_to : int, optional
+        As far as futures are simulated, >= `steps`, where that is further than probabilities are
+        wanted: inputs and totals are then of so many steps, too.
 
     Raises
     ------
     TypeError, ValueError
         As in `predict`, and if inputs or totals do not go with the steps ahead.
     """
-    steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
+    told, wanted = as_repeats(steps, "steps"), _as_levels(levels)
+    steps = told if simulate_to is None else as_repeats(simulate_to, "simulate_to", minimum=told)
     rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
     is_table = inputs is not None and not isinstance(inputs, np.ndarray | Design)
     if sequences.design is not None and is_table:
@@ -181,7 +186,7 @@ def forecast(
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape)
     if isinstance(posterior.model, Foretells):
-        return _foretold(rng, posterior, sequences, steps, inputs, wanted, max_draws, sizes)
+        return _foretold(rng, posterior, sequences, told, steps, inputs, wanted, max_draws, sizes)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = (ahead.offsets[1:, None] - np.arange(steps, 0, -1)).ravel()
     u = None if ahead.inputs is None else ahead.inputs[future]
@@ -198,24 +203,27 @@ def forecast(
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, kept, strict=True)]
         last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
-    streams, found = own_streams(keys), _Summaries(len(future), ahead, wanted)
+    streams, found = own_streams(keys), _Summaries(len(keys) * told, ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
     counts = None if sizes is None else np.empty((*simulated.shape, ahead.num_symbols), np.int64)
     for q, key in enumerate(keys):
-        rows = slice(q * steps, (q + 1) * steps)
-        states = _simulated_states(key, model, last[:, q], None if u is None else u[rows], steps)
-        chosen = _one_path(streams[q], states)
-        for block in _blocks(steps, states[:, :, 0].size // states.shape[3] * ahead.num_symbols):
-            ends = slice(rows.start + block.start, rows.start + block.stop)
-            probs = _probs_of(draws, model, states[:, :, block], None if u is None else u[ends])
-            found.add(probs, ends, size)
-            taken = np.take_along_axis(probs, chosen[..., None], axis=1)[:, 0]
+        inputs = None if u is None else u[q * steps : (q + 1) * steps]
+        own = np.random.Generator(np.random.Philox(key=key))
+        states = _simulated_states(own, model, last[:, q], _of(inputs, slice(told)), told)
+        for block in _blocks(told, len(draws) * each * ahead.num_symbols):
+            probs = _probs_of(draws, model, states[:, :, block], _of(inputs, block))
+            found.add(probs, slice(q * told + block.start, q * told + block.stop), size)
+        chosen = np.take_along_axis(states, _one_path(streams[q], states)[..., None], axis=1)
+        chosen = _continued(own, model, chosen, inputs, steps)
+        for block in _blocks(steps, len(draws) * ahead.num_symbols):
+            taken = _probs_of(draws, model, chosen[:, :, block], _of(inputs, block))[:, 0]
             simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
             if counts is not None and sizes is not None:
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(found.variance)
+    shape = len(keys), told, -1
     return Forecast(
-        found.mean.reshape(*shape, -1), found.quantiles.reshape(len(wanted), *shape, -1), wanted,
+        found.mean.reshape(shape), found.quantiles.reshape(len(wanted), *shape), wanted,
         sequences, simulated, counts,
     )  # fmt: skip
 
@@ -224,6 +232,7 @@ def _foretold(
     rng: np.random.Generator,
     posterior: Posterior,
     data: Sequences,
+    told: int,
     steps: int,
     inputs: Any,
     levels: FloatArray,
@@ -239,13 +248,15 @@ def _foretold(
     )  # fmt: skip
     chances = np.stack([s.random((len(draws), 2, steps + 1)) for s in streams], axis=1)
     found = [model.ahead(*one, given, steps) for one in zip(chances, draws, strict=True)]
-    probs, simulated = (np.array(part) for part in zip(*found, strict=True))
-    if _has_new_levels(given):
-        _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
+    simulated = np.array([path for _, path in found])
+    probs = np.array([ahead[:, : steps if sizes is not None else told] for ahead, _ in found])
     counts = None
     if sizes is not None:
         every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
         counts = np.stack([_counts(*one) for one in every], axis=1)
+        probs = probs[:, :, :told]
+    if _has_new_levels(given):
+        _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
     return Forecast(
         probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data, simulated, counts
     )
@@ -341,10 +352,12 @@ class _Summaries:
         flat = probs.reshape(-1, *probs.shape[2:])
         self.mean[rows] = flat.mean(axis=0)
         self.quantiles[:, rows] = np.quantile(flat, self._levels, axis=0)
-        chance = flat.var(axis=0)
+        if self._is_drawn_once or paths == 1:
+            chance = flat.var(axis=0)
+        else:
+            chance = probs.var(axis=1).mean(axis=0)
         if not self._is_drawn_once:
-            within = probs.var(axis=1).mean(axis=0) if paths > 1 else chance
-            chance = within * (1 / paths + 1 / num_particles)
+            chance *= 1 / paths + 1 / num_particles
         self.variance = max(self.variance, float(chance.max(initial=0.0)) / draws)
 
 
@@ -395,7 +408,7 @@ def _smoothed(
 
 
 def _simulated_states(
-    key: NDArray[np.uint64],
+    rng: np.random.Generator,
     model: Parameters,
     last: FloatArray,
     inputs: FloatArray | None,
@@ -405,27 +418,51 @@ def _simulated_states(
 
     The noise of half of the paths is that of the others with its sign changed.
     """
-    rng = np.random.Generator(np.random.Philox(key=key))
     draws, paths, D = last.shape
     half = rng.standard_normal((draws, paths // 2, steps, D))
-    noise = np.einsum("spti,sdi->sptd", half, model.root)
-    noise = np.concatenate([noise, -noise], axis=1)
     order = rng.permuted(np.tile(np.arange(paths), (draws, 1)), axis=1)
     x = np.take_along_axis(last, order[:, :, None], axis=1)  # which do not go by their place
-    out = np.empty((draws, paths, steps, D))
-    for t in range(steps):
-        x = np.einsum("spi,sdi->spd", x, model.transition) + noise[:, :, t]
-        if inputs is not None:
-            x += np.einsum("u,sdu->sd", inputs[t], model.input_weights)[:, None]
+    return _states_after(model, x, np.concatenate([half, -half], axis=1), inputs)
+
+
+def _continued(
+    rng: np.random.Generator,
+    model: Parameters,
+    states: FloatArray,
+    inputs: FloatArray | None,
+    steps: int,
+) -> FloatArray:
+    """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
+    draws, paths, have, D = states.shape
+    noise = rng.standard_normal((draws, paths, steps - have, D))
+    later = _states_after(model, states[:, :, -1], noise, _of(inputs, slice(have, steps)))
+    return np.concatenate([states, later], axis=2)
+
+
+def _states_after(
+    model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray | None
+) -> FloatArray:
+    """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
+    transition, root = (np.swapaxes(part, 1, 2) for part in (model.transition, model.root))
+    out: FloatArray = noise @ root[:, None]
+    if inputs is not None:
+        out += np.einsum("tu,sdu->std", inputs, model.input_weights)[:, None]
+    for t in range(out.shape[2]):
+        x = x @ transition + out[:, :, t]
         out[:, :, t] = x
     return out
+
+
+def _of(inputs: FloatArray | None, steps: slice) -> FloatArray | None:
+    """Inputs of some steps, where there are any."""
+    return None if inputs is None else inputs[steps]
 
 
 def _probs_of(
     draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray | None
 ) -> FloatArray:
     """Probabilities given states ``(num_draws, num_paths, steps, D)`` and inputs of the steps."""
-    psi = np.einsum("sptd,snd->sptn", states, model.loadings)
+    psi = states @ np.swapaxes(model.loadings, 1, 2)[:, None]
     psi += np.asarray(model.offset)[:, None, None]
     if inputs is not None:
         psi += np.einsum("tu,snu->stn", inputs, model.emission_weights)[:, None]

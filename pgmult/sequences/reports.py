@@ -43,6 +43,7 @@ _MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
 _MOST_AHEAD = 300  # steps, to find a change
 _MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer draws of large panels
 _HISTORY = 100  # steps in a figure
+_CHECKED = 200  # draws that data are simulated from
 _MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
 
@@ -107,11 +108,11 @@ def report(
     max_draws = min(max_draws, max(_FEWEST_DRAWS, _MOST_HELD // (places * data.num_symbols)))
     past = predict(posterior, levels=levels, max_draws=max_draws)
     far = _far(data, steps, max_draws)
-    futures = forecast(
-        posterior, far, inputs=_inputs_ahead(data, far, held_out), levels=levels,
-        max_draws=max_draws, random_seed=random_seed,
+    ahead = forecast(
+        posterior, steps, inputs=_inputs_ahead(data, far, held_out), levels=levels,
+        max_draws=max_draws, random_seed=random_seed, simulate_to=far,
     )  # fmt: skip
-    ahead, change = futures.until(steps), futures.next_change()
+    change = ahead.next_change()
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
         found = compare(posterior, random_seed=random_seed)
@@ -139,6 +140,7 @@ def report(
     else:
         shown = np.argsort(-data.lengths, kind="stable")
     table = change.table()
+    changes = table.rows
     sections += [
         _seen(data, path),
         _coming(ahead, percent, data.design is not None and held_out is None, order),
@@ -147,7 +149,7 @@ def report(
             table.caption,
             head=table.head,
             shown=12,
-            rows=[table.rows[s] for s in order[:_MOST_LISTED].tolist()],
+            rows=[changes[s] for s in order[:_MOST_LISTED].tolist()],
             figures=[change.figure(0)] if data.num_sequences == 1 else [],
         ),
         _figures(past, ahead, shown),
@@ -159,7 +161,7 @@ def report(
         outcome = _held_out(ahead, held_out, data)
         verdict.append(outcome)
         sections.append(Section("What was held out", sentences=[outcome]))
-    fit = check(posterior, max_draws=max_draws, random_seed=random_seed)
+    fit = check(posterior, max_draws=min(max_draws, _CHECKED), random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     chains, *details = chains_in_words(posterior, _parts(posterior))

@@ -141,9 +141,9 @@ class MarkovChain(Checked):
         """New observations, one step of all sequences after the other."""
         number, rows = data.num_symbols, self._longest(state.rows, data)
         totals, context = data.totals, np.full(data.num_sequences, len(rows) - 1)  # nothing yet
-        counts = np.zeros((data.num_steps, number), dtype=np.int64)
-        for t in range(int(data.lengths.max())):
-            going = np.flatnonzero(data.lengths > t)
+        counts, lengths = np.zeros((data.num_steps, number), dtype=np.int64), data.lengths
+        for t in range(int(lengths.max())):
+            going = np.flatnonzero(lengths > t)
             step = data.offsets[going] + t
             probs = rows[context[going]]
             drawn = rng.multinomial(totals[step], probs / probs.sum(axis=1, keepdims=True))
@@ -272,20 +272,20 @@ class MarkovChain(Checked):
         whole = contexts(data, self.order)
         ends = data.offsets[1:] - 1
         context = self._next(whole[ends], _main_symbols(data)[ends], number)
-        sequences = len(ends)
-        law = np.zeros((sequences, len(rows)))
-        law[np.arange(sequences), context] = 1.0
-        probs = np.empty((sequences, steps, number))
-        symbols = np.empty((sequences, steps), dtype=np.int64)
+        begun, which = np.unique(context, return_inverse=True)  # alike ahead, if they end alike
+        law = np.zeros((len(begun), len(rows)))
+        law[np.arange(len(begun)), begun] = 1.0
+        probs = np.empty((len(begun), steps, number))
+        symbols = np.empty((len(ends), steps), dtype=np.int64)
         for t in range(steps):
             probs[:, t] = law @ rows
-            joint = (law[:, :, None] * rows).reshape(sequences, number + 1, -1, number).sum(axis=1)
-            law = np.zeros((sequences, joint.shape[1], number + 1))
+            joint = (law[:, :, None] * rows).reshape(len(begun), number + 1, -1, number).sum(axis=1)
+            law = np.zeros((len(begun), joint.shape[1], number + 1))
             law[:, :, :number] = joint
-            law = law.reshape(sequences, -1)
+            law = law.reshape(len(begun), -1)
             symbols[:, t] = one_of(chances[:, 1, t], rows[context])
             context = self._next(context, symbols[:, t], number)
-        return probs, symbols
+        return probs[which], symbols
 
     observed_rows = staticmethod(step_rows)
 

@@ -130,6 +130,27 @@ def test_new_sequences_are_filtered_first():
     assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.01
 
 
+def test_paths_go_on_further_than_probabilities_are_wanted():
+    u = np.zeros((TWO.num_steps, 1))
+    posterior = posterior_of(
+        as_sequences(TWO, inputs=u), 4000, input_weights=[[0.7]], emission_weights=[[-0.4]]
+    )
+    ahead = np.random.default_rng(0).normal(size=(2, 4, 1))
+    told = {"inputs": ahead, "totals": [5, 1, 1, 3], "max_draws": 4000}
+    near, far = (forecast(posterior, steps, simulate_to=4, **told) for steps in (2, 4))
+    assert near.mean.shape == (2, 2, 2)
+    assert near.simulated.shape == (4000, 2, 4)
+    assert near.counts.shape == (4000, 2, 4, 2)
+    np.testing.assert_allclose(near.mean, far.mean[:, :2], atol=0.02)
+    shares = np.stack([(near.simulated == k).mean(axis=0) for k in range(2)], axis=2)
+    np.testing.assert_allclose(shares, far.mean, atol=0.04)
+    np.testing.assert_allclose(
+        near.counts.mean(axis=0), np.array([5, 1, 1, 3])[:, None] * far.mean, atol=0.2
+    )
+    with pytest.raises(ValueError, match="simulate_to must be at least 3"):
+        forecast(posterior, 3, simulate_to=2, **told)
+
+
 def test_one_seed_one_answer():
     posterior = posterior_of(TWO, 8)
     one, two = (forecast(posterior, 2, random_seed=5) for _ in range(2))

@@ -145,6 +145,10 @@ def test_forecasts_of_models_that_know_their_probabilities(model, data):
     assert (ahead.counts.sum(axis=3) == 3).all()
     drawn = np.stack([(ahead.simulated == k).mean(axis=0) for k in range(3)], axis=2)
     assert np.abs(drawn - ahead.mean).max() < 0.17, "5 sigma of 200 paths"
+    near = run.forecast(1, totals=3, simulate_to=4)
+    np.testing.assert_array_equal(near.mean, ahead.mean[:, :1])
+    np.testing.assert_array_equal(near.simulated, ahead.simulated)
+    np.testing.assert_array_equal(near.counts, ahead.counts)
     text = run.report(comparison=False).text(200)
     for told in ("What comes next", "The next change of symbol"):
         assert told in text
