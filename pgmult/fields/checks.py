@@ -69,7 +69,7 @@ def check(
     if not full.any():
         raise ValueError("data must have counts to be compared, all rows are empty")
     counts, totals = data.counts[full], data.totals[full]
-    impossible = 0 if data.counted is None else int(np.sum(~data.counted[full]))
+    impossible = int(np.sum(~data.was_counted[full]))
     rng = np.random.default_rng(as_seed(random_seed))
     shares = (pi / pi.sum(axis=1, keepdims=True) for pi in found.draws[:, full])
     return PredictiveChecks.of(

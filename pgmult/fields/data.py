@@ -107,6 +107,25 @@ class CountField:
         """Observations in each row, ``(num_rows,)``."""
         return np.asarray(self.counts.sum(axis=1))
 
+    @property
+    def category_labels(self) -> list[str]:
+        """Names of the categories, or their numbers."""
+        known = range(self.num_categories) if self.categories is None else self.categories
+        return [str(name) for name in known]
+
+    @property
+    def input_labels(self) -> list[str]:
+        """Names of the columns of the inputs; "input 1" and so on where they have none."""
+        if self.input_names is not None:
+            return [str(name) for name in self.input_names]
+        width = self.inputs.shape[1]
+        return [f"input {i + 1}" for i in range(width)] if width > 1 else ["input"]
+
+    @property
+    def was_counted(self) -> BoolArray:
+        """`counted`, True everywhere where all categories were."""
+        return np.ones(self.counts.shape, dtype=np.bool_) if self.counted is None else self.counted
+
     def site_counts(self) -> IntArray:
         """Counts at each site, ``(num_sites, num_categories)``: rows at equal inputs added up."""
         total = np.zeros((self.num_sites, self.num_categories), dtype=np.int64)
@@ -118,8 +137,6 @@ class CountField:
 
         Nothing reaches the sticks of categories that were not counted.
         """
-        if self.counted is None:
-            return _sticks(self.site_counts()[:, self.order])
         parts = np.zeros((2, self.num_sites, self.num_categories - 1), dtype=np.int64)
         for total, each in zip(parts, self.row_stick_counts(), strict=True):
             np.add.at(total, self.row_sites, each)
@@ -127,11 +144,9 @@ class CountField:
 
     def row_stick_counts(self) -> tuple[IntArray, IntArray]:
         """`stick_counts` of each row, ``(num_rows, num_categories - 1)``."""
-        taken, reaching = _sticks(self.counts[:, self.order])
-        if self.counted is None:
-            return taken, reaching
-        there = self.counted[:, self.order[:-1]]
-        return taken * there, reaching * there
+        counts, there = self.counts[:, self.order], self.was_counted[:, self.order[:-1]]
+        reaching = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+        return counts[:, :-1] * there, reaching[:, :-1] * there
 
     def row_psi(self, psi: FloatArray) -> FloatArray:
         """Sticks in each row, ``(..., num_rows, K - 1)``, of those at the sites.
@@ -343,11 +358,6 @@ def _as_order(
 
 def _name(categories: NDArray[np.str_] | None, k: Any) -> str:
     return f"category {k}" if categories is None else repr(str(categories[k]))
-
-
-def _sticks(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """What sticks take of counts in their order, and what reaches them."""
-    return counts[:, :-1], np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
 
 
 def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:

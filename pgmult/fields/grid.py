@@ -25,36 +25,30 @@ class Grid:
     Attributes
     ----------
     data : CountField
-    draws : array, ``(num_draws, num_rows, num_categories)``
+    predictions : FieldPredictions
         At the inputs of the counts, and after them at the new ones.
     mean, lower, upper : arrays, ``(num_rows, num_categories)``
-        Of the draws, and the ends of their intervals.
-    probability : float
-        Of the intervals.
+        Of its draws, and the ends of their intervals.
     axis : str
         The column; empty if there is none.
     x, told : arrays, ``(num_rows,)``
         The axis as numbers, and as the table has it.
     place : int array, ``(num_rows,)``
     places : list of str
-    names : list of str
-        Of the categories.
     counted : bool array, ``(num_rows, num_categories)``
         The categories that were counted in each row, all of them at new inputs.
     """
 
     data: CountField
-    draws: FloatArray
+    predictions: FieldPredictions
     mean: FloatArray
     lower: FloatArray
     upper: FloatArray
-    probability: float
     axis: str
     x: FloatArray
     told: NDArray[Any]
     place: IntArray
     places: list[str]
-    names: list[str]
     counted: BoolArray
 
     @classmethod
@@ -63,20 +57,22 @@ class Grid:
         size, columns = found.draws.shape[1], found.columns_of("row")
         axis, x, places, place = axis_and_places(data, columns, size)
         told = np.asarray(columns.get(axis, np.zeros(size)))
-        names = np.arange(data.num_categories) if data.categories is None else data.categories
         counted = np.ones((size, data.num_categories), dtype=np.bool_)
-        if data.counted is not None:
-            counted[: data.num_rows] = data.counted
+        counted[: data.num_rows] = data.was_counted
         lower, upper = found.interval()
         return cls(
-            data, found.draws, found.mean, lower, upper, found.probability, axis, x, told, place,
-            places, [str(n) for n in names], counted,
+            data, found, found.mean, lower, upper, axis, x, told, place, places, counted
         )  # fmt: skip
+
+    @property
+    def names(self) -> list[str]:
+        """Of the categories."""
+        return self.data.category_labels
 
     @property
     def percent(self) -> str:
         """What intervals are called."""
-        return f"{round(100 * self.probability)} % interval"
+        return f"{round(100 * self.predictions.probability)} % interval"
 
     @property
     def ends(self) -> tuple[dict[int, int], dict[int, int]]:
@@ -112,7 +108,7 @@ class Grid:
 
     def interval(self, draws: FloatArray, form: str = ".2f") -> Interval:
         """Mean and interval of draws of a number."""
-        tail = 0.5 * (1.0 - self.probability)
+        tail = 0.5 * (1.0 - self.predictions.probability)
         lower, upper = np.quantile(draws, [tail, 1.0 - tail])
         return Interval(float(draws.mean()), float(lower), float(upper), form)
 
@@ -123,7 +119,7 @@ class Grid:
 
     def firsts(self, rows: IntArray) -> FloatArray:
         """How often each category is the most probable one, ``(len(rows), num_categories)``."""
-        best, size = self.draws[:, rows].argmax(axis=2), len(self.names)
+        best, size = self.predictions.draws[:, rows].argmax(axis=2), len(self.names)
         return np.array([np.bincount(row, minlength=size) for row in best.T]) / len(best)
 
 

@@ -186,10 +186,7 @@ class _Counts(NamedTuple):
         own = taken[rows].astype(np.float64), reaching[rows].astype(np.float64)
         there = data.row_sites[rows]
         others = (data.stick_counts()[0][there] - own[0], data.stick_counts()[1][there] - own[1])
-        counted = np.ones(own[0].shape, dtype=np.bool_)
-        if data.counted is not None:
-            counted = data.counted[rows][:, data.order[:-1]]
-        return cls(*own, *others, counted, data.order)
+        return cls(*own, *others, data.was_counted[rows][:, data.order[:-1]], data.order)
 
     def told(
         self, psi: FloatArray, mean: FloatArray, var: FloatArray

@@ -153,10 +153,10 @@ def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: 
             forgotten[first : first + rows] &= left < _NOTHING_LEFT
     if len(seen) and forgotten.any():
         row = int(forgotten.argmax())
-        names = [""] * len(new[row]) if data.input_names is None else data.input_names.tolist()
-        where = ", ".join(f"{name} {x:g}".strip() for name, x in zip(names, new[row], strict=True))
+        names = data.input_labels
+        where = ", ".join(f"{name} {x:g}" for name, x in zip(names, new[row], strict=True))
         known = ", ".join(
-            f"{name} from {low:g} to {high:g}".strip()
+            f"{name} from {low:g} to {high:g}"
             for name, low, high in zip(names, seen.min(axis=0), seen.max(axis=0), strict=True)
         )
         warnings.warn(
@@ -336,22 +336,12 @@ def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
     """The inputs of some rows as the caller's table has them, under the names of its columns."""
     seen = (data.columns, data.inputs, data.names)
     new = (data.new_columns, data.new_inputs, data.new_names)
-    chosen = [seen if part == "seen" else new for part in parts]
-    columns: dict[str, Any] = {}
-    if all(known is not None for known, _, _ in chosen):
-        columns = {
-            name: np.concatenate([known[name] for known, _, _ in chosen if known is not None])
-            for name in (chosen[0][0] or {})
-        }
-    else:
-        x = np.concatenate([inputs for _, inputs, _ in chosen])
-        names = data.input_names
-        if names is None:
-            several = x.shape[1] > 1
-            names = np.array([f"input {i + 1}" if several else "input" for i in range(x.shape[1])])
-        if all(labels is not None for _, _, labels in chosen):
-            columns["row"] = np.concatenate([labels for _, _, labels in chosen])
-        columns |= {str(name): x[:, i] for i, name in enumerate(names)}
+    tables, inputs, labels = zip(*(seen if part == "seen" else new for part in parts), strict=True)
+    if all(table is not None for table in tables):
+        return {"row": {n: np.concatenate([t[n] for t in tables]) for n in tables[0]}}
+    columns = dict(zip(data.input_labels, np.concatenate(inputs).T, strict=True))
+    if all(names is not None for names in labels):
+        columns = {"row": np.concatenate(labels), **columns}
     return {"row": columns}
 
 

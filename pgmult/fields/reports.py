@@ -18,7 +18,7 @@ from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Interval, Report, Section, check_section
+from pgmult.core.reports import Report, Section, check_section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
@@ -119,7 +119,7 @@ def report(
     sections.append(check_section(fit))
     if known is not None:
         verdict.append(_against_truth(grid, known))
-    sections.append(_learned(run, data, probability))
+    sections.append(_learned(run, grid))
     chains, *details = chains_in_words(run, _parts(run))
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
@@ -128,16 +128,11 @@ def report(
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
     """The covariance's free parameters in words, by the columns that they act on, with units."""
-    width = data.inputs.shape[1]
-    columns = (
-        [f"input {i + 1}" for i in range(width)]
-        if data.input_names is None
-        else data.input_names.tolist()
-    )
+    columns = data.input_labels
     told = {} if data.columns is None else data.columns
     names = []
     for leaf in covariance.leaves():
-        acts = range(width) if leaf.active is None else leaf.active
+        acts = range(len(columns)) if leaf.active is None else leaf.active
         own, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
         for name in leaf.param_names:
             words = {"var": "variance", "length_scale": "length scale"}.get(name, name)
@@ -178,7 +173,7 @@ class _Changes:
         rows = [start[p] for p in both], [end[p] for p in both]
         if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
             return None
-        first, last = (grid.draws[:, its].mean(axis=1) for its in rows)
+        first, last = (grid.predictions.draws[:, its].mean(axis=1) for its in rows)
         span = plain(grid.told[rows[0][0]]), plain(grid.told[rows[1][0]])
         return cls(grid, first, last, span, len(both))
 
@@ -404,8 +399,8 @@ def data_in_words(data: CountField) -> str:
         text += f", {empty:,} of them empty"
     if data.counted is not None:
         missing = data.num_rows - data.counted.sum(axis=0)
-        names = range(data.num_categories) if data.categories is None else data.categories
-        said = [f"{name} at {n:,}" for name, n in zip(names, missing, strict=True) if n]
+        pairs = zip(data.category_labels, missing, strict=True)
+        said = [f"{name} at {n:,}" for name, n in pairs if n]
         text += f", not counted {', '.join(said)} of them"
     return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
@@ -448,30 +443,27 @@ def _parts(posterior: Posterior) -> dict[str, str]:
     return parts
 
 
-def _learned(posterior: Posterior, data: CountField, probability: float) -> Section:
+def _learned(posterior: Posterior, grid: Grid) -> Section:
     if "hyperparameters" not in posterior or not np.size(posterior["hyperparameters"]):
         return Section("What the model learned")
     values = np.asarray(posterior["hyperparameters"])
-    names = hyperparameter_names(posterior.model.law(data), data)
-    tail = 0.5 * (1.0 - probability)
+    names = hyperparameter_names(posterior.model.law(grid.data), grid.data)
     own = posterior.coords.get("covariance", np.arange(values.shape[2]))
     rows = []
     for c in range(values.shape[2]):
         for j, name in enumerate(names):
             draws = values[:, :, c, j]
-            lower, upper = np.quantile(draws, [tail, 1.0 - tail])
             whose = "" if values.shape[2] == 1 else f", {own[c]}"
-            form = ",.0f" if upper >= 1000.0 else ".3g"
-            rows.append(
-                (name + whose, Interval(float(draws.mean()), float(lower), float(upper), form))
-            )
+            value = grid.interval(draws)
+            form = ",.0f" if value.upper >= 1000.0 else ".3g"
+            rows.append((name + whose, value._replace(form=form)))
     scatter = any(name.endswith("(White)") for name in names)
     return Section(
         "What the model learned",
         "Length scales are in the units of the inputs: over such a distance probabilities forget"
         " where they were. Variances are of log odds"
         + ("; (White) is that by which inputs differ for themselves. " if scatter else ". ")
-        + f"Posterior mean [{round(100 * probability)} % interval].",
+        + f"Posterior mean [{grid.percent}].",
         head=("parameter", "value"),
         rows=rows,
         shown=12,

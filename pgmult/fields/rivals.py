@@ -172,41 +172,42 @@ def _sources(
 ) -> tuple[str, dict[str, FloatArray | None]]:
     """Of each rival the counts of other rows that it takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
+    axis, x, places, place = axis_and_places(data, row_labels(data, ("seen",))["row"], len(counts))
+    values, at = np.unique(x, return_inverse=True)
+    table = np.zeros((len(values), len(places), counts.shape[1]))
+    np.add.at(table, (at, place), counts)
     found: dict[str, FloatArray | None] = {"pooled shares": None}
-    columns = row_labels(data, ("seen",))["row"]
-    axis, x, places, place = axis_and_places(data, columns, data.num_rows)
-    _, at = np.unique(x, return_inverse=True)
-    for name, group in (("shares of its place", place), (f"shares of its {axis}", at)):
-        if 1 < group.max() + 1 < data.num_rows:
-            total = np.zeros((group.max() + 1, counts.shape[1]))
-            np.add.at(total, group, counts)
+    by_place, by_value = table.sum(axis=0), table.sum(axis=1)
+    for name, total, group in (
+        ("shares of its place", by_place, place),
+        (f"shares of its {axis}", by_value, at),
+    ):
+        if 1 < len(total) < data.num_rows:
             found[name] = total[group] - counts
     if len(places) > 1:
-        found["its nearest places"] = _nearest(data, axis, at, place, counts, in_degrees)
-    before, after = _last(x, place, counts), _last(-x, place, counts)
+        found["its nearest places"] = _nearest(data, axis, place, table, in_degrees)[at, place]
+    before, after = _last(table)[at, place], _last(table[::-1])[::-1][at, place]
     found["last shares"] = before
     if after.any():
         found["the rows before and after"] = before + after
-    found["AR(2) of log ratios"] = _autoregression(at, place, counts)
+    found["AR(2) of log ratios"] = _autoregression(table)[at, place]
     return axis, found
 
 
 def _nearest(
     data: CountField,
     axis: str,
-    at: IntArray,
     place: IntArray,
-    counts: FloatArray,
+    table: FloatArray,
     in_degrees: tuple[int, int] | None,
 ) -> FloatArray:
-    """Of each row the counts of the nearest places where it stands on the axis.
+    """Of each cell the counts of the nearest places where it stands on the axis.
 
     Columns of latitude and longitude that the model knows are on the sphere.
     """
-    names = [] if data.input_names is None else data.input_names.tolist()
-    others = [i for i in range(data.inputs.shape[1]) if i >= len(names) or names[i] != axis]
+    others = [i for i, name in enumerate(data.input_labels) if name != axis]
     if not others:
-        return np.zeros_like(counts)
+        return np.zeros_like(table)
     first = np.unique(place, return_index=True)[1]
     points = data.inputs[first]
     if in_degrees is None:
@@ -215,29 +216,24 @@ def _nearest(
         points = points[:, in_degrees]
         apart = great_circle(points, points)
     np.fill_diagonal(apart, np.inf)
-    tables = np.zeros((at.max() + 1, len(first), counts.shape[1]))
-    np.add.at(tables, (at, place), counts)
     near = np.zeros((len(first), len(first)))
     for one in range(len(first)):
         chosen = np.argsort(apart[one], kind="stable")[: min(_NEAREST, len(first) - 1)]
         near[one, chosen] = 1.0
-    return np.asarray(np.einsum("pq,tqk->tpk", near, tables)[at, place])
+    return np.asarray(np.einsum("pq,tqk->tpk", near, table))
 
 
-def _autoregression(at: IntArray, place: IntArray, counts: FloatArray) -> FloatArray:
-    """Shares of each row by an autoregression on the two rows before it at its place; 0 if none.
+def _autoregression(table: FloatArray) -> FloatArray:
+    """Shares of each cell by an autoregression on the two before it at its place; 0 if none.
 
-    Rows without counts are told in turn, and so tell those after them.
+    Cells without counts are told in turn, and so tell those after them.
     """
-    shape = at.max() + 1, place.max() + 1, counts.shape[1]
-    shares = np.zeros_like(counts)
+    shape, shares = table.shape, np.zeros_like(table)
     if shape[0] < _SHORTEST:
         return shares
-    table = np.zeros(shape)
-    np.add.at(table, (at, place), counts)
     logs = np.log(smoothed_shares(table, 0.5))
     logs -= logs.mean(axis=2, keepdims=True)
-    full = np.asarray(table.sum(axis=2) > 0.0)
+    full = np.asarray(table.any(axis=2))
     target = full[2:] & full[1:-1] & full[:-2]
     slopes = np.zeros((shape[2], 3))
     for k in range(shape[2]):
@@ -246,35 +242,25 @@ def _autoregression(at: IntArray, place: IntArray, counts: FloatArray) -> FloatA
         if len(design) < 2 * design.shape[1]:
             return shares
         slopes[k] = np.linalg.lstsq(design, lags[0], rcond=None)[0]
-    known, told = full.copy(), np.zeros(shape)
+    known, told = full.copy(), np.full(shape, -np.inf)
     for t in range(2, shape[0]):
         there = known[t - 1] & known[t - 2]
         told[t] = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
         told[t] = np.where(there[:, None], told[t], -np.inf)
         new = there & ~full[t]
         logs[t, new], known[t] = told[t, new], full[t] | there
-    has = np.isfinite(told[at, place]).all(axis=1) & (at >= 2)
-    values = told[at, place][has]
+    has = np.isfinite(told).all(axis=2)
+    values = told[has]
     weights = np.exp(values - values.max(axis=1, keepdims=True))
     shares[has] = weights / weights.sum(axis=1, keepdims=True)
     return shares
 
 
-def _last(x: FloatArray, place: IntArray, counts: FloatArray) -> FloatArray:
-    """Of each row the counts of the last row before it at its place that has any; 0 if none."""
-    order = np.lexsort((x, place))
-    before = np.zeros_like(counts)
-    last, where, when = None, -1, -np.inf
-    pending: list[int] = []
-    for r in order:
-        if place[r] != where:
-            last, where, pending, when = None, int(place[r]), [], -np.inf
-        if x[r] > when:
-            full = [p for p in pending if counts[p].any()]
-            if full:
-                last = counts[full].sum(axis=0)
-            pending, when = [], float(x[r])
-        if last is not None:
-            before[r] = last
-        pending.append(int(r))
+def _last(table: FloatArray) -> FloatArray:
+    """Of each cell the counts of the last one before it at its place that has any; 0 if none."""
+    steps = np.where(table.any(axis=2), np.arange(len(table))[:, None], -1)
+    last = np.maximum.accumulate(steps, axis=0)[:-1]
+    t, place = np.nonzero(last >= 0)
+    before = np.zeros_like(table)
+    before[t + 1, place] = table[last[t, place], place]
     return before

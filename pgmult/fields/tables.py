@@ -49,58 +49,9 @@ _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a cat
 Absent = Literal["zero", "not counted"]
 
 
-def field_of(
-    table: Any,
-    *,
-    inputs: str | Sequence[str],
-    category: str,
-    count: str | None = None,
-    new_inputs: Any = None,
-    places: Mapping[str, Any] | None = None,
-    absent: Absent | None = None,
-    order: str | ArrayLike = "frequency",
-) -> CountField:
-    """A `CountField` from a tidy table, labels and dates kept.
-
-    Parameters
-    ----------
-    table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
-        Rows may stand in any order, and those of one category at the same inputs add up, with a
-        warning where they are alike in every column. Of categories without a row somewhere
-        `absent` says what they were.
-    inputs : str or sequence of str
-        Columns that say where and when: numbers, dates (years and their fractions to the model,
-        dates again in what is reported), or names of places.
-    category : str
-        The column of the category.
-    count : str, optional
-        The column of counts; left out, every row is one observation.
-    new_inputs : table, optional
-        Where predictions are wanted: the columns `inputs`, one row each.
-    places : mapping, optional
-        For each column of names a mapping from name to coordinates, such as
-        ``{"state": pgmult.datasets.us_states()}`` or what `pgmult.fields.places.places_of` finds in
-        a table; each name has the same number of them. Capitals and blanks of names do not matter.
-    absent : {"zero", "not counted"}, optional
-        What it means that a category has no row at some inputs. "zero": it was counted 0 times.
-        "not counted": it could not be; probabilities there are those given that it is another (see
-        `pgmult.fields.data`). Left out, a category that is absent at all places of a year is taken
-        for not counted, with a warning, where the years beside it say that it would have been seen;
-        all else for 0.
-    order : {"frequency", "given"} or permutation of the categories
-        The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
-
-    Raises
-    ------
-    ValueError
-        If a column or a place is missing, a value is missing, or a count is negative or fractional.
-    TypeError
-        If `table` is no table.
-    """
-    data, guess, _ = read_field(
-        table, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
-        places=places, absent=absent, order=order,
-    )  # fmt: skip
+def field_of(table: Any, **options: Any) -> CountField:
+    """The data of `read_field`, with a warning of what was guessed; options are as there."""
+    data, guess, _ = read_field(table, **options)
     if guess:
         warnings.warn(f"{guess} (absent= says so)", stacklevel=2)
     return data
@@ -134,7 +85,43 @@ def read_field(
     absent: Absent | None = None,
     order: str | ArrayLike = "frequency",
 ) -> FieldRead:
-    """`field_of`, which says what it guessed instead of warning of it."""
+    """A `CountField` from a tidy table, labels and dates kept, and what was guessed.
+
+    Parameters
+    ----------
+    table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
+        Rows may stand in any order, and those of one category at the same inputs add up, with a
+        warning where they are alike in every column. Of categories without a row somewhere
+        `absent` says what they were.
+    inputs : str or sequence of str
+        Columns that say where and when: numbers, dates (years and their fractions to the model,
+        dates again in what is reported), or names of places.
+    category : str
+        The column of the category.
+    count : str, optional
+        The column of counts; left out, every row is one observation.
+    new_inputs : table, optional
+        Where predictions are wanted: the columns `inputs`, one row each.
+    places : mapping, optional
+        For each column of names a mapping from name to coordinates, such as
+        ``{"state": pgmult.datasets.us_states()}`` or what `pgmult.fields.places.places_of` finds in
+        a table; each name has the same number of them. Capitals and blanks of names do not matter.
+    absent : {"zero", "not counted"}, optional
+        What it means that a category has no row at some inputs. "zero": it was counted 0 times.
+        "not counted": it could not be; probabilities there are those given that it is another (see
+        `pgmult.fields.data`). Left out, a category that is absent at all places of a year is taken
+        for not counted where the years beside it say that it would have been seen;
+        all else for 0.
+    order : {"frequency", "given"} or permutation of the categories
+        The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
+
+    Raises
+    ------
+    ValueError
+        If a column or a place is missing, a value is missing, or a count is negative or fractional.
+    TypeError
+        If `table` is no table.
+    """
     if absent is not None:
         as_choice(absent, "absent", ("zero", "not counted"))
     chosen = [inputs] if isinstance(inputs, str) else as_strings(inputs, "inputs")
@@ -170,14 +157,13 @@ def read_field(
     if absent is None and count is not None:
         counted, guess = _guess(counts, there, kept, known, labels.tolist())
     zeros = _zeros_in_words(counted & ~there, row_names, labels.tolist())
-    new = None if new_inputs is None else table_inputs(new_inputs, chosen, known, "new_inputs")
     data = as_field(
-        x[first], counts, None if new is None else new.x, order=order, categories=list(labels),
-        input_names=names, names=row_names, new_names=None if new is None else new.names,
-        counted=counted,
+        x[first], counts, order=order, categories=list(labels), input_names=names,
+        names=row_names, counted=counted,
     )  # fmt: skip
-    told = {key: _told(column) for key, column in kept.items()}
-    data = replace(data, columns=told, new_columns=None if new is None else new.columns)
+    data = replace(data, columns={key: _told(column) for key, column in kept.items()})
+    if new_inputs is not None:
+        data = with_table(data, as_columns(new_inputs, "new_inputs"), known, what="new_inputs")
     return FieldRead(data, guess, zeros)
 
 
@@ -236,41 +222,12 @@ def _zeros_in_words(zeros: BoolArray, rows: Sequence[str], labels: Sequence[str]
     )
 
 
-class TableInputs(NamedTuple):
-    """Inputs of a table.
-
-    Attributes
-    ----------
-    x : array, ``(n, num_inputs)``
-    names : list of str
-        Of the rows.
-    columns : mapping from name to array
-        As the table has them.
-    """
-
-    x: FloatArray
-    names: list[str]
-    columns: dict[str, NDArray[Any]]
-
-
-def table_inputs(
-    table: Any, inputs: Sequence[str], places: Mapping[str, Any], name: str = "new_inputs"
-) -> TableInputs:
-    """The inputs of a table without counts, by the columns and places that `field_of` was given.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `field_of`.
-    """
-    columns = chosen_columns(as_columns(table, name), inputs, name, "inputs")
-    x, _ = _coordinates(columns, places, name)
-    told = {key: _told(column) for key, column in columns.items()}
-    return TableInputs(x, _row_names(columns), told)
-
-
 def with_table(
-    data: CountField, new: Any, places: Mapping[str, Any] | None = None, names: Any = None
+    data: CountField,
+    new: Any,
+    places: Mapping[str, Any] | None = None,
+    names: Any = None,
+    what: str = "new",
 ) -> CountField:
     """The same counts with predictions wanted at the rows of a table, or at arrays of coordinates.
 
@@ -284,6 +241,8 @@ def with_table(
         Coordinates of places that are not in the data, as in `field_of`.
     names : sequence of str, optional
         Labels of the new inputs.
+    what : str
+        The table in errors.
 
     Raises
     ------
@@ -302,9 +261,10 @@ def with_table(
         is_number = column.dtype.kind != "U" and np.array_equal(x.ravel(), column)
         if not is_number and column.dtype.kind != "M":
             known[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | known.get(key, {})
-    found = table_inputs(new, list(data.columns), known, "new")
-    wider = data.with_new_inputs(found.x, found.names if names is None else names)
-    return replace(wider, new_columns=found.columns)
+    columns = chosen_columns(as_columns(new, what), list(data.columns), what, "inputs")
+    x, _ = _coordinates(columns, known, what)
+    wider = data.with_new_inputs(x, _row_names(columns) if names is None else names)
+    return replace(wider, new_columns={key: _told(column) for key, column in columns.items()})
 
 
 def _coordinates(

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -292,26 +291,6 @@ def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
     for leaf in covariance.leaves():
         columns.update(range(num_columns) if leaf.active is None else leaf.active)
     return frozenset(columns)
-
-
-def product_terms(
-    covariance: Covariance, column: int, num_columns: int
-) -> list[tuple[Covariance, ...]]:
-    """The covariance as a sum of products, multiplied out as far as `column` is concerned.
-
-    Every factor of a product looks at `column` and is no sum or product itself, or does not look
-    at it at all.
-    """
-    if column not in columns_of(covariance, num_columns):
-        return [(covariance,)]
-    if isinstance(covariance, Sum):
-        return [
-            term for part in covariance.parts for term in product_terms(part, column, num_columns)
-        ]
-    if isinstance(covariance, Product):
-        terms = (product_terms(part, column, num_columns) for part in covariance.parts)
-        return [sum(factors, ()) for factors in product(*terms)]
-    return [(covariance,)]
 
 
 def as_covariance(value: Any, name: str = "covariance") -> Covariance:

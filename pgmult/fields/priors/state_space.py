@@ -21,6 +21,7 @@ array([[0.693, 0.552, 0.482]])
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,8 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.state_space import Chain, carry_columns, innovations, smooth_columns
-from pgmult.fields.covariances import Covariance, Matern, White
-from pgmult.fields.covariances.base import columns_of, product_terms
+from pgmult.fields.covariances import Constant, Covariance, Matern, Product, Sum, White
+from pgmult.fields.covariances.base import Family, columns_of
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
 
 _ROUNDING = 1e-13  # of the prior variance: innovations below are rounding
@@ -61,8 +62,9 @@ class _Term(NamedTuple):
             forgets = first if self.time is None else steps > 0.0
             innovation = np.where(forgets, 1.0, 0.0)[:, None, None]
             return 1.0 - innovation, self.var * innovation
-        (scale,) = np.atleast_1d(self.time.length_scale)
-        x = np.where(first, np.inf, steps) * (math.sqrt(2.0 * self.time.nu) / scale)
+        x = np.where(first, np.inf, steps) * (
+            math.sqrt(2.0 * self.time.nu) / self.time.length_scale
+        )
         decay = np.exp(-x)
         transition, innovation = np.zeros((len(x), p, p)), np.empty((len(x), p, p))
         for i in range(p):
@@ -241,19 +243,24 @@ def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
             f"the covariance must look at one column of the inputs, got columns {seen}"
         )
     (column,) = columns
-    return column, [
-        _as_term(term, column, num_columns)
-        for term in product_terms(covariance, column, num_columns)
-    ]
+    return column, [_as_term(factors) for factors in _products(covariance)]
 
 
-def _as_term(factors: tuple[Covariance, ...], time: int, num_columns: int) -> _Term:
-    """A product of factors."""
-    moving = [factor for factor in factors if time in columns_of(factor, num_columns)]
+def _products(covariance: Covariance) -> list[tuple[Family, ...]]:
+    """The covariance as a sum of products of families, multiplied out."""
+    if isinstance(covariance, Sum):
+        return [factors for part in covariance.parts for factors in _products(part)]
+    if isinstance(covariance, Product):
+        return [sum(factors, ()) for factors in product(*map(_products, covariance.parts))]
+    return [tuple(covariance.leaves())]
+
+
+def _as_term(factors: tuple[Family, ...]) -> _Term:
+    """A product of families."""
+    moving = [factor for factor in factors if not isinstance(factor, Constant)]
     known = [factor for factor in moving if isinstance(factor, Matern | White)]
     if len(moving) > 1 or moving != known:
         names = " times ".join(type(factor).__name__ for factor in moving)
         raise ValueError(f"the covariance must be Matern and White of one input, got {names}")
-    nowhere = np.zeros((1, num_columns))
-    var = float(np.prod([f.diagonal(nowhere)[0] for f in factors if not isinstance(f, Matern)]))
+    var = float(np.prod([f.var for f in factors if isinstance(f, Constant | White)]))
     return _Term(var, known[0] if known else None)

@@ -20,19 +20,18 @@ inputs as cells of a table (`pgmult.fields.updates.table_sticks`); the others ar
 import logging
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from pgmult.core.arguments import as_choice
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
 from pgmult.fields.priors.separable import Table
 from pgmult.fields.priors.state_space import StateSpaceProcess
 
 Structure = Literal["dense", "state_space", "separable", "auto"]
-STRUCTURES: tuple[Structure, ...] = get_args(Structure)
+
+_MAKERS: Mapping[str, Any] = {"dense": GaussianProcess, "state_space": StateSpaceProcess}
 
 _log = logging.getLogger("pgmult")
 _DENSE = 500  # inputs for which a dense draw takes milliseconds
@@ -41,7 +40,7 @@ _LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
 
 
 def make_field(
-    structure: Structure, covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike = 0.0
+    structure: Structure, covariance: Covariance, inputs: FloatArray, prior_mean: ArrayLike = 0.0
 ) -> Field:
     """A Gaussian field by the named structure.
 
@@ -56,13 +55,29 @@ def make_field(
     Raises
     ------
     ValueError
-        If the structure is unknown, or does not fit the covariance and the inputs.
+        If the structure does not fit the covariance and the inputs.
     """
-    as_choice(structure, "structure", (*_MAKERS, "auto"))
-    if structure == "auto":
-        return _choose(covariance, inputs, prior_mean)
-    field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
-    return field
+    if structure != "auto":
+        field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
+        return field
+    n = len(inputs)
+    if not is_large(n):
+        _tell(f"structure='auto' took 'dense': {n} inputs are few")
+        return GaussianProcess(covariance, inputs, prior_mean)
+    try:
+        markov = StateSpaceProcess(covariance, inputs, prior_mean)
+    except ValueError as refusal:
+        if n > _LARGEST_DENSE:
+            raise ValueError(
+                f"no structure fits {n} inputs (separable needs a product of functions of different"
+                " inputs, overdispersion, and most cells of their table; state_space:"
+                f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
+                " time a column"
+            ) from None
+        _tell(f"structure='auto' took 'dense': state_space: {refusal}")
+        return GaussianProcess(covariance, inputs, prior_mean)
+    _tell("structure='auto' took 'state_space': it is exact for this covariance")
+    return markov
 
 
 def is_large(num_inputs: int) -> bool:
@@ -76,9 +91,8 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
     Raises
     ------
     ValueError
-        If the structure is unknown, or named and does not fit.
+        If the structure is named and does not fit.
     """
-    as_choice(structure, "structure", STRUCTURES)
     if structure == "separable":
         return Table.of(covariance, inputs)
     if structure != "auto" or not is_large(len(inputs)):
@@ -92,34 +106,6 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
         return None
     _tell("structure='auto' took 'separable': the inputs are cells of a table")
     return table
-
-
-_MAKERS: Mapping[str, Any] = {
-    "dense": GaussianProcess,
-    "state_space": StateSpaceProcess,
-}
-
-
-def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) -> Field:
-    """Dense where inputs are few, else the state space where the covariance has one."""
-    n = len(as_inputs(inputs))
-    if n <= _DENSE:
-        _tell(f"structure='auto' took 'dense': {n} inputs are few")
-        return make_field("dense", covariance, inputs, prior_mean)
-    try:
-        field = make_field("state_space", covariance, inputs, prior_mean)
-    except ValueError as refusal:
-        if n > _LARGEST_DENSE:
-            raise ValueError(
-                f"no structure fits {n} inputs (separable needs a product of functions of different"
-                " inputs, overdispersion, and most cells of their table; state_space:"
-                f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
-                " time a column"
-            ) from None
-        _tell(f"structure='auto' took 'dense': state_space: {refusal}")
-        return make_field("dense", covariance, inputs, prior_mean)
-    _tell("structure='auto' took 'state_space': it is exact for this covariance")
-    return field
 
 
 @cache

@@ -164,25 +164,24 @@ def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     data = as_field(np.append(X[:5], X[:1], axis=0), COUNTS[:6], new_inputs=[[2020.0, 0.0], X[0]])
     model = MultinomialGP(covariance, structure, mean)
     state = model.prior(np.random.default_rng(0), data)
-    new = np.array([[1991.5, 0.0], X[2], [2020.0, 0.0]])
+    new = np.array([[1991.5, 0.0], X[2], [2020.0, 0.0], X[2]])
     drawn = model.predict_at(np.random.default_rng(1), state, data, new)
-    assert drawn.values.shape == (5, 2)
-    assert drawn.new_values.shape == (3, 2)
-    np.testing.assert_allclose(drawn.new_values[1], drawn.values[2], atol=1e-6)
+    assert drawn.values.shape == (4, 2)
+    np.testing.assert_allclose(drawn.values[1], drawn.values[3], atol=1e-6)
     counts = COUNTS[:5].copy()
     counts[0] += COUNTS[5]
     link = StickBreaking(order=data.order)
     potential = link.augment(np.random.default_rng(1), state.psi[:5], counts)
     scaled = (np.concatenate([X[:5], new]) - data.inputs.mean(axis=0)) / data.inputs.std(axis=0)
-    features = np.column_stack([np.ones(8), scaled])[:, : len(state.beta)]
+    features = np.column_stack([np.ones(9), scaled])[:, : len(state.beta)]
     at_state = covariance.with_log_params(np.log(state.hyperparameters[0]))
     for k in range(2):
         level = features @ state.beta[:, k]
         expected, cov, _ = dense_law(
             at_state, X[:5], new, potential.J[:, k], potential.h[:, k], level[:5], level[5:]
         )
-        np.testing.assert_allclose(drawn.new_mean[:, k], expected[5:], atol=1e-8)
-        np.testing.assert_allclose(drawn.new_var[:, k], np.diagonal(cov)[5:], atol=1e-8)
+        np.testing.assert_allclose(drawn.mean[:, k], expected[5:], atol=1e-8)
+        np.testing.assert_allclose(drawn.var[:, k], np.diagonal(cov)[5:], atol=1e-8)
 
 
 def test_labels_of_data_frames_that_disagree_are_refused():

@@ -78,13 +78,6 @@ def test_auto_refuses_what_is_large_and_has_no_state_space():
         make_field("auto", SquaredExponential(), np.random.default_rng(0).random((5001, 2)))
 
 
-def test_refuses_unknown_structures():
-    with pytest.raises(
-        ValueError, match="structure must be one of dense, state_space, auto, got 'sparse'"
-    ):
-        make_field("sparse", MARKOV, SERIES)
-
-
 FEW = SERIES[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular
 FEATURES = np.column_stack([np.ones(len(FEW)), 0.01 * FEW[:, 0]])
 CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
