@@ -350,6 +350,8 @@ class Demo:
         What `pgmult.cli.demos` makes under that name is sampled and reported.
     own : str
         How to go on with data of one's own.
+    kernel_set : str
+        What it compiles, in the lists of `pgmult.compiled.ahead`.
     draws, tune, chains : int
         Unless told otherwise.
     add : callable
@@ -359,6 +361,7 @@ class Demo:
     name: str
     help: str
     own: str
+    kernel_set: str
     draws: int
     tune: int
     chains: int = 2
@@ -383,6 +386,10 @@ def add_demo(demos: Any, demo: Demo) -> None:
 
 
 def _demo(demo: Demo, options: Options) -> int:
+    from pgmult.compiled.ahead import compile_ahead
+    from pgmult.core.machine import as_cores
+
+    compile_ahead(demo.kernel_set, as_cores(options.cores))  # others begin while this one imports
     from pgmult.cli.demos import run_demo
 
     silence_what_is_told_anyway()

@@ -35,35 +35,35 @@ DEMOS = (
         "Your own texts with their columns, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        draws=60, tune=120, add=_add_topics,
+        "StructuralTopics", draws=60, tune=120, add=_add_topics,
     ),
     Demo(
         "fields", "six names of newborn girls over years and states: counts that ship",
         "Your own counts, a row each:\n"
         "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
         "    --category name --count n --out run",
-        draws=200, tune=100,
+        "MultinomialGP separable", draws=200, tune=100,
     ),
     Demo(
         "sequences", "four years of rain in Seattle: seasons that nobody told of",
         "Your own sequences, a row a step:\n"
         "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
         "    --every day --out visits",
-        draws=400, tune=200,
+        "MultinomialHMM", draws=400, tune=200,
     ),
     Demo(
         "regression", "who was admitted to Berkeley in 1973: a paradox, resolved",
         "Your own survey, a row a respondent:\n"
         '  pgmult regression fit survey.csv "vote ~ sex + s(age) + (1 | state)" --out run\n'
         "  pgmult regression poststratify run census.csv --by state --weight people",
-        draws=300, tune=100,
+        "AdditiveRegression", draws=300, tune=100,
     ),
     Demo(
         "choice", "by plane, train, bus or car: what an hour is worth to travellers",
         "Your own choices, a row an alternative:\n"
         '  pgmult choice fit trips.csv "taken ~ price + time + (price + time | person)" \\\n'
         "    --occasion person trip --out run",
-        draws=300, tune=100,
+        "MixedLogit", draws=300, tune=100,
     ),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgmult.core.reports import Report
     from pgmult.sampling.posterior import Posterior
 
-_FIRST, _FEWEST_SECONDS = 6.0, 15.0  # after the first sweep; between pages
+_FIRST, _FEWEST_SECONDS = 4.0, 15.0  # after the first sweep; between pages
 _BREAK = 10.0  # times as long as a page took until the next is begun
 _LAST, _FEWEST = 20, 8  # sweeps of a chain that the first page is of, and the fewest
 _FEWEST_STORED = 20  # draws of a chain that later pages are of
@@ -88,21 +88,22 @@ class Previews:
                 continue
             if self._ended.wait(pause):
                 return
-            began = time.monotonic()
+            began, enough = time.monotonic(), True
             with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
                 warnings.simplefilter("ignore")
-                self._write()
-            pause = max(_FEWEST_SECONDS, _BREAK * (time.monotonic() - began))
+                enough = self._write()
+            took = time.monotonic() - began
+            pause = max(_FEWEST_SECONDS, _BREAK * took) if enough else 0.0
 
-    def _write(self) -> None:
-        """Make a page of what there is, if that is enough."""
+    def _write(self) -> bool:
+        """Make a page of what there is; False if a few more sweeps are enough for one."""
         from pgmult.core import sealed
 
         posterior, of_what = self._stored(), "draws"
         if posterior is None:
             posterior, of_what = self._last(), "sweeps of tuning"
         if posterior is None:
-            return
+            return self._states is None  # there is nothing to wait for but draws
         notice = (
             f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
             f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"
@@ -111,6 +112,7 @@ class Previews:
         told = replace(self._report(posterior), notice=notice)
         if not self._ended.is_set():
             sealed.write(self._page, told.html().encode(), sync=False)
+        return True
 
     def _stored(self) -> "Posterior | None":
         """The draws on disk, if they are enough."""

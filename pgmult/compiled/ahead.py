@@ -15,6 +15,7 @@ Environment
 PGMULT_COMPILE_AHEAD : set to ``0`` to compile in one process.
 """
 
+import atexit
 import json
 import os
 import subprocess
@@ -37,7 +38,7 @@ _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
 @cache
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Compiled functions of a set and the types of their arguments, in the order of first calls."""
+    """Compiled functions of a set and the types of their arguments, those that take longest last."""
     sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))
     found = []
     for place, signature in sets.get(kernel_set, ()):
@@ -67,21 +68,38 @@ def as_type(written: Any) -> Any:
     return types.Array(getattr(types, number), int(array[0][:-1]), array[0][-1])
 
 
+_helpers: dict[str, list[subprocess.Popen[bytes]]] = {}  # by the set that they compile
+
+
+def compile_ahead(kernel_set: str, cores: int) -> None:
+    """Have other processes compile what is missing of a set of kernels, unless they do already.
+
+    They end with the next `compiling_ahead` of the set, or with this process.
+    """
+    if cores <= 1 or kernel_set in _helpers or not _is_missing(kernel_set):
+        return
+    helpers = _helpers[kernel_set] = list[subprocess.Popen[bytes]]()
+    others = min(cores - 1, _MOST_PROCESSES)
+    atexit.register(_end, kernel_set)
+    with suppress(OSError):
+        for i in range(others):
+            helpers.append(_start(kernel_set, i, others))
+
+
 @contextmanager
 def compiling_ahead(kernel_set: str, cores: int) -> Iterator[None]:
     """Within this context, other processes compile what is missing of a set of kernels."""
-    helpers = []
-    if cores > 1 and _is_missing(kernel_set):
-        others = min(cores - 1, _MOST_PROCESSES)
-        with suppress(OSError):
-            for i in range(others):
-                helpers.append(_start(kernel_set, i, others))
+    compile_ahead(kernel_set, cores)
     try:
         yield
     finally:
-        for helper in helpers:
-            helper.kill()
-            helper.wait()
+        _end(kernel_set)
+
+
+def _end(kernel_set: str) -> None:
+    for helper in _helpers.pop(kernel_set, ()):
+        helper.kill()
+        helper.wait()
 
 
 def _is_missing(kernel_set: str) -> bool:

@@ -219,14 +219,16 @@ class _TopicTable:
         shares = np.stack([draws.mean(axis=0), draws.std(axis=0)])
         order = np.argsort(-shares[0], kind="stable")
         scores = {name: word_scores(posterior, name, chain=chain) for name in SCORES}
-        words = {name: [of.top(num_words)[k] for k in order] for name, of in scores.items()}
+        best = {name: of.top(num_words) for name, of in scores.items()}
+        words = {name: [topics[k] for k in order] for name, topics in best.items()}
         if num_documents and ("theta" in posterior or "psi" in posterior):
             documents = quotes(posterior, order.tolist(), num_documents, chain=chain)
         if "mu" in posterior and "Sigma" in posterior:
             whole = topic_correlations(posterior, chain=chain, random_seed=random_seed)
             correlations = whole.take(order).excess()
         probable, names = scores["probability"], topic_names(posterior, chain)
-        judged = [probable.top(_JUDGED)[k] for k in order]
+        most_probable = probable.top(_JUDGED)
+        judged = [most_probable[k] for k in order]
         return cls(
             int(posterior.coords["chain"][chain]), posterior.num_chains, order,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
