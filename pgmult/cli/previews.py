@@ -88,22 +88,21 @@ class Previews:
                 continue
             if self._ended.wait(pause):
                 return
-            began, enough = time.monotonic(), True
+            began, made = time.monotonic(), False
             with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
                 warnings.simplefilter("ignore")
-                enough = self._write()
-            took = time.monotonic() - began
-            pause = max(_FEWEST_SECONDS, _BREAK * took) if enough else 0.0
+                made = self._write()
+            pause = max(_FEWEST_SECONDS * made, _BREAK * (time.monotonic() - began))
 
     def _write(self) -> bool:
-        """Make a page of what there is; False if a few more sweeps are enough for one."""
+        """Make a page of what there is; False if that is not enough."""
         from pgmult.core import sealed
 
         posterior, of_what = self._stored(), "draws"
         if posterior is None:
             posterior, of_what = self._last(), "sweeps of tuning"
         if posterior is None:
-            return self._states is None  # there is nothing to wait for but draws
+            return False
         notice = (
             f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
             f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"

@@ -36,7 +36,7 @@ from pgmult.core.tabled import Table
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
 _LONG = 6  # sections of a page that has a table of contents
 _NUMBER = re.compile(
-    r"(?<![\w.])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w|]| \|)"
+    r"(?<![\w.\"])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w|]| \|)"
     r"(?: ± \d[\d.]*\d)?(?: %)?(?: \[[^\]]*\])?"
 )
 _MOST_ROWS = 20  # of a table on a page, unless there are less than twice as many

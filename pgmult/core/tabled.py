@@ -152,7 +152,7 @@ class Table:
             tag(
                 "tbody",
                 (
-                    tag("tr", (tag("td", cell) for cell in row), class_="faint" if grey else None)
+                    tag("tr", map(_html_cell, row), class_="faint" if grey else None)
                     for row, grey in zip(rows, faint[: len(rows)], strict=True)
                 ),
             ),
@@ -163,6 +163,11 @@ class Table:
         more = len(self) - _MOST_ROWS
         below = tag("p", f"{more:,} more rows") if more > 0 else None
         return joined(above, self.html(_MOST_ROWS), below)
+
+
+def _html_cell(cell: str) -> Markup:
+    """A cell, whose line is not broken if there are no words in it."""
+    return tag("td", cell, class_=None if re.search("[A-Za-z]", cell) else "number")
 
 
 class Tabled:

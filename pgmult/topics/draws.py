@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind, as_list
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.sampling.diagnostics import MIN_DRAWS, ess_bulk
 from pgmult.sampling.posterior import Posterior
 
 Data = TypeVar("Data")
 
 _POOL = 15  # most probable words of a topic, out of which its name is chosen
+FEW_DRAWS = 10.0
+"""Independent draws, below which an interval is rough."""
+
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 
 
@@ -149,6 +153,33 @@ def quantile(values: FloatArray, at: float | list[float], axis: int) -> FloatArr
     """Quantiles, nan left out; as fast as `numpy.quantile` where there is no nan."""
     find = np.nanquantile if np.isnan(values).any() else np.quantile
     return np.asarray(find(values, at, axis=axis))
+
+
+def independent_draws(draws: FloatArray, num_chains: int) -> FloatArray:
+    """How many independent draws each entry rests on, of all chains that have it together.
+
+    Chains that disagree make them few: see `pgmult.sampling.diagnostics.ess_bulk`.
+
+    Parameters
+    ----------
+    draws : array, ``(num_chains * num_draws, ...)``
+        Chain after chain. An entry that a chain lacks is nan in all of its draws.
+
+    Returns
+    -------
+    array, ``(...)``
+        nan where draws never change, or are too few to tell.
+    """
+    worth = np.full(draws.shape[1:], np.nan)
+    if len(draws) < num_chains * MIN_DRAWS or not worth.size:
+        return worth
+    by_chain = draws.reshape(num_chains, -1, *worth.shape)
+    there = ~np.isnan(by_chain).any(axis=1)
+    for chains in np.unique(there.reshape(num_chains, -1), axis=1).T:
+        entries = (chains == there.T).all(axis=-1).T
+        if chains.any():
+            worth[entries] = ess_bulk(by_chain[chains][:, :, entries])
+    return worth
 
 
 def most_probable(topics: FloatArray, num_words: int) -> IntArray:

@@ -24,12 +24,12 @@ from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
 from pgmult.core.reports import Report, Section, check_section, run_in_words
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus
-from pgmult.topics.draws import as_draws
+from pgmult.topics.draws import FEW_DRAWS, as_draws, independent_draws
 from pgmult.topics.plots import trace
 from pgmult.topics.scores.rivals import compare_with_rivals
 from pgmult.topics.summaries.checks import check
@@ -40,7 +40,13 @@ from pgmult.topics.summaries.correlations import (
     topic_correlations,
 )
 from pgmult.topics.summaries.documents import Quote, Quotes, quotes
-from pgmult.topics.summaries.effects import TopicShares, effects, topic_names, variance_shares
+from pgmult.topics.summaries.effects import (
+    TopicShares,
+    effects,
+    told_worth,
+    topic_names,
+    variance_shares,
+)
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
 from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
 
@@ -49,7 +55,7 @@ __all__ = ["TopicReport", "report"]
 _JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
 _NAMED = 3  # topics in the first sentence
 _PAIRS = 5  # that go together most, and as many that avoid each other
-_SLOW_R_HAT, _DRIFT_R_HAT = 1.05, 1.2  # of a chain's halves: they agree below, and differ above
+_DRIFT_R_HAT = 1.2  # of a chain's halves, which differ above it
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
 _FEW_LABELS = 5  # of a column whose labels are compared
 _FEW_GROUPS = 3  # of curves in one panel
@@ -61,7 +67,8 @@ _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 _STYLE = Markup("""
 h3 { font-size: 1em; margin: 1em 0 .2em; } td, th { padding-right: .8em; }
 svg { max-width: 100%; height: auto; }
-.panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
+.panels { grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: .8em 1.2em; }
+.panels figure { margin: 0; }
 .panels figcaption { font-weight: normal; font-size: .85em; margin: 0; }
 details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--soft); }
 details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
@@ -163,10 +170,13 @@ def report(
     else:
         verdict += comparison.sentences
         sections.append(comparison.section())
+    told, worth = list[str](), {"shares of topics": found.worth}
     if covariates:
-        told, own = _of_covariates(posterior, found, random_seed)
-        verdict[2:2] = told
+        told, own, more = _of_covariates(posterior, found, random_seed)
         sections += own
+        worth |= more
+    verdict[2:2] = told
+    verdict += _mixing(posterior, worth)
     sections.append(found.stability_section())
     if found.correlations is not None:
         together, section = _correlations(found.correlations, found.names)
@@ -174,7 +184,6 @@ def report(
         sections.append(section)
     if found.documents is not None:
         sections.append(_documents(found.documents))
-    verdict += _mixing(posterior)
     sections.append(_diagnostics(posterior))
     about = {k: found.of_topic(place) for place, k in enumerate(found.order.tolist())}
     made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
@@ -197,6 +206,7 @@ class _TopicTable:
     words: list[list[TopWord]]
     frex: list[list[TopWord]]
     shares: FloatArray
+    worth: FloatArray
     stability: TopicStability
     coherence: FloatArray | None
     exclusivity: FloatArray
@@ -232,7 +242,7 @@ class _TopicTable:
         return cls(
             int(posterior.coords["chain"][chain]), posterior.num_chains, order,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
-            stability.take(order),
+            independent_draws(draws, 1)[order], stability.take(order),
             None if reference is None else npmi(judged, reference),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
         )  # fmt: skip
@@ -271,15 +281,19 @@ class _TopicTable:
             Column("share_sd", self.shares[1]),
         ]
         legend = ["share: of all words, posterior mean ± sd"]
+        if not np.isnan(self.worth).all():
+            told = [f"({x:.0f})" if x < FEW_DRAWS else f"{x:.0f}" for x in self.worth]
+            columns.append(Column("independent_draws", self.worth, "draws", told))
+            legend.append(
+                "draws: how many independent ones the ± rests on, rough and in parentheses if fewer"
+                f" than {FEW_DRAWS:.0f}"
+            )
         if self.num_chains > 1:
             columns += [
                 Column("chains", self.stability.chains, "chains"),
-                Column("apart", self.stability.mean_distance, "apart", number(2)),
+                Column("apart", self.stability.mean_distance),
             ]
-            legend.append(
-                "chains: how many found it; apart: mean distance to theirs, 0 the same, 1 no word"
-                " in common"
-            )
+            legend.append("chains: how many found it")
         again = self.stability.found_again
         if not np.isnan(again).any():
             told = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
@@ -404,11 +418,19 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
     """Which topics go together: the first sentence, and all pairs."""
     likely, unlikely = strongest_pairs(found, _PAIRS)
     sure = [pair for pair in likely[:2] if pair.lower > 0.0]
-    pairs = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in sure)
     told = list[str]()
     if sure:
-        told.append(Leading(f"Topics that go together most: {pairs}.", "together"))
-    rows = [(str(pair), names[pair.first], names[pair.second]) for pair in (*likely, *unlikely)]
+        most = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in sure)
+        told.append(Leading(f"Topics that go together most: {most}.", "together"))
+    pairs = [*likely, *unlikely]
+    first, second = ([names[pair[side]] for pair in pairs] for side in (0, 1))
+    parts = [
+        Column("correlation", [pair.mean for pair in pairs], "correlation", list(map(str, pairs))),
+        Column("first", first, "of"),
+        Column("second", second, "and"),
+    ]
+    draws = found.draws[:, [pair.first for pair in pairs], [pair.second for pair in pairs]]
+    table = told_worth(Table("", parts), independent_draws(draws, 1))
     note = (
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
         f" anyway: 0 where topics are unrelated. Posterior mean [{100 * found.probability:g} %"
@@ -416,7 +438,7 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
         " contains zero. Rest on a cell to read its correlation."
     )
     return told, Section(
-        "Topics that go together (+) and that avoid each other (-)", note, rows=rows,
+        "Topics that go together (+) and that avoid each other (-)", note, table=table,
         figures=[found.figure()], key="together",
     )  # fmt: skip
 
@@ -426,15 +448,18 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
 
 def _of_covariates(
     posterior: Posterior, found: _TopicTable, random_seed: int
-) -> tuple[list[str], list[Section]]:
-    """What covariates do, words by group, and what the model misses; nothing without covariates."""
+) -> tuple[list[str], list[Section], dict[str, FloatArray]]:
+    """What covariates do, words by group, and what the model misses; nothing without covariates.
+
+    At last how many independent draws intervals of each kind rest on.
+    """
+    verdict, sections, worth = list[str](), list[Section](), dict[str, FloatArray]()
     try:
         data: object = posterior.data
     except ValueError:  # draws that know of no data
-        return [], []
+        data = None
     if not isinstance(data, StructuredCorpus) or "coefficients" not in posterior:
-        return [], []
-    verdict, sections = list[str](), list[Section]()
+        return verdict, sections, worth
     columns = data.design.columns
     levels = {str(name): columns.levels_of(j) for j, name in enumerate(columns.names)}
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
@@ -450,11 +475,17 @@ def _of_covariates(
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
             verdict.append(Leading(_largest_difference(gap, title), title))
             drawn = replace(gap.figure(), caption="")
-            sections.append(Section(title, table=gap.table(), figures=[drawn]))
+            sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
+            worth[f"differences by {name}"] = gap.worth
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
-    sections += [_curves(shares(name, by)) for name, of in levels.items() if not of]
+    for name in (name for name, of in levels.items() if not of):
+        curves = shares(name, by)
+        of_curve = np.median(curves.worth.reshape(-1, len(found.names)), axis=0)
+        worth[f"curves along {name}"] = of_curve
+        sections.append(_curves(curves, of_curve < FEW_DRAWS))
     if data.design.terms:
-        table = variance_shares(posterior).table()
+        terms = variance_shares(posterior)
+        table = told_worth(terms.table(), independent_draws(terms.draws, posterior.num_chains))
         sections.append(Section("What goes with random terms", table=table))
     if data.content is not None and "group_topics" in posterior:
         groups = content(posterior)
@@ -470,7 +501,7 @@ def _of_covariates(
         section = check_section(checks)
         verdict.append(Leading(checks.verdict, section.title))
         sections.append(replace(section, shown=0))
-    return verdict, sections
+    return verdict, sections, worth
 
 
 def _largest_difference(found: TopicShares, title: str) -> str:
@@ -491,20 +522,25 @@ def _largest_difference(found: TopicShares, title: str) -> str:
     )
 
 
-def _curves(found: TopicShares) -> Section:
+def _curves(found: TopicShares, is_rough: BoolArray) -> Section:
     *groups, along, _ = found.axes
     in_percent = replace(found, draws=100.0 * found.draws)
-    looks: dict[str, Any] = {"size": _SMALL, "has_legend": False, "y_label": "share, %"}
+    numbers = found.columns_of("topic")["topic"]
     drawn = [
-        replace(in_percent.at(topic=k).curves(along), caption=name, **looks).svg()
-        for k, name in zip(found.columns_of("topic")["topic"], found.names, strict=True)
-    ]
+        replace(
+            in_percent.at(topic=k).curves(along), size=_SMALL, has_legend=False,
+            y_label=f"{name}{' (rough)' * rough}",
+        ).svg()
+        for k, name, rough in zip(numbers, found.names, is_rough.tolist(), strict=True)
+    ]  # fmt: skip
     labels = found.labels[groups[0]] if groups else [""]
     names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
+    few = f" Rough: most of a curve rests on fewer than {FEW_DRAWS:.0f} independent draws."
+    few *= bool(is_rough.any())
     legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
     return Section(
         f"Along {along}{''.join(f', by {by}' for by in groups)}",
-        f"{found.caption} In percent, each on its own scale.",
+        f"{found.caption} Shares in percent, each on its own scale.{few}",
         figures=[joined(legend, panels(drawn))], shown=0,
     )  # fmt: skip
 
@@ -516,7 +552,8 @@ def _words(found: Sequence[GroupWords]) -> Section:
         f" as probable they are with {first} (to the right) as with {second} (to the left),"
         f" posterior median and {100 * found[0].probability:g} % interval, {found[0].scope}; then"
         f" how often each group has them in 1,000 words. Greyed topics have fewer than {FEW_TOKENS}"
-        " tokens in a group, which say hardly anything."
+        f" tokens in a group, which say hardly anything; greyed words rest on fewer than"
+        f" {FEW_DRAWS:.0f} independent draws."
     )
     ends = np.concatenate([[0.0], *(words.log_ratio.interval().ravel() for words in found)])
     limit = min(_RATIO_LIMIT, max(1.0, float(np.quantile(np.abs(ends), 0.95))))
@@ -533,8 +570,8 @@ def _words(found: Sequence[GroupWords]) -> Section:
 # --------------------------------------------------------------------------- chains
 
 
-def _within(posterior: Posterior) -> Iterator[tuple[str, float, float]]:
-    """Worst R-hat and fewest effective draws of a chain by itself, of some quantities."""
+def _within(posterior: Posterior) -> Iterator[tuple[str, float, float, float]]:
+    """Worst R-hat of a chain by itself, fewest effective draws and their median, of quantities."""
     values = {"log likelihood": posterior.sample_stats["log_likelihood"]}
     for name in ("effective_topics", "topic_shares"):
         if name in posterior:
@@ -544,32 +581,41 @@ def _within(posterior: Posterior) -> Iterator[tuple[str, float, float]]:
         r_hat = np.concatenate([np.atleast_1d(diagnostics.r_hat(one)) for one in alone])
         ess = np.concatenate([np.atleast_1d(diagnostics.ess_bulk(one)) for one in alone])
         if not np.isnan(r_hat).all():  # else it never changed
-            yield name, float(np.nanmax(r_hat)), float(np.nanmin(ess))
+            yield name, float(np.nanmax(r_hat)), float(np.nanmin(ess)), float(np.nanmedian(ess))
 
 
-def _mixing(posterior: Posterior) -> list[str]:
-    """What to know of chains that have not settled, and what helps; nothing if all is well."""
+def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
+    """How many of the intervals can be relied upon, and whether chains have settled."""
     if posterior.num_draws < diagnostics.MIN_DRAWS:
         return [f"{posterior.num_draws} draws a chain are too few to rely on: draw more."]
-    name, worst, fewest = next(_within(posterior), ("", 1.0, np.inf))
-    if name != "log likelihood" or (worst <= _SLOW_R_HAT and fewest >= 10):
+    told = [
+        f"{(of >= FEW_DRAWS).sum()} of {len(of)} {name}"
+        for name, of in worth.items() if not np.isnan(of).all()
+    ]  # fmt: skip
+    if not told:  # nothing ever changed
         return []
+    rough = any((of < FEW_DRAWS).any() for of in worth.values())
+    listed = " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+    sentence = (
+        f"Intervals of {listed} can be relied upon: they rest on {FEW_DRAWS:.0f} independent draws"
+        f" or more.{' The others are rough, and marked.' * rough}"
+    )
+    name, worst, *_ = next(_within(posterior))
     moved = _drift(posterior)
-    if worst > _DRIFT_R_HAT and moved is not None and moved > _STILL:
-        return [
-            f"A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
+    if moved is None:
+        return [Leading(sentence, "diagnostics")]
+    if name == "log likelihood" and worst > _DRIFT_R_HAT and moved > _STILL:
+        sentence += (
+            f" A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
             " half: its topics are still forming. Once it is level, more sweeps find no others."
-        ]
-    settled = ""
-    if moved is not None:
-        settled = (
-            f" It has settled (its log likelihood rises by {max(moved, 0.0):.3f} nats a word"
-            " from half to half): longer chains would find the same topics."
         )
-    return [
-        f"Intervals are rough: the slowest chain is worth {fewest:.0f} independent draws of"
-        f" {posterior.num_draws}.{settled}"
-    ]
+    elif rough:
+        sentence += (
+            " Chains have settled (log likelihoods rise by at most"
+            f" {max(moved, 0.0):.3f} nats a word from half to half): longer ones sharpen intervals,"
+            " and find the same topics."
+        )
+    return [Leading(sentence, "diagnostics")]
 
 
 def _drift(posterior: Posterior) -> float | None:
@@ -591,13 +637,14 @@ def _diagnostics(posterior: Posterior) -> Section:
     note = f"{chains} of {posterior.num_draws} draws, each by itself."
     if posterior.num_draws < diagnostics.MIN_DRAWS:
         return Section("Diagnostics", sentences=[f"{note} They are too few for diagnostics."])
-    columns = [*zip(*_within(posterior), strict=True)] or [(), (), ()]
+    columns = [*zip(*_within(posterior), strict=True)] or [(), (), (), ()]
     table = Table(
         "",
         [
             Column("quantity", columns[0], "quantity"),
             Column("r_hat", columns[1], "split R-hat, at most", number(3)),
             Column("draws", columns[2], "independent draws, at least", number(0)),
+            Column("median_draws", columns[3], "median", number(0)),
         ],
     )
-    return Section("Diagnostics", note, table=table, figures=[trace(values)])
+    return Section("Diagnostics", note, table=table, figures=[trace(values)], key="diagnostics")

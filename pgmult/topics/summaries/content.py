@@ -22,8 +22,16 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, mean_of, names_along
-from pgmult.topics.summaries.effects import structured_data, topic_names
+from pgmult.topics.draws import (
+    FEW_DRAWS,
+    as_draws,
+    as_topic_numbers,
+    each_draw,
+    independent_draws,
+    mean_of,
+    names_along,
+)
+from pgmult.topics.summaries.effects import structured_data, told_worth, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
 FEW_TOKENS = 50
@@ -49,11 +57,14 @@ class GroupWords(Estimand):
         Number and telling words of the topic.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found the topic.
+    num_chains : int
+        Whose draws these are, as many of each.
     """
 
     tokens: tuple[float, float]
     name: str
     scope: str
+    num_chains: int
 
     @property
     def words(self) -> list[str]:
@@ -74,6 +85,11 @@ class GroupWords(Estimand):
         return Estimand(first - second, ("word",), words, probability=self.probability)
 
     @property
+    def worth(self) -> FloatArray:
+        """How many independent draws the ratio of each word rests on, ``(word,)``."""
+        return independent_draws(self.log_ratio.draws, self.num_chains)
+
+    @property
     def is_faint(self) -> bool:
         """Whether either group has fewer than `FEW_TOKENS` tokens of the topic."""
         return min(self.tokens) < FEW_TOKENS
@@ -91,7 +107,9 @@ class GroupWords(Estimand):
         )
         which = f"P({self.groups[0]} > {self.groups[1]})"
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))
-        return Table(self.caption, columns, [self.is_faint] * len(self.words))
+        if self.is_faint:
+            return Table(self.caption, columns, [True] * len(self.words))
+        return told_worth(Table(self.caption, columns), self.worth)
 
     def figure(self, limit: float | None = None) -> Forest:
         """The words by the ratio of their probabilities, grey where this is too uncertain.
@@ -112,12 +130,13 @@ class GroupWords(Estimand):
         places = {g: sorted(self.groups).index(g) for g in self.groups}
         first, second = self.groups
         colours = np.where(middle > 0.0, places[first], places[second])
+        colours[self.is_faint | (self.worth[order] < FEW_DRAWS)] = GREY
         step = max(1, int(limit) // 2)
         ticks = [t for t in range(-int(limit), int(limit) + 1) if t % step == 0]
         return Forest(
             labels=[self.words[j] for j in order],
             mean=middle[None], lower=low[None], upper=high[None],
-            colours=(np.full_like(colours, GREY) if self.is_faint else colours)[None],
+            colours=colours[None],
             sizes=0.6 + 4.5 * mean.max(axis=0) / mean.max(initial=1e-300),
             span=(-limit, limit), name="word", caption=self.caption,
             ticks=[(float(t), f"{2 ** abs(t)}x" if t else "same") for t in ticks],
@@ -213,7 +232,9 @@ class Content(Tabled):
         found = []
         for i, k in enumerate(numbers.tolist()):
             tokens = self.tokens[pair, k]
-            here = draws[:, :, i][~np.isnan(draws[:, 0, i, 0])]
+            by_chain = draws[:, :, i].reshape(len(self.chains), -1, 2, chosen.shape[1])
+            by_chain = by_chain[~np.isnan(by_chain[:, 0, 0, 0])]
+            here = by_chain.reshape(-1, 2, chosen.shape[1])
             side = np.repeat([0, 1], count)  # the group that the word is to stand for
             sign = np.where(side == 0, 1.0, -1.0)
             likely = (sign * (here[:, 0] - here[:, 1]) > 0.0).mean(axis=0) > 0.5
@@ -226,6 +247,7 @@ class Content(Tabled):
                     here[:, :, there], ("group", "word"), {"group": (first, second), "word": words},
                     caption=_told(name, (first, second), of, probability, self.scope),
                     probability=probability, tokens=of, name=name, scope=self.scope,
+                    num_chains=len(by_chain),
                 )
             )  # fmt: skip
         return found

@@ -28,7 +28,7 @@ True
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any, Literal, Self
 
@@ -42,19 +42,20 @@ from pgmult.core.arguments import (
     brief,
 )
 from pgmult.core.estimands import Estimand, are_numbers
+from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.labels import tell_new_labels, value_texts
-from pgmult.core.tabled import (
-    Table,
-)
+from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import (
+    FEW_DRAWS,
     as_draws,
     as_topic_numbers,
     data_of_run,
+    independent_draws,
     names_along,
     of_chain,
     prior_at,
@@ -244,19 +245,33 @@ def _sentence(
 
 
 _NAME_WORDS = 3
+_WORTH = (
+    "draws: how many independent draws an interval rests on, rough (in parentheses or grey) if"
+    f" fewer than {FEW_DRAWS:.0f}."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TopicShares(Estimand):
     """Posterior of shares of topics, or of their differences, topics along the last axis.
 
-    An entry is nan for a topic that the draw's chain did not find. Printed topic by topic.
+    An entry is nan for a topic that the draw's chain did not find. Printed topic by topic, with
+    how many independent draws each interval rests on.
 
     Attributes
     ----------
     draws, axes, labels, caption, probability, is_difference, is_ratio, term, contrast
-        As in `pgmult.core.estimands.Estimand`.
+        As in `pgmult.core.estimands.Estimand`; draws chain after chain.
+    num_chains : int
+        Whose draws these are, as many of each.
     """
+
+    num_chains: int = field(default=1, kw_only=True)
+
+    @property
+    def worth(self) -> FloatArray:
+        """How many independent draws each entry rests on; nan where that is not known."""
+        return independent_draws(self.draws, self.num_chains)
 
     @property
     def names(self) -> list[str]:
@@ -277,14 +292,24 @@ class TopicShares(Estimand):
         plain = Estimand._with(self, draws, axes, labels, caption)
         if axes[-1:] != ("topic",):
             return plain
-        return TopicShares(**{each.name: getattr(plain, each.name) for each in fields(plain)})
+        same = {each.name: getattr(plain, each.name) for each in fields(plain)}
+        return TopicShares(**same, num_chains=self.num_chains)
 
     def table(self) -> Table:
-        """Mean, sd and interval of every entry, topic by topic."""
+        """Mean, sd, interval and independent draws of every entry, topic by topic."""
         made = Estimand.table(_by_topic(self, self.labels["topic"]))
         heads = {"topic": "", "words": "topic"}  # words begin with the number
         parts = [replace(part, head=heads.get(part.name, part.head)) for part in made.parts]
-        return replace(made, parts=parts)
+        return told_worth(replace(made, parts=parts), np.moveaxis(self.worth, -1, 0))
+
+    def _forest(self) -> Forest:
+        """A row for each topic, rough intervals in grey; numbers beside the rows of one point."""
+        points, table = _by_topic(self, self.names).points(), self.table()
+        worth = np.moveaxis(self.worth, -1, 0).reshape(len(points.labels), -1).T
+        colours = np.where(worth < FEW_DRAWS, GREY, np.arange(len(worth))[:, None])
+        told = [part for part in table.parts if part.head and part.head != "topic"]
+        cells = [Column(part.name, part.cells, part.head) for part in told]
+        return replace(points, colours=colours, cells=cells if len(worth) == 1 else ())
 
     def figure(self, *arguments: Any, **options: Any) -> Any:
         """Curves where there are numbers or dates, or points, a row for each topic.
@@ -293,13 +318,24 @@ class TopicShares(Estimand):
         """
         along = [v for axis in self.axes[:-1] for v in self.columns_of(axis).values()]
         if not (arguments or options or any(map(are_numbers, along))):
-            return _by_topic(self, self.names).points()
+            return self._forest()
         if len(along) == 1:
             named = replace(self, labels={**self.labels, "topic": self.names})
             return named.curves(*arguments, **options)
         sizes = np.nanmean(self.mean.reshape(-1, len(self.names)), axis=0)
         number = self.columns_of("topic")["topic"][int(sizes.argmax())]
         return self.at(topic=number).curves(*arguments, **options)
+
+
+def told_worth(table: Table, worth: FloatArray) -> Table:
+    """A table of intervals with how many independent draws each rests on, rough rows faint."""
+    if np.isnan(worth).all():
+        return table
+    return Table(
+        f"{table.caption} {_WORTH}".strip(),
+        [*table.parts, Column("independent_draws", worth.ravel(), "draws", number(0))],
+        (worth.ravel() < FEW_DRAWS).tolist(),
+    )
 
 
 def _by_topic(found: TopicShares, topics: Any) -> Estimand:
@@ -416,6 +452,7 @@ def effects(
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
         caption=f"{about} Intervals: {scope_of(chains)}.", probability=probability,
+        num_chains=len(chains),
     )  # fmt: skip
 
 

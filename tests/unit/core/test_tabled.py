@@ -41,7 +41,7 @@ def test_results_show_and_hand_on_their_table():
 
     assert Found().to_dataframe()["x"].tolist() == [1.5]
     assert repr(Found()) == "What.\n\n x, %\n(150)"
-    assert "<td>(150)</td>" in Found()._repr_html_()
+    assert '<td class="number">(150)</td>' in Found()._repr_html_()
 
 
 def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):

@@ -12,9 +12,10 @@ from pgmult import Posterior
 from pgmult.core.comparison import Comparison
 from pgmult.core.reports import run_in_words
 from pgmult.sampling import Origin
+from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
-from pgmult.topics.draws import telling
+from pgmult.topics.draws import independent_draws, telling
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi
 from pgmult.topics.summaries.words import word_scores
@@ -108,7 +109,7 @@ def test_text_says_everything(summary):
     assert f"{100 * shown['share'][0]:.1f} ± " in first
     assert f"{shown['npmi'][0]:.2f} " in first
     assert first.split()[9] == shown["words"][0].split()[0]
-    head = "no.    share, %  chains  apart  again, %   NPMI  exclusivity  words by probability"
+    head = "no.    share, %  draws  chains  again, %   NPMI  exclusivity  words by probability"
     assert head in text
     assert "Does it beat the obvious?" in text
     assert re.search(r"unigram +-7.0000 +\+1.000 ± 0.000 +better", text)
@@ -122,7 +123,7 @@ def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_
     assert shown["topic"].tolist() == list(summary.topics) == order.tolist()
     assert (np.diff(shown["share"]) <= 0).all()
     text, page = summary.text(), " ".join(parsed(summary.html()).text)
-    shown = r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (\S.*?\S)  +(\S.*)$"
+    shown = r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (\S.*?\S)  +(\S.*?) +\d+$"
     pairs = re.findall(shown, text, re.M)
     assert len(pairs) >= 2
     assert {name for pair in pairs for name in pair} <= set(names)
@@ -200,13 +201,66 @@ def test_a_chain_that_still_climbs_is_told_from_one_that_has_settled():
     table = climbing.sections[-1].table.columns
     assert table["r_hat"][0] > 1.2
     assert table["draws"][0] < 10
-    assert "its topics are still forming." in climbing.verdict[-1]
+    assert table["median_draws"][0] == table["draws"][0]
+    assert "its topics are still forming." in of_intervals(climbing)
     posterior.sample_stats["log_likelihood"] = number * np.arange(60.0)[None, ::-1]
-    assert "tune" not in topic_report(posterior, title="t").verdict[-1].lower(), "it wanders"
+    assert "forming" not in of_intervals(topic_report(posterior, title="t")), "it wanders"
     posterior.sample_stats["log_likelihood"] = 1e-6 * np.arange(60.0)[None]
-    settled = topic_report(posterior, title="t")
-    assert "It has settled" in settled.verdict[-1]
-    assert "tun" not in settled.verdict[-1], "what does not help is not advised"
+    settled = of_intervals(topic_report(posterior, title="t"))
+    assert settled.endswith("they rest on 10 independent draws or more."), "nothing is rough"
+
+
+def of_intervals(report):
+    """What the first lines say of intervals."""
+    (sentence,) = (s for s in report.verdict if s.startswith("Intervals of"))
+    return sentence
+
+
+def test_shares_of_few_independent_draws_are_counted_and_marked():
+    posterior = draws_of(num_chains=2, num_draws=60)
+    posterior.origin = Origin.of(CorrelatedTopics(5), as_corpus(np.full((7, 12), 20)))
+    chain, order = best_of(posterior)
+    shares = posterior["topic_shares"].copy()
+    for k in order[:2]:  # as one step at half of the draws
+        shares[chain, :, k] = 0.3 + 1e-3 * shares[chain, :, k] + 0.1 * (np.arange(60) >= 30)
+    posterior["topic_shares"][:] = shares
+    posterior.sample_stats["log_likelihood"][:] *= 1e-3
+    posterior.sample_stats["log_likelihood"][chain] += 1e-3
+    found = topic_report(posterior, title="t")
+    shown = found.sections[0].table
+    rough = {
+        k
+        for k, n in zip(shown.columns["topic"], shown.columns["independent_draws"], strict=True)
+        if n < 10
+    }
+    assert rough == set(order[:2].tolist())
+    cells = shown.rows
+    place = shown.head.index("draws")
+    assert [row[place].startswith("(") for row in cells] == [
+        k in rough for k in shown.columns["topic"]
+    ]
+    told = of_intervals(found)
+    assert told.startswith("Intervals of 3 of 5 shares of topics can be relied upon")
+    assert "The others are rough, and marked. Chains have settled" in told
+    assert "worth" not in told
+
+
+def test_independent_draws_are_of_the_chains_that_have_an_entry():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(3, 200, 2, 4))
+    draws[1:, :, 0, 0] = np.nan  # found by the first chain alone
+    draws[:, :, 1, 1] = np.nan  # by none
+    draws[2, :, 0, 2] += 9.0  # chains disagree
+    draws[2, :, 1, 2] = np.nan  # which disagrees is not there
+    draws[:, :, 1, 3] = 1.0  # never changes
+    worth = independent_draws(draws.reshape(600, 2, 4), 3)
+    np.testing.assert_allclose(worth[0, 0], ess_bulk(draws[:1, :, 0, 0]))
+    np.testing.assert_allclose(worth[1, 2], ess_bulk(draws[:2, :, 1, 2]))
+    np.testing.assert_allclose(worth[0, 3], ess_bulk(draws[:, :, 0, 3]))
+    assert worth[0, 2] < 8.0 < 300.0 < worth[1, 0]
+    assert np.isnan(worth[1, 1])
+    assert np.isnan(independent_draws(draws[:, :3].reshape(9, 2, 4), 3)).all(), "too few to tell"
+    assert independent_draws(draws[..., :0].reshape(600, 2, 0), 3).shape == (2, 0)
 
 
 def correlations_of(mean, width):
