@@ -38,7 +38,7 @@ _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
 @cache
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
-    """Compiled functions of a set and the types of their arguments, those that take longest last."""
+    """Compiled functions of a set and the types of their arguments; what takes longest last."""
     sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))
     found = []
     for place, signature in sets.get(kernel_set, ()):
