@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pgmult.cli.runs import Job, StoredRun, resumed, sampled
+from pgmult.cli.runs import Job, StoredRun, refuse_held, resumed, sampled
 from pgmult.cli.shared import (
     AT,
     BY,
@@ -260,6 +260,7 @@ def _fit(room: Room, options: Options) -> int:
             options.until = SETTLED
         elif options.until != SETTLED:  # as many as the goal takes
             options.draws *= _MOST_TIMES
+    refuse_held(options.out, room.family)
     job = room.job(options)
     until = {} if options.until is None else {"until": options.until}
     job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})

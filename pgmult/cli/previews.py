@@ -1,15 +1,16 @@
 """Provisional pages of a run while it goes on: soon after it has begun, then ever again.
 
 The first is made of what the chains' last sweeps were, while they are still tuned; later ones of
-the draws that are stored. Making them takes at most about a tenth of the time.
+the draws that are stored. Making them takes at most about a tenth of the time. Where brief runs
+choose the model first, there is a page of the first of them.
 """
 
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,15 +103,10 @@ class Previews:
         if posterior is None:
             posterior, of_what = self._last(), "sweeps of tuning"
         if posterior is None:
-            return False
-        notice = (
-            f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
-            f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"
-            " one; what it says of chains is of so few as these."
-        )
-        told = replace(self._report(posterior), notice=notice)
+            return self._states is None  # there is nothing to wait for but draws
+        html = _provisional(self._report(posterior), posterior, of_what)
         if not self._ended.is_set():
-            sealed.write(self._page, told.html().encode(), sync=False)
+            sealed.write(self._page, html, sync=False)
         return True
 
     def _stored(self) -> "Posterior | None":
@@ -157,6 +153,56 @@ class Previews:
             label_dims=traits.label_dims,
             origin=Origin.of(model, data),
         )
+
+
+@contextmanager
+def page_at_once(
+    page: Path, report: Callable[["Posterior"], "Report"]
+) -> Iterator[Callable[[str, "Posterior"], None]]:
+    """Makes a page of the first of some brief runs beside the others, in a thread of its own.
+
+    Parameters
+    ----------
+    page : path
+    report : callable
+        Makes the report of a posterior.
+
+    Yields
+    ------
+    callable
+        To be called with the name of a brief run and its posterior.
+    """
+    from pgmult.core import sealed
+
+    threads: list[threading.Thread] = []
+
+    def write(name: str, posterior: "Posterior") -> None:
+        with suppress(Exception):  # a page of few draws is a favour
+            page.parent.mkdir(parents=True, exist_ok=True)
+            of_what = f"draws of {name}, the first of the models that are tried"
+            html = _provisional(report(posterior), posterior, of_what)
+            sealed.write(page, html, sync=False)
+
+    def begin(name: str, posterior: "Posterior") -> None:
+        if not threads:
+            threads.append(threading.Thread(target=write, args=(name, posterior), daemon=True))
+            threads[0].start()
+
+    try:
+        yield begin
+    finally:
+        for thread in threads:
+            thread.join()
+
+
+def _provisional(report: "Report", posterior: "Posterior", of_what: str) -> bytes:
+    """The page of a report that says of what it is."""
+    notice = (
+        f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
+        f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"
+        " one; what it says of chains is of so few as these."
+    )
+    return replace(report, notice=notice).html().encode()
 
 
 def _parts(state: Any) -> list[Any]:

@@ -206,6 +206,22 @@ def _notes(run: Path, family: Family) -> dict[str, Any]:
     return dict(notes)
 
 
+def refuse_held(run: Path, family: Family) -> None:
+    """Refuse to begin a run where there is one.
+
+    Raises
+    ------
+    FileExistsError
+    """
+    if (run / "inputs.npz").exists():
+        raise FileExistsError(
+            errno.EEXIST,
+            f"RUN holds a run already (pgmult {family.name} resume goes on with it, or name another"
+            " directory)",
+            str(run),
+        )
+
+
 def sampled(
     options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], Any]
 ) -> StoredRun | None:
@@ -215,13 +231,6 @@ def sampled(
     """
     from pgmult.sampling.driver import sample
 
-    if (options.out / "inputs.npz").exists():
-        raise FileExistsError(
-            errno.EEXIST,
-            f"RUN holds a run already (pgmult {family.name} resume goes on with it, or name another"
-            " directory)",
-            str(options.out),
-        )
     silence_what_is_told_anyway()
     noted = False
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
+from pgmult.cli.previews import page_at_once
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    PAGE,
     PROBABILITY,
     READING,
     SEED,
@@ -36,6 +38,7 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
+_BRIEF = 50  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
 _COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count")
 
@@ -112,6 +115,11 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from pgmult.compiled.ahead import compile_ahead
+    from pgmult.core.machine import as_cores
+
+    if options.model in ("lds", "auto"):  # others begin while this one reads and tries the rest
+        compile_ahead("MultinomialLDS", as_cores(options.cores))
     from pgmult.formulas.design import table_of
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
@@ -126,15 +134,15 @@ def _job(options: argparse.Namespace) -> Job:
         held_out = {name: getattr(later, name) for name in _HELD_OUT}
         if later.design is not None:
             held_out |= {f"{_INPUT}{name}": own for name, own in table_of(later.design).items()}
-    model, words = _model(options, data)
-    if options.model == "auto" and (taken := held_by(model, data)) is not data:
-        data, words = taken, f"{words}, which looks at no inputs"
-        held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
-        "model": words,
     }
+    model, words = _model(options, data, notes)
+    if options.model == "auto" and (taken := held_by(model, data)) is not data:
+        data, words = taken, f"{words}, which looks at no inputs"
+        held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
+    notes["model"] = words
     said = f"{notes['source']}: {data_in_words(data)}"
     return Job(model, data, _draws_kept(model, data, options), notes, held_out, said)
 
@@ -169,8 +177,11 @@ def _formula(options: argparse.Namespace) -> str | None:
     return f"~ {' + '.join(term for term in terms if term)}"
 
 
-def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
-    """The model that was asked for, and what it is in words."""
+def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tuple[Any, str]:
+    """The model that was asked for, and what it is in words; by brief runs, if there are several.
+
+    These have a page of the first of them, with these notes.
+    """
     from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.sequences.models.markov import MarkovChain
     from pgmult.sequences.updates.carried import usual_state_dim
@@ -195,7 +206,14 @@ def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
     able = {name: model for name, (model, _) in wanted.items() if held_by(model, data) is not None}
     if not options.json:
         print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
-    name, found = best_model(data, able, options.seed)
+
+    def first(posterior: Any) -> Any:
+        return StoredRun(options.out, posterior, notes).report(max_draws=_BRIEF)
+
+    with page_at_once(options.out / PAGE, first) as told:
+        name, found = best_model(
+            data, able, options.seed, callback=lambda name, run: told(models[name][1], run)
+        )
     if not options.json:
         print(f"{found.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"

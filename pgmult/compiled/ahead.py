@@ -74,12 +74,14 @@ _helpers: dict[str, list[subprocess.Popen[bytes]]] = {}  # by the set that they 
 def compile_ahead(kernel_set: str, cores: int) -> None:
     """Have other processes compile what is missing of a set of kernels, unless they do already.
 
-    They end with the next `compiling_ahead` of the set, or with this process.
+    They end with the next `compiling_ahead` of the set, or with this process. Where those of other
+    sets take all processors, there are none.
     """
-    if cores <= 1 or kernel_set in _helpers or not _is_missing(kernel_set):
+    busy = sum(helper.poll() is None for helpers in _helpers.values() for helper in helpers)
+    others = min(cores - 1, _MOST_PROCESSES) - busy
+    if others <= 0 or kernel_set in _helpers or not _is_missing(kernel_set):
         return
     helpers = _helpers[kernel_set] = list[subprocess.Popen[bytes]]()
-    others = min(cores - 1, _MOST_PROCESSES)
     atexit.register(_end, kernel_set)
     with suppress(OSError):
         for i in range(others):

@@ -73,7 +73,7 @@ FLUSH_BYTES = 2**25
 
 _PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
 _CHAIN = re.compile(r"chain-\d+")
-_BEFORE_DATA = re.compile(r"lock|coords\.npz|meta\.json|(coords|meta|inputs)\..*\.tmp")
+_BEFORE_DATA = re.compile(r"lock|report\.html|coords\.npz|meta\.json|(coords|meta|inputs)\..*\.tmp")
 _MOST_CHAINS = 10_000
 MOST_SWEEPS = 10**9
 """More are a slip: a year, at thirty a second."""

@@ -145,7 +145,11 @@ def _unit(data: Sequences) -> str:
 
 
 def best_model(
-    data: Sequences, models: Mapping[str, Any], random_seed: int = 0
+    data: Sequences,
+    models: Mapping[str, Any],
+    random_seed: int = 0,
+    *,
+    callback: Callable[[str, Posterior], Any] | None = None,
 ) -> tuple[str, Search]:
     """Which of some models to take, by brief runs of each: the best, or the first as good as it.
 
@@ -159,6 +163,8 @@ def best_model(
     models : mapping from a name to a model
         The simplest first.
     random_seed : int
+    callback : callable, optional
+        Called as ``callback(name, run)`` after each brief run.
 
     Returns
     -------
@@ -175,6 +181,8 @@ def best_model(
         own = held_by(model, data) or data
         train, test = own.split(-hold_out) if hold_out else (own, own)
         run = _sampled_briefly(model, train, random_seed)
+        if callback is not None:
+            callback(name, run)
         after = sequences_of(run) if hold_out else None
         tested = sequences_of(run, _thinned(test) if hold_out else test)
         scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]

@@ -91,9 +91,11 @@ def test_what_was_held_out_is_told_as_it_is(data):
 
 def test_the_best_of_several_is_the_simplest_that_is_as_good(data):
     models = {"one": MarkovChain(1), "two": MarkovChain(2)}
-    name, found = best_model(data, models, 0)
+    runs = {}
+    name, found = best_model(data, models, 0, callback=runs.__setitem__)
     assert name == "one"
     assert set(found.names) == {"one", "two"}
+    assert [run.model.order for run in runs.values()] == [1, 2]
     with pytest.raises(ValueError, match="two at least"):
         best_model(data, {"one": MarkovChain(1)})
 
