@@ -128,12 +128,11 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             y = column_or_1d(y, warn=True)
         self._counts = y.ndim == 2
         if self._counts:
-            counts = as_counts(y, "y")
             self.classes_ = np.arange(y.shape[1]) if names is None else np.asarray(names)
         else:
-            self.classes_, place = as_classes(y)
+            self.classes_, _ = as_classes(y)
             check_classification_targets(y)
-            counts = np.eye(len(self.classes_), dtype=np.int64)[place]
+        counts = self._as_counts(y)
         if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
             raise ValueError(
                 f"two classes or more must occur in y, got {occurring} of {len(self.classes_)}"

@@ -42,22 +42,9 @@ _LEAST, _NEVER = 1e-300, -700.0
 _NEEDED = ("psi", "beta", "hyperparameters")
 
 
-class WithoutRow(NamedTuple):
-    """Rows by draws that know all others.
-
-    Attributes
-    ----------
-    log_p : array, ``(num_chains, num_draws, num_rows)``
-        Log probability of the row's counts.
-    log_probs : array, ``(num_chains, num_draws, num_rows, num_categories)``
-        Log probabilities of the categories.
-    """
-
-    log_p: FloatArray
-    log_probs: FloatArray
-
-
-def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -> WithoutRow:
+def without_row(
+    run: Posterior, data: CountField, rows: IntArray, max_draws: int
+) -> tuple[FloatArray, FloatArray]:
     """Of some rows, how probable each draw of a run finds them given all others.
 
     Where the run did not keep what this takes, or the model is another, draws are taken as they
@@ -71,25 +58,30 @@ def without_row(run: Posterior, data: CountField, rows: IntArray, max_draws: int
     rows : int array
     max_draws : int
         Draws to use at most; fewer where inverses of covariances are large.
+
+    Returns
+    -------
+    log_p : array, ``(num_chains, num_draws, num_rows)``
+        Log probability of the row's counts.
+    log_probs : array, ``(num_chains, num_draws, num_rows, num_categories)``
+        Log probabilities of the categories.
     """
     told = data.counts[rows]
     kept = all(name in run for name in _NEEDED)
     together = kept and len({run.size_of(name) for name in _NEEDED}) == 1  # draws of one state
     if not (together and isinstance(run.model, MultinomialGP)):
         log_probs = as_drawn(run, data, rows, max_draws)
-        return WithoutRow(np.einsum("cdrk,rk->cdr", log_probs, told), log_probs)
+        return np.einsum("cdrk,rk->cdr", log_probs, told), log_probs
     laws = _Laws(run.model, data)
     most = _number(run, data, max_draws, laws.affordable)
     draws = [run.thinned(name, most) for name in _NEEDED]
     shape = draws[0].shape[:2]
-    out = WithoutRow(np.empty((*shape, len(rows))), np.empty((*shape, *told.shape)))
+    log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *told.shape))
     counts = _Counts.of(data, rows)
     for at in np.ndindex(*shape):
         psi, *law = laws.of(*(each[at] for each in draws))
-        out.log_p[at], out.log_probs[at] = counts.told(
-            *(x[data.row_sites[rows]] for x in (psi, *law))
-        )
-    return out
+        log_p[at], log_probs[at] = counts.told(*(x[data.row_sites[rows]] for x in (psi, *law)))
+    return log_p, log_probs
 
 
 def _number(run: Posterior, data: CountField, max_draws: int, affordable: float = math.inf) -> int:
@@ -194,7 +186,7 @@ class _Counts(NamedTuple):
         """Log probability of each row's own counts, and of each category, given all others."""
 
         def integral(taken: FloatArray, reaching: FloatArray) -> FloatArray:
-            return log_mean_binomial(taken, reaching, mean, var, start=psi)
+            return log_mean_binomial(taken, reaching, mean, var, psi)
 
         both = integral(self.taken + self.other_taken, self.reaching + self.other_reaching)
         if self.other_reaching.any():
@@ -221,17 +213,16 @@ def log_mean_binomial(
     reaching: ArrayLike,
     mean: FloatArray,
     var: FloatArray,
-    start: FloatArray | None = None,
+    start: FloatArray,
 ) -> FloatArray:
     """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
 
-    Gauss-Hermite quadrature around the mode, which is looked for from `start` on, or from the mean,
-    scaled by the curvature there.
+    Gauss-Hermite quadrature around the mode, which is looked for from `start` on, scaled by the
+    curvature there.
     """
     x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
     precision = 1.0 / np.maximum(var, 1e-300)
-    first = mean if start is None else start
-    psi = np.broadcast_to(first, np.broadcast_shapes(mean.shape, x.shape)).copy()
+    psi = np.broadcast_to(start, np.broadcast_shapes(mean.shape, x.shape)).copy()
     for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
         slope = x - n * expit(psi) - precision * (psi - mean)
         bend = n * expit(psi) * expit(-psi) + precision

@@ -93,8 +93,8 @@ def predict(
     else:
         if inputs == "new" and not data.num_new:
             raise ValueError("data must have new inputs (pass them to as_field)")
-        parts = ("seen", "new") if inputs == "all" and data.num_new else (inputs,)
-        parts = ("seen",) if parts == ("all",) else parts
+        both = ("seen", "new") if data.num_new else ("seen",)
+        parts = both if inputs == "all" else (inputs,)
         pi = np.concatenate([_kept(run, data, part, max_draws) for part in parts], axis=1)
         labels = row_labels(data, parts)
     if data.categories is not None:

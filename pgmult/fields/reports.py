@@ -120,7 +120,10 @@ def report(
     if known is not None:
         verdict.append(_against_truth(grid, known))
     sections.append(_learned(run, grid))
-    chains, *details = chains_in_words(run, _parts(run))
+    parts = {"probabilities": "psi" if "psi" in run else "pi"}  # what matters most first
+    if "hyperparameters" in run:
+        parts["covariance's parameters"] = "hyperparameters"
+    chains, *details = chains_in_words(run, parts)
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
     return Report(title, verdict, sections, {"data": data_in_words(data), **facts}).save(place)
@@ -231,7 +234,10 @@ def _lead(grid: Grid) -> str:
     best, sure = firsts.argmax(axis=1), firsts.max(axis=1)
     if len(rows) == 1:
         who, cell = grid.names[best[0]], grid.cell(int(rows[0]), int(best[0]))
-        return f"Most probable{end}: {who}, {cell} ({grid.percent}); {_how_sure(sure[0])}."
+        how = f"it is the first with probability {sure[0]:.2f}"
+        if sure[0] > 0.995:
+            how = "that it is the first is all but certain"
+        return f"Most probable{end}: {who}, {cell} ({grid.percent}); {how}."
     leader, size = np.bincount(best).argmax(), len(rows)
     number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
     where = f"all {size} places" if number == size else f"{number} of {size} places"
@@ -240,13 +246,6 @@ def _lead(grid: Grid) -> str:
     return (
         f"Most probable{end}: {grid.names[leader]} at {where}; {at} {is_first} more than 95 % sure."
     )
-
-
-def _how_sure(share: float) -> str:
-    """That something is the first, by the share of draws in which it is."""
-    if share > 0.995:
-        return "that it is the first is all but certain"
-    return f"it is the first with probability {share:.2f}"
 
 
 def _unseen(grid: Grid) -> list[str]:
@@ -273,23 +272,20 @@ def _few(names: list[str], what: str) -> str:
 
 def _leaders(grid: Grid) -> Section:
     """Who leads at the end of the axis."""
-    rows = grid.last
-    by_name = rows[np.argsort(grid.place[rows], kind="stable")]
-    names = [grid.places[grid.place[r]] or "everywhere" for r in by_name]
-    return _table(grid, f"The most probable categories{grid.end}", "place", by_name, names)
+    by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
+    return _table(grid, f"The most probable categories{grid.end}", "place", by_name)
 
 
 def _ahead(grid: Grid) -> Section:
     """The new inputs."""
-    data = grid.data
-    new = np.arange(data.num_rows, len(grid.x))[:_MOST_ROWS]
-    names = [grid.places[grid.place[r]] or "everywhere" for r in new]
-    if data.new_names is not None:
-        names = data.new_names.tolist()
-    return _table(grid, "At the new inputs", "input", new, names)
+    new = np.arange(grid.data.num_rows, len(grid.x))[:_MOST_ROWS]
+    return _table(grid, "At the new inputs", "input", new, grid.data.new_names)
 
 
-def _table(grid: Grid, title: str, what: str, rows: IntArray, names: list[str]) -> Section:
+def _table(grid: Grid, title: str, what: str, rows: IntArray, names: Any = None) -> Section:
+    """The leading categories of some rows, which are called by their places where unnamed."""
+    if names is None:
+        names = [grid.places[p] or "everywhere" for p in grid.place[rows]]
     cells = []
     for r, name, first in zip(rows, names, grid.firsts(rows), strict=False):
         for k in np.argsort(-grid.mean[r], kind="stable")[:3]:
@@ -412,18 +408,14 @@ def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> lis
         return ["No counts were held out."]
     counts = hidden[those]
     fit = rows.rows(those).calibration(counts, least=0.0, random_seed=random_seed)
+    said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
+    if fit.verdict.startswith("These hold"):
+        said = fit.verdict.removeprefix("These ")
     return [
         f"Intervals of the {int(counts.sum()):,} counts at {len(those):,} inputs that were held out"
-        f" {_in_a_sentence(fit.verdict)}.",
+        f" {said}.",
         f"{fit.in_words}, of {fit.num_cells:,} cells.",
     ]
-
-
-def _in_a_sentence(verdict: str) -> str:
-    """A calibration's verdict, "These hold: ..." or "Too narrow: ...", of the intervals."""
-    if verdict.startswith("These hold"):
-        return verdict.removeprefix("These ")
-    return f"are {verdict[0].lower()}{verdict[1:]}"
 
 
 def _against_truth(grid: Grid, truth: FloatArray) -> str:
@@ -433,14 +425,6 @@ def _against_truth(grid: Grid, truth: FloatArray) -> str:
         f"The truth is known here: the {grid.percent}s hold {100 * inside:.0f} % of the true"
         f" probabilities, and a mean is {error:.3f} off on average."
     )
-
-
-def _parts(posterior: Posterior) -> dict[str, str]:
-    """What chains must agree on, what matters most first."""
-    parts = {"probabilities": "psi" if "psi" in posterior else "pi"}
-    if "hyperparameters" in posterior:
-        parts["covariance's parameters"] = "hyperparameters"
-    return parts
 
 
 def _learned(posterior: Posterior, grid: Grid) -> Section:

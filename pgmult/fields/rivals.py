@@ -139,12 +139,10 @@ class _Rivals:
             weight = np.exp(log_weight)
             return self._told((taken + weight * self.pooled) / (total + weight))
 
-        def loss(log_weight: float) -> float:
-            return -float(by_row(log_weight).sum())
-
         best = minimize_scalar(
-            loss, bounds=(-10.0, 15.0), method="bounded", options={"xatol": 0.05}
-        )
+            lambda log_weight: -float(by_row(log_weight).sum()),
+            bounds=(-10.0, 15.0), method="bounded", options={"xatol": 0.05},
+        )  # fmt: skip
         return Score(by_row(float(best.x)), totals)
 
 
@@ -154,9 +152,9 @@ def _own(
     """The model's score, by probabilities given all other rows, and how many draws tell it."""
     totals = told.sum(axis=1)
     if left_out:
-        each = without_row(run, data, rows, most)
-        found = leave_one_out(each.log_p, each.log_probs)
-        pooled, alone, log_probs = found.log_p, found.by_chain, each.log_probs
+        log_p, log_probs = without_row(run, data, rows, most)
+        found = leave_one_out(log_p, log_probs)
+        pooled, alone = found.log_p, found.by_chain
         large = float(totals @ (found.k > LARGE_K) / totals.sum())
     else:
         log_probs = as_drawn(run, data, rows, most)

@@ -297,13 +297,9 @@ def _coordinates(
 
 def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
     """Warn of rows that are like others in every column."""
-    seen: set[Any] = set()
-    again = []
-    for place, row in enumerate(zip(*(c.tolist() for c in columns.values()), strict=True)):
-        if row in seen:
-            again.append(place)
-        seen.add(row)
-    if again:
+    first: dict[Any, int] = {}
+    rows = enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))
+    if again := [place for place, row in rows if first.setdefault(row, place) != place]:
         warnings.warn(
             f"{len(again):,} row{'s are' if len(again) > 1 else ' is'} like another in every"
             f" column, as row {again[0]} is, and counted once more: take repeats out if they are"

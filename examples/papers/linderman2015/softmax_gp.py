@@ -51,12 +51,11 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import axes_of
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import new_key
-from pgmult.fields.compiled.dense_fields import multiply_lower
+from pgmult.fields.compiled.dense_fields import lower_root, multiply_lower
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import START_COUNT, FieldModel, check_mean, level_of
-from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
 
@@ -163,7 +162,7 @@ class LogisticNormalGP(FieldModel):
             level -= level.mean(axis=1, keepdims=True)
             start = np.empty((data.num_categories, data.num_sites))
             over_rows(
-                smooth_columns, len(start), design, _root(noisy, data.sites[rows]),
+                smooth_columns, len(start), design, lower_root(noisy)[0],
                 np.ascontiguousarray(level.T), start, grain=1,
             )  # fmt: skip
             whitened = np.ascontiguousarray(start.T)
@@ -306,7 +305,7 @@ def _nugget_root(covariance: Covariance, sites: FloatArray) -> FloatArray:
     cov = covariance.cov(sites)
     diagonal = np.diag_indices_from(cov)
     cov[diagonal] += _NUGGET * cov[diagonal].max()
-    return _root(cov, sites)
+    return lower_root(cov)[0]
 
 
 def _times(root: FloatArray, whitened: FloatArray) -> FloatArray:

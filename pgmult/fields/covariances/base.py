@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
+from pgmult.core.arguments import as_kind, as_list, as_mapping, as_strings, brief
 from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
@@ -164,6 +164,10 @@ class Family(Covariance):
             )
         return X[:, list(self.active)]
 
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        self._select(X)
+        return np.ones(len(X))
+
     def leaves(self) -> "list[Family]":
         """Itself."""
         return [self]
@@ -224,10 +228,7 @@ class _Combination(Covariance):
     _joined: ClassVar[np.ufunc]
 
     def _complete(self) -> None:
-        parts = tuple(self.parts)
-        for part in parts:
-            if not isinstance(part, Covariance):
-                raise TypeError(f"a part must be a Covariance, got {type(part).__name__}")
+        parts = tuple(as_covariance(part, "a part") for part in self.parts)
         if len(parts) < 2:
             raise ValueError(f"{type(self).__name__} needs two parts or more, got {len(parts)}")
         self._set(parts=parts)
@@ -295,9 +296,4 @@ def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
 
 def as_covariance(value: Any, name: str = "covariance") -> Covariance:
     """A covariance as it is; anything else is refused."""
-    if not isinstance(value, Covariance):
-        raise TypeError(
-            f"{name} must be a Covariance, got {type(value).__name__}"
-            " (combine those of pgmult.fields.covariances)"
-        )
-    return value
+    return as_kind(value, name, Covariance, "combine those of pgmult.fields.covariances")

@@ -39,10 +39,6 @@ class Stationary(ColumnFamily):
             r2 += np.square((x[:, None] - y) / self.length_scale)  # no cancellation between columns
         return self.profile(r2)
 
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        self._select(X)
-        return np.ones(len(X))
-
 
 @dataclass(frozen=True, eq=False)
 class SquaredExponential(Stationary):
@@ -100,9 +96,6 @@ class Periodic(ColumnFamily):
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         angles = np.pi * (self._one_column(X)[:, None] - self._one_column(Y)) / self.period
         return np.exp(-2.0 * np.square(np.sin(angles) / self.length_scale))
-
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.ones(len(self._one_column(X)))
 
 
 @dataclass(frozen=True, eq=False)

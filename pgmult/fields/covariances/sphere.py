@@ -79,9 +79,6 @@ class GreatCircle(Family):
         distance = EARTH_RADIUS * great_circle(self._select(X), self._select(Y))
         return np.exp(-(distance / self.length_scale))
 
-    def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.ones(len(X))
-
 
 def columns_in_degrees(covariance: Covariance) -> tuple[int, int] | None:
     """The columns of latitude and longitude, if a covariance is one on the sphere."""

@@ -22,7 +22,7 @@ array([[0.8  ],
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -72,10 +72,9 @@ class GaussianProcess(Field):
         as_generator(rng)
         if self.potential is not None:
             return self._alone().sample(rng)
-        root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
         noise = rng.standard_normal(self.shape)
-        out = np.empty_like(noise)
-        over_rows(multiply_lower, -(-len(noise) // 4), root, noise, out, grain=8)
+        out, units = np.empty_like(noise), -(-len(noise) // 4)
+        over_rows(multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
         out += self._means
         return out
 
@@ -84,26 +83,20 @@ class GaussianProcess(Field):
 
         O(n**3) once.
         """
-        centred, (root, symmetric) = values - self._means, self._roots()
-        if symmetric is None:
+        centred, root = values - self._means, _root_of(*self._key)
+        if root[-1, -1] > 0.0:
             return np.asarray(solve_triangular(root, centred, lower=True))
+        directions, scales = _symmetric_root_of(*self._key)
         fresh = as_generator(rng).standard_normal(centred.shape)
-        return symmetric.whiten(centred) + fresh - symmetric.project(fresh)
+        told = _along(directions, 1.0 / scales, centred)
+        return told + fresh - _along(directions, np.ones_like(scales), fresh)
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
-        root, symmetric = self._roots()
-        if symmetric is None:
+        root = _root_of(*self._key)
+        if root[-1, -1] > 0.0:
             return np.asarray(self._means + np.einsum("ij,jc->ic", root, noise))
-        return self._means + symmetric.colour(noise)
-
-    def _roots(self) -> "tuple[FloatArray, _SymmetricRoot | None]":
-        key = self.covariance, self.inputs.tobytes(), self.inputs.shape
-        root = _root_of(*key)
-        return root, None if root[-1, -1] > 0.0 else _symmetric_root_of(*key)
-
-    def _cov(self) -> FloatArray:
-        return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
+        return self._means + _along(*_symmetric_root_of(*self._key), noise)
 
 
 class DenseLaw(FieldLaw):
@@ -111,7 +104,7 @@ class DenseLaw(FieldLaw):
 
     def __init__(self, field: GaussianProcess, trend: Trend):
         super().__init__(field, trend)
-        cov, features = field._cov(), trend.features
+        cov, features = _cov_of(*field._key), trend.features
         if features.shape[1]:
             cov = cov + trend.var * np.einsum("if,jf->ij", features, features)
         self._prior_cov = cov
@@ -137,10 +130,9 @@ class DenseLaw(FieldLaw):
     @cached_property
     def log_normalizers(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        level = self._level + self.trend.at(self.trend.centre)
-        left = self.h - self.J * level
+        level = self._centre
         total = level * (self.h - 0.5 * self.J * level)
-        total = total + 0.5 * left * (self.mean[: len(level)] - level)
+        total = total + 0.5 * (self.h - self.J * level) * (self.mean[: len(level)] - level)
         return np.asarray(total.sum(axis=0) - 0.5 * self._log_dets)
 
     def variances(self, rng: np.random.Generator) -> FloatArray:
@@ -153,37 +145,9 @@ class DenseLaw(FieldLaw):
         over_rows(kernel, len(self._roots), self._cov, self._roots, *arguments, grain=1)
 
 
-class _SymmetricRoot(NamedTuple):
-    """K^1/2 = V diag(s) V', with the orthonormal directions V that carry variance.
-
-    Values of N(0, K) say of their noise what it is along V; across, it is anything. Unlike V, K^1/2
-    is a continuous function of K.
-    """
-
-    directions: FloatArray
-    scales: FloatArray
-
-    @classmethod
-    def of(cls, cov: FloatArray) -> "_SymmetricRoot":
-        """By eigenvectors, O(n**3)."""
-        values, vectors = np.linalg.eigh(cov)
-        kept = values > _TINY * values[-1]
-        return cls(np.ascontiguousarray(vectors[:, kept]), np.sqrt(values[kept]))
-
-    def whiten(self, values: FloatArray) -> FloatArray:
-        """Noise along the directions."""
-        return self._times(values, 1.0 / self.scales)
-
-    def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes."""
-        return self._times(noise, self.scales)
-
-    def project(self, noise: FloatArray) -> FloatArray:
-        """What is along the directions."""
-        return self._times(noise, np.ones_like(self.scales))
-
-    def _times(self, x: FloatArray, scales: FloatArray) -> FloatArray:
-        return np.asarray(((self.directions * scales) @ self.directions.T) @ x)
+def _along(directions: FloatArray, scales: FloatArray, x: FloatArray) -> FloatArray:
+    """V diag(scales) V' x."""
+    return np.asarray(((directions * scales) @ directions.T) @ x)
 
 
 @lru_cache(maxsize=4)  # a sweep asks for the same matrices several times
@@ -193,23 +157,27 @@ def _cov_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> Fl
 
 @lru_cache(maxsize=4)
 def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> FloatArray:
-    return _root(_cov_of(covariance, inputs, shape), np.frombuffer(inputs).reshape(shape))
+    """A lower triangular root of the covariance, which may be singular."""
+    root, row = lower_root(_cov_of(covariance, inputs, shape))
+    if row >= 0:
+        raise ValueError(
+            f"the covariance is not positive semi-definite: it fails at input {row},"
+            f" {np.frombuffer(inputs).reshape(shape)[row]}, by more than rounding (1e-8 of the"
+            " largest variance is tolerated and no jitter is added; is it a distance that the"
+            " family is not valid for?)"
+        )
+    return np.asarray(root)
 
 
 @lru_cache(maxsize=4)
 def _symmetric_root_of(
     covariance: Covariance, inputs: bytes, shape: tuple[int, int]
-) -> _SymmetricRoot:
-    return _SymmetricRoot.of(_cov_of(covariance, inputs, shape))
+) -> tuple[FloatArray, FloatArray]:
+    """V and s of K^1/2 = V diag(s) V', with the orthonormal directions V that carry variance.
 
-
-def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
-    """A lower triangular root of the covariance, which may be singular."""
-    root, row = lower_root(cov)
-    if row >= 0:
-        raise ValueError(
-            f"the covariance is not positive semi-definite: it fails at input {row},"
-            f" {inputs[row]}, by more than rounding (1e-8 of the largest variance is tolerated and"
-            " no jitter is added; is it a distance that the family is not valid for?)"
-        )
-    return np.asarray(root)
+    Values of N(0, K) say of their noise what it is along V; across, it is anything. Unlike V, K^1/2
+    is a continuous function of K. O(n**3).
+    """
+    values, vectors = np.linalg.eigh(_cov_of(covariance, inputs, shape))
+    kept = values > _TINY * values[-1]
+    return np.ascontiguousarray(vectors[:, kept]), np.sqrt(values[kept])

@@ -139,6 +139,12 @@ class Field(Checked, ABC):
         return self._with(potential=_combined(self.potential, potential, self._means))
 
     @property
+    def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:
+        """What a covariance at the inputs is remembered by."""
+        num_inputs, width = self.inputs.shape
+        return self.covariance, self.inputs.tobytes(), (num_inputs, width)
+
+    @property
     def _means(self) -> FloatArray:
         return np.asarray(self.prior_mean)
 
@@ -242,6 +248,11 @@ class FieldLaw(ABC):
     def _level(self) -> FloatArray:
         return np.broadcast_to(self.field._means, self.J.shape)
 
+    @property
+    def _centre(self) -> FloatArray:
+        """Prior means of the columns."""
+        return self._level + self.trend.at(self.trend.centre)
+
     def _drawn_coefficients(self, rng: np.random.Generator) -> FloatArray:
         centre = self.trend.centre
         return np.asarray(centre + np.sqrt(self.trend.var) * rng.standard_normal(centre.shape))
@@ -260,8 +271,7 @@ def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
     mean = as_finite(value, "prior_mean")
     if mean.ndim == 0:
         return np.full((num_inputs, 1), float(mean))
-    if mean.ndim == 1:
-        mean = mean[:, None]
+    mean = mean[:, None] if mean.ndim == 1 else mean
     if mean.ndim != 2 or len(mean) != num_inputs:
         raise ValueError(
             f"prior_mean must be a number or have shape ({num_inputs},) or"

@@ -127,10 +127,6 @@ class StateSpaceProcess(Field):
         super(StateSpaceProcess, self)._complete()
         _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
 
-    @property
-    def _series(self) -> _Series:
-        return _series(self.covariance, self.inputs.tobytes(), self.inputs.shape)
-
     def law(self, trend: Trend) -> "StateSpaceLaw":
         """That of the columns with a trend added, and of its coefficients."""
         return StateSpaceLaw(self, trend)
@@ -151,12 +147,10 @@ class StateSpaceProcess(Field):
         return self._means + self._carried(False, noise, np.zeros_like(noise))
 
     def _carried(self, whiten: bool, noise: FloatArray, values: FloatArray) -> FloatArray:
-        series = self._series
-        key = self.covariance, self.inputs.tobytes(), self.inputs.shape
+        series = _series(*self._key)
+        made_by = series.chain, *_innovations(*self._key)
         both = series.by_step(noise), series.by_step(values)
-        over_rows(
-            carry_columns, len(both[0]), whiten, series.chain, *_innovations(*key), *both, grain=1
-        )
+        over_rows(carry_columns, len(both[0]), whiten, *made_by, *both, grain=1)
         return series.at_inputs(both[0] if whiten else both[1])
 
 
@@ -185,21 +179,17 @@ class StateSpaceLaw(FieldLaw):
         """Of the columns, ``(n, num_columns)``."""
         return self._found[2]
 
-    @property
-    def _centre(self) -> FloatArray:
-        return self._level + self.trend.at(self.trend.centre)
-
     @cached_property
     def _found(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return self._smoothed(self.h - self.J * self._centre)
 
     @cached_property
     def _chain(self) -> Chain:
-        return self.field._series.with_trend(self.trend)
+        return _series(*self.field._key).with_trend(self.trend)
 
     def _smoothed(self, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log normalizers, means of w and variances, all of them of columns around 0."""
-        series, chain = self.field._series, self._chain
+        series, chain = _series(*self.field._key), self._chain
         J, tilts = series.by_step(self.J), series.by_step(h)
         log_z, means, variances = np.empty(len(J)), np.empty_like(J), np.empty_like(J)
         lasts = np.empty((len(J), chain.H.shape[1]))

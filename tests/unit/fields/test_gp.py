@@ -158,7 +158,7 @@ def test_a_default_run_can_be_asked_everything():
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: MultinomialGP(3.0), TypeError, "covariance must be a Covariance, got float"),
+        (lambda: MultinomialGP(3.0), TypeError, "covariance must be a Covariance, got 3.0 .float"),
         (lambda: replace(MODEL, hyperparameters="learned"), ValueError, "must be one of"),
         (lambda: replace(MODEL, mean="flat"), ValueError, 'mean must be "constant"'),
         (lambda: replace(MODEL, mean=[[0.0]]), ValueError, "one number or one a stick"),

@@ -223,7 +223,11 @@ def test_empty_rows_are_missing_rows():
         (lambda e: e.fit(np.where(X == 0.0, np.nan, X), COUNTS), ValueError, "NaN"),
         (lambda e: e.fit(X, COUNTS * [1, 0, 0]), ValueError, "got 1 of 3"),
         (lambda e: e.fit(X, np.full(18, "a")), ValueError, "got 1 of 1"),
-        (lambda e: e.set_params(covariance="matern").fit(X, COUNTS), TypeError, "got str"),
+        (
+            lambda e: e.set_params(covariance="matern").fit(X, COUNTS),
+            TypeError,
+            "Covariance, got 'matern'",
+        ),
         (lambda e: e.set_params(structure="tree").fit(X, COUNTS), ValueError, "structure must"),
         (lambda e: e.predict(X), NotFittedError, "not fitted"),
     ],
