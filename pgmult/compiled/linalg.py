@@ -161,7 +161,7 @@ def sample_inverse_wishart(key, scale_factor, dof, cov):
     (L T^-T)(L T^-T)' is inverse Wishart.
     """
     n = scale_factor.shape[0]
-    state = open_stream(key, 0)
+    state = open_stream(key, np.int64(0))
     bartlett = np.zeros((n, n))
     for i in range(n):
         x, state = gamma(0.5 * (dof - i), state)

@@ -54,7 +54,7 @@ def log1p(u):
 @jit(reassociate=True)
 def combine(row, constant, z, out):
     """``out[i]`` = constant + sum_d row[d] z[d, i]."""
-    depth, size = z.shape
+    depth, size = z.shape[0], out.shape[0]
     for i in range(size):
         out[i] = constant
     d = 0

@@ -177,11 +177,11 @@ def slice_scales(key, direction, drop, law, a):
 
     The level is `drop`, an exponential variate, below the density at 0.
     """
-    state = open_stream(key, 0)
+    state = open_stream(key, np.int64(0))
     u, state = uniform(state)
     left = -WIDTH * u
     right = left + WIDTH
-    level, distance, stage = 0.0, 0.0, START
+    level, distance, stage = 0.0, 0.0, np.int64(START)
     while right - left > 1e-14:
         for i in range(a.size):
             a[i] = distance * direction[i]

@@ -205,7 +205,7 @@ def sample_paths(worker, start, stop, key, chains, log_predictive, states):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
         state = open_stream(key, s)
-        later = -1
+        later = np.int64(-1)
         for t in range(last - 1, first - 1, -1):
             into = chains.which[min(t + 1, last - 1)]
             total = _backward_weights(filtered, t - first, chains, into, later, weights)
@@ -239,7 +239,9 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
-        total = _backward_weights(filtered, last - 1 - first, chains, 0, -1, weights)
+        total = _backward_weights(
+            filtered, last - 1 - first, chains, np.int64(0), np.int64(-1), weights
+        )
         for i in range(num_states):
             smoothed[last - 1, i] = weights[i] / total
         for t in range(last - 2, first - 1, -1):
@@ -389,11 +391,11 @@ def slice_log(key, x, drop, width, shape, rate, times, added, slopes, bases):
 
     The level is `drop`, an exponential variate, below the density at x.
     """
-    state = open_stream(key, 0)
+    state = open_stream(key, np.int64(0))
     u, state = uniform(state)
     left = x - width * u
     right = left + width
-    level, point, stage = 0.0, x, START
+    level, point, stage = 0.0, x, np.int64(START)
     while right - left > 1e-14:
         density = shape * point - rate * math.exp(point)
         density += log_rising(point, times, added, slopes, bases)

@@ -81,7 +81,7 @@ def expand(positions, counts, columns, offset, x, gradient, curvature):
     depth = x.shape[0]
     used = min(positions[-1] + 1, offset.shape[0])
     psi, weight, pulled = np.empty(used), np.empty(used), np.empty(used)
-    combine(x, 0.0, columns[:, :used], psi)
+    combine(x, 0.0, columns, psi)
     for j in range(used):
         psi[j] += offset[j]
     value = _slope_at_sticks(positions, counts, psi, weight)
