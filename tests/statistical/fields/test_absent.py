@@ -59,4 +59,4 @@ def test_geweke_refuses_sweeps_that_take_them_for_zeros(structure, any_approxima
         return MODELS[structure].step(rng, state, replace(data, counted=None))
 
     broken = mutant(MODELS[structure], step=step)
-    rejects(check_geweke, broken, DATA, statistics=STATISTICS, replicates=400)
+    rejects(check_geweke, broken, DATA, statistics=STATISTICS, replicates=960)
