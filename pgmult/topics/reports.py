@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_path
+from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
@@ -98,6 +99,7 @@ class TopicReport(Report):
         return self.topics[as_positive_int(topic, "topic", minimum=0, maximum=last)]
 
 
+@one_blas_thread()  # products here are small: threads of a BLAS wait for each other, busily
 def report(
     posterior: Posterior,
     page: str | os.PathLike[str] | None = None,

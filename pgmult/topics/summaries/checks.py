@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_seed
+from pgmult.core.blas import one_blas_thread
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.labels import labels_of
 from pgmult.core.tables import chosen_columns
@@ -58,6 +59,7 @@ _ADVICE = {
 }
 
 
+@one_blas_thread()  # products of some hundred documents at a time: more threads only wait
 def check(
     posterior: Posterior,
     *,
