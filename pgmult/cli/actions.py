@@ -387,6 +387,7 @@ def add_demo(demos: Any, demo: Demo) -> None:
 
 
 def _demo(demo: Demo, options: Options) -> int:
+    began = perf_counter()
     from pgmult.compiled.ahead import compile_ahead
     from pgmult.core.machine import as_cores
 
@@ -394,7 +395,6 @@ def _demo(demo: Demo, options: Options) -> int:
     from pgmult.cli.demos import run_demo
 
     silence_what_is_told_anyway()
-    began = perf_counter()
     posterior, report = run_demo(demo.name, options, (lambda text: None) if options.json else _say)
     free = free_name(f"pgmult-demo-{demo.name}", ".html")
     page = free if options.out is None else options.out / PAGE

@@ -164,7 +164,7 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
 
 
 class _Tokens(NamedTuple):
-    """Counts of tokens by document, topic and word."""
+    """Counts of tokens by document, topic and word, which may stand in several rows."""
 
     documents: IntArray
     topics: IntArray
@@ -233,18 +233,18 @@ def _normal(theta: FloatArray) -> FloatArray:
 def _allocated(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> _Tokens:
-    """A draw of z."""
-    rows = corpus.entry_documents
-    size = max(1, _BLOCK // len(theta[0]))
-    pieces = []
+    """A draw of z, token by token."""
+    rows = np.repeat(corpus.entry_documents, corpus.counts)
+    words = np.repeat(corpus.words.astype(np.int64), corpus.counts)
+    size = max(1, _BLOCK // (len(theta[0]) * _PASSES))
+    topics = []
     for start in range(0, len(rows), size):
-        here = slice(start, start + size)
-        probs = theta[rows[here]] * phi[codes[rows[here]], :, corpus.words[here]]
-        counts = rng.multinomial(corpus.counts[here], _normal(np.maximum(probs, 1e-300)))
-        entry, topic = np.nonzero(counts)
-        pieces.append((rows[here][entry], topic, corpus.words[here][entry], counts[entry, topic]))
-    documents, topics, words, counts = (np.concatenate(x) for x in zip(*pieces, strict=True))
-    return _Tokens(documents, topics, words.astype(np.int64), counts)
+        here, its = rows[start : start + size], words[start : start + size]
+        probs = np.maximum(theta[here] * phi[codes[here], :, its], 1e-300)
+        upto = np.cumsum(probs, axis=1)
+        drawn = rng.random((len(here), 1)) * upto[:, -1:]
+        topics.append(np.count_nonzero(upto[:, :-1] <= drawn, axis=1))
+    return _Tokens(rows, np.concatenate(topics), words, np.ones_like(rows))
 
 
 def _drawn_again(
@@ -269,7 +269,8 @@ def _with_words(
     num_groups, num_topics, num_words = phi.shape
     source = np.repeat(codes[documents] * num_topics + topics, counts)
     words = np.empty(len(source), dtype=np.int64)
-    order = np.argsort(source, kind="stable")
+    small = np.min_scalar_type(num_groups * num_topics)  # sorted by digits, if it has 16 bits
+    order = np.argsort(source.astype(small), kind="stable")
     ends = np.cumsum(np.bincount(source, minlength=num_groups * num_topics))
     for s, (first, last) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         running = np.cumsum(phi[s // num_topics, s % num_topics])
