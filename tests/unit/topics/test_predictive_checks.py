@@ -171,7 +171,8 @@ def test_topics_that_change_are_replicated_as_of_their_time(is_right):
     posterior = repeated(DynamicTopics(len(phi)), data, 20, theta=theta, topics=told)
     found = predictive_checks(posterior, groups={"when": times})
     assert (p_of(found)[0] > 0.02) == is_right
-    assert (p_of(found, "when") > 0.02).all() == is_right  # words go with times as they should
+    p = p_of(found, "when")  # far too small or too large, unless words go with times as they should
+    assert (np.minimum(p, 1.0 - p) > 0.02).all() == is_right
 
 
 def test_what_cannot_be_checked_is_refused():
