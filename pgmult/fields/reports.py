@@ -439,7 +439,7 @@ def _learned(posterior: Posterior, grid: Grid) -> Section:
             draws = values[:, :, c, j]
             whose = "" if values.shape[2] == 1 else f", {own[c]}"
             value = grid.interval(draws)
-            form = ",.0f" if value.upper >= 1000.0 else ".3g"
+            form = ",.0f" if value.upper >= 100.0 else "#.3g"
             rows.append((name + whose, value._replace(form=form)))
     scatter = any(name.endswith("(White)") for name in names)
     return Section(

@@ -445,7 +445,10 @@ def pilot(sticks: TableSticks) -> Near:
     rng, draw = np.random.default_rng(0), Draw(x, sticks.trend.centre, psi)
     near = _near(sticks, draw, psi, psi)
     for sweeps in _ROUNDS:
-        draw, levels = draw._replace(x=near.guess.mean), np.zeros_like(psi)
+        x, levels = near.guess.mean, np.zeros_like(psi)
+        for _ in range(_SETTLING):  # one slice through so unlikely a point may end anywhere
+            x = scatter(rng, sticks, x, draw.psi, ~sticks.of_scales)
+        draw = draw._replace(x=x)
         for _ in range(sweeps):
             draw, level = _swept(rng, sticks, draw, near)
             levels += level

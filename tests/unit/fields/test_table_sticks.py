@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
+from pgmult.fields.updates import table_sticks
 from pgmult.fields.updates.table_sticks import Potential
 
 INPUTS = np.array([[t, s] for t in (0.0, 0.7, 2.0, 3.0) for s in (0.0, 1.0, 1.5)])
@@ -51,3 +52,21 @@ def test_slopes_are_those_of_the_potential(potential):
     step[1, 2, 0] = 1e-4
     difference = (potential.log(level + step) - potential.log(level - step))[1] / 2e-4
     np.testing.assert_allclose(difference, potential.slope(level)[1, 2, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pilot_stays_near_counts_that_hardly_scatter(monkeypatch, seed):
+    """It starts at the scatter of shares, which hyperparameters found for a smooth level deny."""
+    inputs = np.array([[t, s] for t in range(12) for s in range(6)], dtype=np.float64)
+    counts = np.random.default_rng(seed).multinomial(30, [0.4, 0.3, 0.2, 0.1], len(inputs))
+    counts[:: 7 + seed] = 0
+    model = MultinomialGP(LAW, structure="separable", overdispersion=0.05)
+    (sticks,) = model.on_table(as_field(inputs, counts))
+    draw_cells = table_sticks.TableSticks.draw_cells
+
+    def watched(self, rng, level, var):
+        assert var < 5.0
+        return draw_cells(self, rng, level, var)
+
+    monkeypatch.setattr(table_sticks.TableSticks, "draw_cells", watched)
+    assert sticks.effect(table_sticks.pilot(sticks).guess.mean) < 0.2
