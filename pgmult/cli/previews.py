@@ -1,8 +1,9 @@
 """Provisional pages of a run while it goes on: soon after it has begun, then ever again.
 
 The first is made of what the chains' last sweeps were, while they are still tuned; later ones of
-the draws that are stored. Making them takes at most about a tenth of the time. Where brief runs
-choose the model first, there is a page of the first of them.
+the draws that are stored. Making them takes at most about a tenth of the time; chains wait for the
+first, which beside them took five times as long. Where brief runs choose the model first, there is
+a page of the first of them.
 """
 
 import threading
@@ -55,7 +56,8 @@ class Previews:
         self._model, self._data, self._keep = model, data, tuple(keep)
         self._states: dict[int, deque[Any]] | None = None if model is None else {}
         self._began: float | None = None
-        self._ended = threading.Event()
+        self._ended, self._go_on = threading.Event(), threading.Event()
+        self._go_on.set()
         self._thread = threading.Thread(target=self._work, name="pgmult-page", daemon=True)
 
     def __enter__(self) -> "Previews":
@@ -68,9 +70,14 @@ class Previews:
 
     def __call__(self, sweep: Any) -> None:
         """After every sweep: a callback of `pgmult.sample`."""
-        states = self._states
         if self._began is None:
             self._began = time.monotonic()
+        self._hold(sweep)
+        self._go_on.wait()
+
+    def _hold(self, sweep: Any) -> None:
+        """Keep the last states of a chain, until draws are stored."""
+        states = self._states
         if states is None:
             return
         if sweep.chain not in states:
@@ -83,16 +90,20 @@ class Previews:
         states[sweep.chain].append(sweep.state)
 
     def _work(self) -> None:
-        pause = _FIRST
+        pause, is_first = _FIRST, True
         while not self._ended.wait(0.5):
             if self._model is not None and self._began is None:
                 continue
             if self._ended.wait(pause):
                 return
             began, made = time.monotonic(), False
+            if is_first:
+                self._go_on.clear()
             with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
                 warnings.simplefilter("ignore")
                 made = self._write()
+            self._go_on.set()
+            is_first = not made
             pause = max(_FEWEST_SECONDS * made, _BREAK * (time.monotonic() - began))
 
     def _write(self) -> bool:

@@ -103,3 +103,25 @@ def test_the_first_of_brief_runs_has_a_page_at_once(tmp_path):
     with page_at_once(tmp_path / "none.html", fails) as told:
         told("a chain", runs["a chain"])
     assert not (tmp_path / "none.html").exists()
+
+
+def test_chains_wait_for_the_first_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(previews, "_FIRST", 0.0)
+    sweeps, meanwhile = [], []
+
+    def slow(posterior):
+        time.sleep(0.1)  # whoever is between two sweeps comes to the next
+        before = len(sweeps)
+        time.sleep(0.2)
+        meanwhile.append(len(sweeps) - before)
+        return report(posterior)
+
+    def counting(sweep):
+        page(sweep)
+        sweeps.append(sweep.index)
+        time.sleep(0.002)
+
+    with pages(tmp_path, slow) as page:
+        drawn(tmp_path, counting, tune=600)
+    assert meanwhile[0] == 0
+    assert len(sweeps) == 2 * 604
