@@ -102,7 +102,7 @@ def test_the_sampler_keeps_the_joint_law(graph):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_gaussians_beside_long_chains(graph, capsys):
-    rows = graph.compare(graph.simulated(60, 8), 500, 100)
+    rows = graph.compare(graph.simulated(60, 8), 250, 100)
     for name in ("mu", "tau", "b", "d", "a"):
         error, ratio = rows["delta", name]
         assert error < 0.25
