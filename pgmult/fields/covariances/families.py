@@ -6,7 +6,7 @@ With r^2 = sum_d (x_d - y_d)^2 / length_scale^2 (Rasmussen and Williams 2006, ch
     Matern 1/2           exp(-r)
     Matern 3/2           (1 + sqrt(3) r) exp(-sqrt(3) r)
     Matern 5/2           (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
-    Periodic             exp(-2 sin^2(pi (x - y) / period) / length_scale^2)
+    Periodic             exp(-2 sum_d sin^2(pi (x_d - y_d) / period) / length_scale^2)
     Constant             var
     White                var where x = y, 0 elsewhere
 
@@ -78,24 +78,18 @@ class Matern(Stationary):
 
 @dataclass(frozen=True, eq=False)
 class Periodic(ColumnFamily):
-    """Repeats itself along one column; for periods in two columns multiply two of them."""
+    """Repeats itself along each column, after one period in all of them."""
 
     period: Positive = 1.0
     length_scale: Positive = 1.0
     _parameters = ("period", "length_scale")
 
-    def _one_column(self, X: FloatArray) -> FloatArray:
-        column = self._select(X)
-        if column.shape[1] != 1:
-            raise ValueError(
-                f"Periodic acts on one column, got {column.shape[1]}"
-                " (name it by active=[...], and multiply several for several columns)"
-            )
-        return column[:, 0]
-
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        angles = np.pi * (self._one_column(X)[:, None] - self._one_column(Y)) / self.period
-        return np.exp(-2.0 * np.square(np.sin(angles) / self.length_scale))
+        r2 = np.zeros((len(X), len(Y)))
+        for x, y in zip(self._select(X).T, self._select(Y).T, strict=True):
+            angles = np.pi * (x[:, None] - y) / self.period
+            r2 += np.square(np.sin(angles) / self.length_scale)
+        return np.exp(-2.0 * r2)
 
 
 @dataclass(frozen=True, eq=False)

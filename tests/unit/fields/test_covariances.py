@@ -150,7 +150,6 @@ def test_distances_on_the_earth():
         (lambda: 0.0 * Matern(0.5), "var must be positive"),
         (lambda: Matern(0.5).with_log_params([1.0, 2.0]), r"the free parameters are length_scale"),
         (lambda: Matern(0.5, active=[3]).cov(INPUTS), "acts on column 3, but the inputs have 3"),
-        (lambda: Periodic().cov(INPUTS), "Periodic acts on one column, got 3"),
         (lambda: Matern(0.5).cov([[1.0], [np.nan]]), "inputs must be finite, got nan at row 1"),
         (lambda: Matern(0.5).cov(np.zeros((2, 2, 2))), r"shape \(rows, columns\)"),
         (lambda: GreatCircle(longitude=5).cov(INPUTS), "acts on column 5"),
@@ -166,3 +165,9 @@ def test_parameters_far_away_are_finite(far):
     covariance = 1.0 * Matern(1.5, 10.0)
     moved = covariance.with_log_params(np.array([far, -far]))
     assert np.isfinite(moved.cov(np.arange(3.0))).all()
+
+
+def test_a_period_of_several_columns_is_a_product():
+    both = Periodic(1.9, 0.8, active=[0, 2]).cov(INPUTS)
+    each = Periodic(1.9, 0.8, active=[0]) * Periodic(1.9, 0.8, active=[2])
+    np.testing.assert_allclose(both, each.cov(INPUTS), rtol=1e-13)
