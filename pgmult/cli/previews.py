@@ -10,8 +10,8 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,44 +166,27 @@ class Previews:
         )
 
 
-@contextmanager
-def page_at_once(
-    page: Path, report: Callable[["Posterior"], "Report"]
-) -> Iterator[Callable[[str, "Posterior"], None]]:
-    """Makes a page of the first of some brief runs beside the others, in a thread of its own.
+def page_of_brief_run(
+    page: Path, report: Callable[["Posterior"], "Report"], posterior: "Posterior", name: str
+) -> None:
+    """Write a page of the first of several models that brief runs choose between.
 
     Parameters
     ----------
     page : path
     report : callable
         Makes the report of a posterior.
-
-    Yields
-    ------
-    callable
-        To be called with the name of a brief run and its posterior.
+    posterior : Posterior
+    name : str
+        What the model is called.
     """
     from pgmult.core import sealed
 
-    threads: list[threading.Thread] = []
-
-    def write(name: str, posterior: "Posterior") -> None:
-        with suppress(Exception):  # a page of few draws is a favour
-            page.parent.mkdir(parents=True, exist_ok=True)
-            of_what = f"draws of {name}, the first of the models that are tried"
-            html = _provisional(report(posterior), posterior, of_what)
-            sealed.write(page, html, sync=False)
-
-    def begin(name: str, posterior: "Posterior") -> None:
-        if not threads:
-            threads.append(threading.Thread(target=write, args=(name, posterior), daemon=True))
-            threads[0].start()
-
-    try:
-        yield begin
-    finally:
-        for thread in threads:
-            thread.join()
+    with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
+        warnings.simplefilter("ignore")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        of_what = f"draws of {name}, the first of the models that are tried"
+        sealed.write(page, _provisional(report(posterior), posterior, of_what), sync=False)
 
 
 def _provisional(report: "Report", posterior: "Posterior", of_what: str) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
-from pgmult.cli.previews import page_at_once
+from pgmult.cli.previews import page_of_brief_run
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     PAGE,
@@ -38,7 +38,7 @@ from pgmult.sequences.family import SEQUENCES
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
-_BRIEF = 50  # draws that the page of a brief run is of
+_BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
 _COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count")
 
@@ -207,13 +207,14 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     if not options.json:
         print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
 
-    def first(posterior: Any) -> Any:
+    def report(posterior: Any) -> Any:
         return StoredRun(options.out, posterior, notes).report(max_draws=_BRIEF)
 
-    with page_at_once(options.out / PAGE, first) as told:
-        name, found = best_model(
-            data, able, options.seed, callback=lambda name, run: told(models[name][1], run)
-        )
+    def tell(name: str, run: Any) -> None:
+        if name == next(iter(able)):
+            page_of_brief_run(options.out / PAGE, report, run, models[name][1])
+
+    name, found = best_model(data, able, options.seed, callback=tell)
     if not options.json:
         print(f"{found.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"

@@ -8,7 +8,7 @@ from chain_models import Normal, values
 
 import pgmult
 from pgmult.cli import previews
-from pgmult.cli.previews import Previews, page_at_once
+from pgmult.cli.previews import Previews, page_of_brief_run
 from pgmult.core.reports import Report
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -88,20 +88,16 @@ def test_pages_are_written_while_it_runs_and_change_no_draw(tmp_path, monkeypatc
     np.testing.assert_array_equal(found["mean"], again["mean"])
 
 
-def test_the_first_of_brief_runs_has_a_page_at_once(tmp_path):
-    runs = {name: drawn(tmp_path / name, None) for name in ("a chain", "a walk")}
-    page = tmp_path / "new" / "page.html"
-    with page_at_once(page, report) as told:
-        for name, run in runs.items():
-            told(name, run)
+def test_the_first_of_brief_runs_has_a_page(tmp_path):
+    run, page = drawn(tmp_path / "run", None), tmp_path / "new" / "page.html"
+    page_of_brief_run(page, report, run, "a chain")
     text = page.read_text(encoding="utf-8")
     assert "Provisional: 2 x 4 draws of a chain, the first of the models that are tried" in text
 
     def fails(posterior):
         raise ValueError("too few draws for this")
 
-    with page_at_once(tmp_path / "none.html", fails) as told:
-        told("a chain", runs["a chain"])
+    page_of_brief_run(tmp_path / "none.html", fails, run, "a chain")
     assert not (tmp_path / "none.html").exists()
 
 
