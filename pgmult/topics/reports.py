@@ -36,6 +36,7 @@ from pgmult.topics.scores.rivals import compare_with_rivals
 from pgmult.topics.summaries.checks import check
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords, content
 from pgmult.topics.summaries.correlations import (
+    PairCorrelation,
     TopicCorrelations,
     strongest_pairs,
     topic_correlations,
@@ -181,7 +182,7 @@ def report(
     verdict += _mixing(posterior, worth)
     sections.append(found.stability_section())
     if found.correlations is not None:
-        together, section = _correlations(found.correlations, found.names)
+        together, section = _correlations(found)
         verdict += together
         sections.append(section)
     if found.documents is not None:
@@ -416,14 +417,26 @@ def _details(title: str | Markup, inside: object, **attributes: object) -> Marku
     return tag("details", tag("summary", title), shown, **attributes)
 
 
-def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[str], Section]:
-    """Which topics go together: the first sentence, and all pairs."""
-    likely, unlikely = strongest_pairs(found, _PAIRS)
-    sure = [pair for pair in likely[:2] if pair.lower > 0.0]
+def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
+    """Which topics go together: of those that can be relied upon in a sentence, and all pairs."""
+    found, names = cast(TopicCorrelations, topics.correlations), topics.names
+    again = topics.stability.is_likely
+
+    def worth_of(pairs: Sequence[PairCorrelation]) -> FloatArray:
+        places = [pair.first for pair in pairs], [pair.second for pair in pairs]
+        return independent_draws(found.draws[:, places[0], places[1]], 1)
+
+    together, _ = strongest_pairs(found, len(names) ** 2)
+    sure = [p for p in together if p.lower > 0.0 and again[p.first] and again[p.second]][:_PAIRS]
+    most = [
+        f'"{names[pair.first]}" with "{names[pair.second]}"'
+        for pair, worth in zip(sure, worth_of(sure), strict=True)
+        if not worth < FEW_DRAWS
+    ]
     told = list[str]()
-    if sure:
-        most = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in sure)
-        told.append(Leading(f"Topics that go together most: {most}.", "together"))
+    if most:
+        told.append(Leading(f"Topics that go together most: {', '.join(most[:2])}.", "together"))
+    likely, unlikely = strongest_pairs(found, _PAIRS)
     pairs = [*likely, *unlikely]
     first, second = ([names[pair[side]] for pair in pairs] for side in (0, 1))
     parts = [
@@ -431,8 +444,7 @@ def _correlations(found: TopicCorrelations, names: Sequence[str]) -> tuple[list[
         Column("first", first, "of"),
         Column("second", second, "and"),
     ]
-    draws = found.draws[:, [pair.first for pair in pairs], [pair.second for pair in pairs]]
-    table = told_worth(Table("", parts), independent_draws(draws, 1))
+    table = told_worth(Table("", parts), worth_of(pairs))
     note = (
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
         f" anyway: 0 where topics are unrelated. Posterior mean [{100 * found.probability:g} %"

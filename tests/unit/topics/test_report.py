@@ -245,6 +245,18 @@ def test_shares_of_few_independent_draws_are_counted_and_marked():
     assert "worth" not in told
 
 
+def test_topics_that_another_chain_would_hardly_find_are_not_said_to_go_together():
+    posterior = draws_of()
+    chain, _ = best_of(posterior)
+    (told,) = (s for s in topic_report(posterior).verdict if "go together most" in s)
+    first = next(name for name in names_of(posterior) if f'"{name}" with' in told)
+    unique = np.full(12, 1e-6)
+    unique[np.argmin(posterior["topics"][chain].mean(axis=(0, 1)))] = 1.0
+    posterior["topics"][1 - chain, :, int(first.split()[0])] = unique / unique.sum()
+    again = [s for s in topic_report(posterior).verdict if "go together most" in s]
+    assert not any(f'"{first}"' in sentence for sentence in again)
+
+
 def test_independent_draws_are_of_the_chains_that_have_an_entry():
     rng = np.random.default_rng(0)
     draws = rng.normal(size=(3, 200, 2, 4))
