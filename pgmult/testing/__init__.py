@@ -49,9 +49,9 @@ of that number, which tests that `simulate` and `log_likelihood` agree.
 A verdict follows one *sequential rule*. A run has the p-value p = (number of statistics) times
 (smallest p-value of a statistic), Bonferroni's. It passes if p >= level, fails if p < level**2, and
 is otherwise decided by a fresh run of four times the length, which passes if p >= level. Gross
-errors are found early: `geweke` also looks at the first half of a run, its quarter, its eighth and
-so on, down to 60 replicates and 8 times at most, and fails it there if p < level**3 / 9. A right
-sampler fails with probability at most 2 * level**2: 0.0002 by default.
+errors are found early: `geweke` also looks at the first 71 % of a run, its half, 35 %, its quarter
+and so on, down to 60 replicates and 16 times at most, and fails it there if p < level**3 / 17. A
+right sampler fails with probability at most 2 * level**2: 0.0002 by default.
 
 **How many replicates.** A bias of d standard deviations of a statistic shows in about 10 / d**2
 replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a

@@ -20,7 +20,7 @@ Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
 _MAX_PAIRS = 32  # cross moments
 MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
-_LOOKS = 8  # at most, of a run at its first replicates: a gross error shows early
+_LOOKS = 16  # at most, at the first replicates of a run: a gross error shows early
 
 
 def require(condition: Any, sentence: str) -> None:
@@ -321,8 +321,8 @@ def geweke(
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
         draws = np.empty((replicates, sweeps + 1, len(scalars.names)))
-        halves = (replicates >> k for k in range(1, _LOOKS + 1))
-        looks = {half for half in halves if half >= 2 * MIN_CHANGES}
+        firsts = (int(replicates * 0.5 ** (k / 2)) for k in range(1, _LOOKS + 1))
+        looks = {first for first in firsts if first >= 2 * MIN_CHANGES}
         for done, chain in enumerate(draws):
             if done in looks:
                 verdict = judge(draws[:done], scalars.names, copy.deepcopy(rng))
