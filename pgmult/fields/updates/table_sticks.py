@@ -445,9 +445,7 @@ def pilot(sticks: TableSticks) -> Near:
     rng, draw = np.random.default_rng(0), Draw(x, sticks.trend.centre, psi)
     near = _near(sticks, draw, psi, psi)
     for sweeps in _ROUNDS:
-        x, levels = near.guess.mean, np.zeros_like(psi)
-        for _ in range(_SETTLING):  # one slice through so unlikely a point may end anywhere
-            x = scatter(rng, sticks, x, draw.psi, ~sticks.of_scales)
+        x, levels = _likely(sticks, near.guess.mean, draw.psi), np.zeros_like(psi)
         draw = draw._replace(x=x)
         for _ in range(sweeps):
             draw, level = _swept(rng, sticks, draw, near)
@@ -477,6 +475,19 @@ def _near(sticks: TableSticks, draw: Draw, level: FloatArray, centre: FloatArray
     potential = Potential(sticks, x, centre)
     search(lambda x: potential.law(x, mean).log_evidence + sticks.log_prior(x), free, _ROOM)
     return Near(Leaning(x, root, np.zeros(len(x))), potential)
+
+
+def _likely(sticks: TableSticks, x: FloatArray, psi: FloatArray) -> FloatArray:
+    """Hyperparameters of which the variances are the most likely ones given psi.
+
+    A slice through a point that is too unlikely ends anywhere, and its sides are never found.
+    """
+    own, given = ~sticks.of_scales, sticks.given(x, psi)
+
+    def log_density(part: FloatArray) -> float:
+        return sticks.weighed(_with(x, own, part), given.psi, given.features).log_density
+
+    return _with(x, own, laplace(log_density, x[own]).mean) if own.any() else x
 
 
 def _with(x: FloatArray, own: BoolArray, part: FloatArray) -> FloatArray:
