@@ -438,11 +438,10 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
         told.append(Leading(f"Topics that go together most: {', '.join(most[:2])}.", "together"))
     likely, unlikely = strongest_pairs(found, _PAIRS)
     pairs = [*likely, *unlikely]
-    first, second = ([names[pair[side]] for pair in pairs] for side in (0, 1))
     parts = [
         Column("correlation", [pair.mean for pair in pairs], "correlation", list(map(str, pairs))),
-        Column("first", first, "of"),
-        Column("second", second, "and"),
+        Column("first", [names[pair.first] for pair in pairs], "of"),
+        Column("second", [names[pair.second] for pair in pairs], "and"),
     ]
     table = told_worth(Table("", parts), worth_of(pairs))
     note = (
