@@ -58,7 +58,8 @@ from pgmult.sequences.data.sequences import (
 from pgmult.sequences.family import SEQUENCES
 
 _NO_PAIRS = np.empty((0, 0, 0))
-_START_ALPHA, _START_KAPPA, _START_ETA = 1.0, 1.0, 0.1  # where they are learned
+_START_ALPHA, _START_ETA = 1.0, 0.1  # where they are learned
+_START_KAPPAS = (20.0, 1.0)  # in turn: states that last, and states that need not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,18 +188,24 @@ class MultinomialHMM(Checked):
     def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
         """The best of some short chains, begun with transitions from their prior, and emissions as
         frequent as the symbols, times noise.
+
+        Where stickiness is learned, every other one begins with states that last: chains that begin
+        without find long stretches late, if at all.
         """
-        alpha, kappa, eta = (
+        alpha, eta = (
             own if own is not None else start
             for own, start in (
-                (self.transition_concentration, _START_ALPHA), (self.stickiness, _START_KAPPA),
+                (self.transition_concentration, _START_ALPHA),
                 (self.emission_concentration, _START_ETA),
             )
-        )  # fmt: skip
+        )
         frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
         best, best_fit = None, -np.inf
-        for _ in range(self.start_tries):
+        for number in range(self.start_tries):
             none = _no_counts(self, data)
+            kappa = self.stickiness
+            if kappa is None:
+                kappa = _START_KAPPAS[number % len(_START_KAPPAS)]
             state = self._draw_rows(rng, none, float(alpha), float(kappa), float(eta))
             emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
             emission /= emission.sum(axis=1, keepdims=True)

@@ -279,6 +279,25 @@ def test_names_of_symbols_and_sequences():
     assert MODEL.coords(DATA) == {}
 
 
+def test_every_other_short_chain_begins_with_states_that_last(monkeypatch):
+    begun = []
+
+    def unmoved(self, rng, state, data):
+        begun.append((state.stickiness, np.diagonal(state.transition).mean()))
+        return state
+
+    monkeypatch.setattr(MultinomialHMM, "step", unmoved)
+    model = MultinomialHMM(8, stickiness=None, start_tries=4, start_sweeps=1)
+    model.init(np.random.default_rng(0), DATA)
+    kappa, stays = np.transpose(begun)
+    assert kappa.tolist() == [20.0, 1.0, 20.0, 1.0]
+    assert (stays[::2] > 0.5).all()
+    assert (stays[1::2] < 0.5).all()
+    begun.clear()
+    replace(model, stickiness=0.5).init(np.random.default_rng(0), DATA)
+    assert [kappa for kappa, _ in begun] == [0.5] * 4
+
+
 def test_effective_states_of_one_state_in_use():
     state = replace(
         random_state(), initial=np.array([1.0, 0.0, 0.0]), transition=np.eye(3)[[0, 0, 0]]
