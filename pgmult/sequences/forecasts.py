@@ -221,10 +221,10 @@ def forecast(
             if counts is not None and sizes is not None:
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(found.variance)
-    shape = len(keys), told, -1
     return Forecast(
-        found.mean.reshape(shape), found.quantiles.reshape(len(wanted), *shape), wanted,
-        sequences, simulated, counts,
+        found.mean.reshape(len(keys), told, -1),
+        found.quantiles.reshape(len(wanted), len(keys), told, -1), wanted, sequences, simulated,
+        counts,
     )  # fmt: skip
 
 
@@ -443,7 +443,9 @@ def _states_after(
     model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray | None
 ) -> FloatArray:
     """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
-    transition, root = (np.swapaxes(part, 1, 2) for part in (model.transition, model.root))
+    transition, root = (
+        np.swapaxes(np.asarray(part), 1, 2) for part in (model.transition, model.root)
+    )
     out: FloatArray = noise @ root[:, None]
     if inputs is not None:
         out += np.einsum("tu,sdu->std", inputs, model.input_weights)[:, None]
@@ -462,7 +464,7 @@ def _probs_of(
     draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray | None
 ) -> FloatArray:
     """Probabilities given states ``(num_draws, num_paths, steps, D)`` and inputs of the steps."""
-    psi = states @ np.swapaxes(model.loadings, 1, 2)[:, None]
+    psi = states @ np.swapaxes(np.asarray(model.loadings), 1, 2)[:, None]
     psi += np.asarray(model.offset)[:, None, None]
     if inputs is not None:
         psi += np.einsum("tu,snu->stn", inputs, model.emission_weights)[:, None]
