@@ -57,10 +57,11 @@ class Factors(NamedTuple):
     @classmethod
     def of(cls, covariance: Covariance, num_columns: int) -> "Factors":
         """Of a sum of a product and effects; anything else is refused."""
-        terms = _flat(covariance, Sum)
-        factors = [_flat(term, Product) for term in terms]
-        products = [parts for parts in factors if not _is_effect(parts, num_columns)]
-        if len(products) == len(factors):
+        products, effects = [], []
+        for term in _flat(covariance, Sum):
+            parts = _flat(term, Product)
+            (effects if _is_effect(parts, num_columns) else products).append(parts)
+        if not effects:
             raise ValueError(
                 "the covariance has no independent effect of every input: add White(0.05), or"
                 " overdispersion"
@@ -70,7 +71,6 @@ class Factors(NamedTuple):
                 f"the covariance must be one product and effects of every input, got"
                 f" {len(products)} products"
             )
-        effects = (parts for parts in factors if _is_effect(parts, num_columns))
         others = tuple(part for part in products[0] if not isinstance(part, Constant))
         return cls(_var(products[0]), sum(map(_var, effects)), others)
 

@@ -171,7 +171,7 @@ class TableSticks:
 
     def effect(self, x: FloatArray) -> float:
         """The variance of the effects of cells."""
-        return Factors.of(self._moved(x), self.table.sites.shape[1]).effect
+        return self.law(x).factors.effect
 
     def mean(self, beta: FloatArray) -> FloatArray:
         """Of psi, ``(num_sticks, num_rows, num_columns)``."""

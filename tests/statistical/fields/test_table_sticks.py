@@ -228,6 +228,79 @@ def test_geweke_refuses_broken_samplers(kind):
     rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=960)
 
 
+# ------------------------------------------------------------------ one move by itself
+
+
+ALONE = replace(
+    FIELD,
+    covariance=Constant(1.0, priors={"var": LogNormal(1.0, 0.7)})
+    * Matern(1.5, 1.0, priors={"length_scale": LogNormal(1.0, 0.7)}, active=[0])
+    * Matern(0.5, 1.0, priors={"length_scale": LogNormal(1.0, 0.7)}, active=[1])
+    + White(0.3, fixed=["var"]),
+    mean=[-1.0],
+)
+
+
+def moved_alone(replicates=600, moves=5):
+    """How `move_together` by itself changes a draw of everything, on average, over the error.
+
+    Hyperparameters, levels and counts are a joint draw before the moves, and so they must be after
+    them.
+    """
+    rng, changes = np.random.default_rng(3), []
+    inputs = [[float(t), float(s)] for t in range(3) for s in range(3)]
+    data = as_field(inputs, np.tile([0, 30], (9, 1)), order="given")
+    (sticks,) = ALONE.on_table(data)
+    free = np.ones(len(sticks.start), dtype=bool)
+    for _ in range(replicates):
+        x = ALONE.law(data).sample_log_params(rng)
+        psi = sticks.prior(rng, x, sticks.trend.centre)
+        _, level = sticks.draw_level(rng, x, psi)
+        sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
+        mean, near = sticks.mean(sticks.trend.centre), rough(sticks)
+        fit = sticks.log_likelihood(level, sticks.effect(x))
+        before, now = _told_of(sticks, x, mean, level, fit), (x, level, fit)
+        for _ in range(moves):
+            now = table_sticks.move_together(rng, sticks, now[0], mean, *now[1:], near, free)
+        changes.append(_told_of(sticks, now[0], mean, *now[1:]) - before)
+    return np.sqrt(replicates) * np.mean(changes, axis=0) / (np.std(changes, axis=0) + 1e-12)
+
+
+def _told_of(sticks, x, mean, level, fit):
+    """Statistics that a move which is wrong changes."""
+    law = sticks.law(x)
+    squares = np.mean(law.rotate(level - mean) ** 2 / np.maximum(law.smooth, 1e-9))
+    return np.array([*x, *x**2, squares, level.mean(), np.mean(level**2), fit.sum()])
+
+
+def test_move_together_by_itself():
+    assert np.abs(moved_alone()).max() < 4.0
+
+
+def without_evidence(self, x, mean):
+    law = LAW(self, x, mean)
+    law.log_evidence = 0.0
+    return law
+
+
+LAW = Potential.law
+BROKEN_ALONE = {
+    "how likely hyperparameters are for the Gaussian": [(Potential, "law", without_evidence)],
+    "how they are proposed": [(Leaning, "log_density", lambda self, x: 0.0)],
+    "what the Gaussian lacks": [
+        (Potential, "log", lambda self, level: np.zeros(1)),
+        (TableSticks, "log_likelihood", lambda self, level, var: np.zeros(1)),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_ALONE)
+def test_move_together_that_forgets_something_is_refused(kind, monkeypatch):
+    for where, name, broken in BROKEN_ALONE[kind]:
+        monkeypatch.setattr(where, name, broken)
+    assert np.abs(moved_alone()).max() > 5.0
+
+
 # ------------------------------------------------------------------ against the dense sampler
 
 
