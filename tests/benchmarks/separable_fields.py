@@ -75,11 +75,14 @@ def nuts(options):
     _, jnp, numpyro, dist = numpyro_parts()
     taken, reaching = (jnp.asarray(part) for part in model.binomials(data))
     trend, n = model.trend(data), data.num_sites
+    covariance = model.law(data)
+    leaves = covariance.leaves()
+    spreads = np.array([leaf.priors[name].sd for leaf in leaves for name in leaf.param_names])
     years = jnp.asarray(np.abs(data.sites[:, [0]] - data.sites[:, 0]))
     far = jnp.asarray(np.sqrt(((data.sites[:, None, 1:] - data.sites[:, 1:]) ** 2).sum(-1)))
 
     def whitened():
-        theta = numpyro.sample("theta", dist.Normal(model.law(data).log_params, 1.0).to_event(1))
+        theta = numpyro.sample("theta", dist.Normal(covariance.log_params, spreads).to_event(1))
         centre = jnp.asarray(trend.centre[0])
         level = numpyro.sample("level", dist.Normal(centre, np.sqrt(trend.var)).to_event(1))
         z = numpyro.sample("z", dist.Normal(jnp.zeros(taken.shape), 1.0).to_event(2))
