@@ -443,9 +443,8 @@ def _states_after(
     model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray | None
 ) -> FloatArray:
     """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
-    transition, root = (
-        np.swapaxes(np.asarray(part), 1, 2) for part in (model.transition, model.root)
-    )
+    transition: FloatArray = np.swapaxes(np.asarray(model.transition), 1, 2)
+    root: FloatArray = np.swapaxes(np.asarray(model.root), 1, 2)
     out: FloatArray = noise @ root[:, None]
     if inputs is not None:
         out += np.einsum("tu,sdu->std", inputs, model.input_weights)[:, None]
