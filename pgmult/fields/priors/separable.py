@@ -57,7 +57,8 @@ class Factors(NamedTuple):
     @classmethod
     def of(cls, covariance: Covariance, num_columns: int) -> "Factors":
         """Of a sum of a product and effects; anything else is refused."""
-        products, effects = [], []
+        products: list[list[Covariance]] = []
+        effects: list[list[Covariance]] = []
         for term in _flat(covariance, Sum):
             parts = _flat(term, Product)
             (effects if _is_effect(parts, num_columns) else products).append(parts)
