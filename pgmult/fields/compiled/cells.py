@@ -10,8 +10,8 @@ exact (Devroye 1986, section VII.2.6). log L is concave, too, with a curvature b
 counts say nothing, and 1 / var. It is found around the mode by Gauss and Hermite's rule: of five
 nodes where psi is well known, as the integrand's curvature hardly changes over a standard deviation
 s (its k-th log derivative is at most s^(k - 2) in units of s), and else of thirteen. What is left
-is below 2e-5 where var is 1 or less, and 4e-4 where it is 4. A row of cells stands side by side in
-memory, the well known ones at its end, and loops over it vectorise.
+is below 2e-5 where var is 1 or less, and 4e-4 where it is 4. Cells of a row that have as many nodes
+stand side by side in memory, and loops over them vectorise.
 """
 
 import math
