@@ -582,7 +582,6 @@ ARGUMENTS = {
     "fields.report": lambda: dict(run=field_sites(), data=field(), title="t"),
     "fields.FieldPredictions.interval": lambda: dict(probability=0.8),
     "fields.FieldPredictions.rank_probabilities": lambda: dict(top=1),
-    "fields.empirical_bayes": lambda: dict(model=fields.MultinomialGP(matern()), data=field()),
     "fields.calibration": lambda: dict(draws=np.stack([PI, PI]), counts=THREE, least=0.0),
     "fields.MultinomialGPClassifier": lambda: dict(covariance=matern()),
     "fields.MultinomialGPClassifier.fit": lambda: dict(X=X, y=LABELS),

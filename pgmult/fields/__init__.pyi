@@ -4,7 +4,6 @@ from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
 from pgmult.fields.models.multinomial_gp import MultinomialGP as MultinomialGP
-from pgmult.fields.models.multinomial_gp import empirical_bayes as empirical_bayes
 from pgmult.fields.predictions import FieldPredictions as FieldPredictions
 from pgmult.fields.predictions import effects as effects
 from pgmult.fields.predictions import predict as predict

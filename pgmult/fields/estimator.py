@@ -33,7 +33,7 @@ from pgmult.fields.covariances.families import Stationary
 from pgmult.fields.covariances.sphere import columns_in_degrees
 from pgmult.fields.data import as_field
 from pgmult.fields.inputs import check_labels, column_labels, row_labels
-from pgmult.fields.models.multinomial_gp import MultinomialGP, empirical_bayes
+from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.predictions import predict as predict_field
 from pgmult.fields.priors.structures import Structure
@@ -56,7 +56,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         How the fields are computed: see `pgmult.fields.priors.structures`.
     mean : {"constant", "linear", "empirical"}, float or array
         Of the sticks: see `pgmult.fields.MultinomialGP`.
-    hyperparameters : {"sampled", "empirical_bayes", "fixed"}
+    hyperparameters : {"sampled", "fixed"}
         How the covariance's parameters are treated: see `pgmult.fields.MultinomialGP`.
     overdispersion : float or "auto"
         As in `pgmult.fields.MultinomialGP`.
@@ -92,7 +92,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     scale_inputs: bool = True
     structure: Structure = "auto"
     mean: Any = "constant"
-    hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
+    hyperparameters: Literal["sampled", "fixed"] = "sampled"
     shared: bool = True
     overdispersion: float | Literal["auto"] = "auto"
     draws: int = 100
@@ -152,8 +152,6 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             overdispersion=self.overdispersion,
         )  # fmt: skip
         seed = as_seed(self.random_state)
-        if self.hyperparameters == "empirical_bayes":  # once for all chains
-            model = empirical_bayes(model, self._data)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
             thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,

@@ -37,15 +37,13 @@ Sites are the distinct inputs, new inputs included. Psi at the new inputs is dra
 (1, 10, 2, 3)
 """
 
-import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of, real
 from pgmult.core.potentials import DiagonalPotential
@@ -55,15 +53,12 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields, Sticks
 from pgmult.fields.priors.field import FieldDraw
 from pgmult.fields.updates import table_sticks
-from pgmult.latent.approximation import Approximation, approximate, collapsed, hyperparameters_near
-from pgmult.latent.hyperparameters import laplace
+from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite
 
 _FAR = 1.0  # spread from which on leaps are taken less often than not
 _SPREAD = 0.5  # that of a stick from which on turns are short
-
-_log = logging.getLogger("pgmult")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +109,7 @@ class MultinomialGP(StickFields):
         "auto" is .05 where hyperparameters are learned, the covariance has no such effects, and
         sites have a hundred counts on average, so that they tell of it, or the structure is a
         separable one; else 0.
-    hyperparameters : {"sampled", "empirical_bayes", "fixed"}
-        "empirical_bayes" maximises their density under the approximation of the posterior before
-        the chain starts, and fixes them there: quicker, but intervals ignore that they are
-        estimates.
+    hyperparameters : {"sampled", "fixed"}
         "fixed" keeps the values given.
     hyperparameter_rate : float
         The probability that a sweep updates sampled hyperparameters. An update factors the
@@ -140,7 +132,7 @@ class MultinomialGP(StickFields):
     }
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "beta", "hyperparameters", "pi_new")
     told: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
-    settled_at: ClassVar[Mapping[str, float]] = {"psi": 40.0, "hyperparameters": 25.0}
+    settled_at: ClassVar[Mapping[str, float]] = {"psi": 50.0, "hyperparameters": 25.0}
     least_draws: ClassVar[int] = 100
 
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
@@ -175,8 +167,6 @@ class MultinomialGP(StickFields):
 
     def init(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """A draw from the approximation of the posterior."""
-        if self.hyperparameters == "empirical_bayes":
-            return _estimated(data, self).init(rng, data)
         if (parts := self.on_table(data)) is not None:
             pairs = zip(parts, _pilots(data, self), strict=True)
             draws = [table_sticks.init(rng, sticks, near) for sticks, near in pairs]
@@ -191,8 +181,6 @@ class MultinomialGP(StickFields):
         self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
     ) -> MultinomialGPState:
         """One sweep over all sticks."""
-        if self.hyperparameters == "empirical_bayes":
-            return _estimated(data, self).step(rng, state, data)
         if self.on_table(data) is not None:
             draws = [
                 table_sticks.sweep(rng, sticks, draw, near)
@@ -361,41 +349,3 @@ def _parts(
 def _pilots(data: CountField, model: MultinomialGP) -> list[table_sticks.Near]:
     """What the moves of sticks on a table go around."""
     return [table_sticks.pilot(sticks) for sticks in model.on_table(data) or []]
-
-
-def empirical_bayes(model: MultinomialGP, data: CountField) -> MultinomialGP:
-    """The same model with hyperparameters fixed at the mode of their density.
-
-    That is the density under the approximation of the posterior, psi and beta integrated out. All
-    sticks share the estimate.
-
-    Parameters
-    ----------
-    model : MultinomialGP
-        From whose covariance the search starts.
-    data : CountField
-    """
-    as_kind(model, "model", MultinomialGP)
-    as_kind(data, "data", CountField, "make one with as_field")
-    _log.warning(
-        "MultinomialGP: hyperparameters are estimated and then fixed (empirical Bayes);"
-        " intervals do not know that they are estimates"
-    )
-    ((family, _, found),) = _parts(data, replace(model, hyperparameters="sampled", shared=True))
-
-    law = model.law(data)
-    best = laplace(lambda x: collapsed(family, found.seen, x), found.guess.mean).mean
-    _log.info(
-        "MultinomialGP: estimated %s",
-        dict(zip(law.param_names, np.exp(best).round(4).tolist(), strict=True)),
-    )
-    return replace(
-        model, covariance=law.with_log_params(best), overdispersion=0.0,
-        hyperparameters="fixed", shared=True,
-    )  # fmt: skip
-
-
-@once_a_data_set
-def _estimated(data: CountField, model: MultinomialGP) -> MultinomialGP:
-    """The model that a chain with estimated hyperparameters runs."""
-    return replace(empirical_bayes(model, data), shared=model.shared)

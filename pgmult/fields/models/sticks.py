@@ -61,15 +61,10 @@ class StickFields(FieldModel):
     mean_var: Positive = 4.0
     shared: bool = True
     overdispersion: Annotated[float | Literal["auto"], _as_overdispersion] = "auto"
-    hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
+    hyperparameters: Literal["sampled", "fixed"] = "sampled"
 
     def _complete(self) -> None:
         check_mean(self.mean, "stick", "constant", "linear", "empirical")
-        if self.structure == "separable" and self.hyperparameters == "empirical_bayes":
-            raise ValueError(
-                'structure="separable" samples hyperparameters or takes them as given: it has no'
-                ' hyperparameters="empirical_bayes"'
-            )
 
     @property
     def kernel_set(self) -> str:
@@ -256,8 +251,6 @@ class Sticks:
 
 @once_a_data_set
 def _on_table(data: CountField, model: StickFields) -> list[TableSticks] | None:
-    if model.hyperparameters == "empirical_bayes":
-        return None
     law = model.law(data)
     table = find_table(model.structure, law, data.sites)
     if table is None:

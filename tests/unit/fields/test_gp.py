@@ -1,6 +1,5 @@
 """Multinomial Gaussian processes: conditionals, data, options, labels, threads."""
 
-import logging
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import pgmult
 from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
-from pgmult.fields.covariances import Matern, SquaredExponential, White
+from pgmult.fields.covariances import Matern, White
 from pgmult.fields.models.sticks import Sticks
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import mutant
@@ -109,28 +108,6 @@ def test_sample_keeps_labelled_variables():
     assert posterior["hyperparameters"].shape == (1, 4, 1, 3)
     np.testing.assert_allclose(posterior["pi"].sum(axis=-1), 1.0)
     np.testing.assert_allclose(posterior["pi_new"].sum(axis=-1), 1.0)
-
-
-def test_empirical_bayes_says_so_and_finds_the_scale(caplog):
-    rng = np.random.default_rng(10)
-    times = np.arange(60.0)
-    truth = MultinomialGP(1.5 * SquaredExponential(6.0), mean=0.0, hyperparameters="fixed")
-    design = as_field(times, np.zeros((60, 3), dtype=np.int64), order="given")
-    design = replace(design, counts=rng.multinomial(np.full(60, 80), [0.4, 0.3, 0.3]))
-    data = truth.simulate(rng, truth.prior(rng, design), design)
-    model = MultinomialGP(
-        1.0 * SquaredExponential(2.0), mean=0.0, hyperparameters="empirical_bayes"
-    )
-    with caplog.at_level(logging.WARNING, logger="pgmult"):
-        state = model.init(rng, data)
-    assert "intervals do not know" in caplog.text
-    assert 0.4 < state.hyperparameters[0, 0] < 5.0
-    assert 4.0 < state.hyperparameters[0, 1] < 9.0
-    moved = model.step(rng, state, data)
-    np.testing.assert_array_equal(moved.hyperparameters, state.hyperparameters)
-    np.testing.assert_array_equal(
-        model.init(np.random.default_rng(1), data).hyperparameters, state.hyperparameters
-    )
 
 
 def test_rare_categories_do_not_creep():

@@ -126,13 +126,6 @@ def test_refuses_inputs_that_are_few_cells_of_a_table():
     assert find_table("auto", COVARIANCES["product"], np.tile(scattered, (4, 1))) is None
 
 
-def test_refuses_to_maximise_hyperparameters_on_a_table():
-    with pytest.raises(ValueError, match='it has no hyperparameters="empirical_bayes"'):
-        MultinomialGP(
-            COVARIANCES["product"], structure="separable", hyperparameters="empirical_bayes"
-        )
-
-
 def test_auto_takes_tables_where_inputs_are_many(caplog):
     choices._tell.cache_clear()
     many = np.array([[t, s] for t in range(30) for s in range(20)], dtype=float)
