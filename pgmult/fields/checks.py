@@ -21,11 +21,12 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import own_data, predict
+from pgmult.fields.priors.separable import has_effects
 from pgmult.sampling.posterior import Posterior
 
 _ADVICE = {
     "dispersion": (
-        "Counts scatter more than the model says: try overdispersion=, or a rougher covariance.",
+        "Counts scatter more than the model says: try {}a rougher covariance.",
         "Counts scatter less than the model says: try a covariance without White or overdispersion,"
         " or smoother.",
     ),
@@ -71,6 +72,10 @@ def check(
     counts, totals = data.counts[full], data.totals[full]
     impossible = int(np.sum(~data.was_counted[full]))
     rng = np.random.default_rng(as_seed(random_seed))
+    law = getattr(run.model, "law", None)  # sticks have one
+    has_own = law is not None and has_effects(law(data), data.inputs.shape[1])
+    more, less = _ADVICE["dispersion"]
+    advice = {"dispersion": (more.format("" if has_own else "overdispersion=, or "), less)}
     shares = (pi / pi.sum(axis=1, keepdims=True) for pi in found.draws[:, full])
     return PredictiveChecks.of(
         (
@@ -80,7 +85,7 @@ def check(
             )
             for p in shares
         ),
-        _ADVICE,
+        _ADVICE | advice,
     )
 
 

@@ -29,10 +29,10 @@ def table(rng, scatter=0.0):
     return rows, truth
 
 
-def drawn(data, spread=0.05, draws=150, seed=0):
+def drawn(data, spread=0.05, draws=150, seed=0, overdispersion=0.0):
     """A posterior around the truth, without sampling."""
     model = MultinomialGP(
-        Matern(1.5, 5.0, active=[0]) * Matern(0.5, 1.0, active=[1]), overdispersion=0.0
+        Matern(1.5, 5.0, active=[0]) * Matern(0.5, 1.0, active=[1]), overdispersion=overdispersion
     )
     rng, link = np.random.default_rng(seed), model.link(data)
     shares = np.array([[0.2 + 0.04 * (y - 2000), 0.3, 0.5 - 0.04 * (y - 2000)]
@@ -181,7 +181,9 @@ def test_check_passes_what_fits_and_refuses_what_does_not():
     rough, _ = field(scatter=0.05)
     found = check(drawn(rough, spread=0.01), data=rough)
     assert found.p_values[0] < 0.01
-    assert "scatter more than the model says" in found.verdict
+    assert "scatter more than the model says: try overdispersion=, or a rougher" in found.verdict
+    wider = drawn(rough, spread=0.01, overdispersion=0.1)
+    assert "scatter more than the model says: try a rougher" in check(wider, data=rough).verdict
 
 
 @pytest.mark.parametrize(
