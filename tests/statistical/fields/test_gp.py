@@ -114,12 +114,12 @@ def unpredicted(self, rng, state, data):
 
 
 def last_row_only(self, rng, state, data):
-    def site_counts(self):
-        counts = np.zeros((data.num_sites, data.num_categories), dtype=np.int64)
-        counts[data.row_sites] = data.counts
-        return counts
+    def stick_counts(self):
+        parts = np.zeros((2, data.num_sites, data.num_categories - 1), dtype=np.int64)
+        parts[:, data.row_sites] = data.row_stick_counts()
+        return parts[0], parts[1]
 
-    return MODEL.step(rng, state, mutant(data, site_counts=site_counts))
+    return MODEL.step(rng, state, mutant(data, stick_counts=stick_counts))
 
 
 def patched(where, name, broken):
