@@ -486,7 +486,8 @@ def _of_covariates(
         for label in labels[1:]:
             gap = cast(TopicShares, of_column.difference(name, label, labels[0]))
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
-            verdict.append(Leading(_largest_difference(gap, title), title))
+            told = found.stability.is_likely & (gap.worth.ravel() >= FEW_DRAWS)
+            verdict.append(Leading(_largest_difference(gap, title, told), title))
             drawn = replace(gap.figure(), caption="")
             sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
             worth[f"differences by {name}"] = gap.worth
@@ -517,22 +518,24 @@ def _of_covariates(
     return verdict, sections, worth
 
 
-def _largest_difference(found: TopicShares, title: str) -> str:
-    """Which topics differ most, and whether any does beyond its interval."""
+def _largest_difference(found: TopicShares, title: str, is_told: BoolArray) -> str:
+    """Whether any topic differs beyond its interval, and which of those that are told do most."""
     mean, (lower, upper) = found.mean, found.interval()
-    sure = np.flatnonzero((lower > 0.0) | (upper < 0.0))
+    differs = (lower > 0.0) | (upper < 0.0)
     interval = f"{100 * found.probability:g} % interval"
-    if not len(sure):
+    if not differs.any():
         return f"{title}: no topic's share differs beyond its {interval}."
+    text = f"{title}: {differs.sum()} of {len(mean)} topics differ beyond their {interval}"
+    sure = np.flatnonzero(differs & is_told)
+    if not len(sure):
+        return f"{text}, none of which another chain would find on enough draws."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
         f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
-    return (
-        f"{title}: {len(sure)} of {len(mean)} topics differ beyond their {interval}; in percentage"
-        f" points most, {parts}."
-    )
+    among = "" if len(sure) == differs.sum() else "of those that another chain would find, "
+    return f"{text}; {among}in percentage points most, {parts}."
 
 
 def _curves(found: TopicShares, is_rough: BoolArray) -> Section:

@@ -16,6 +16,7 @@ from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.draws import independent_draws, telling
+from pgmult.topics.reports import _largest_difference
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi
 from pgmult.topics.summaries.words import word_scores
@@ -343,3 +344,28 @@ def test_a_topic_is_named_by_frequent_words_that_are_its_own():
     assert telling(topics, 3).shape == (4, 3)
     versions = np.stack([topics, topics], axis=1)
     np.testing.assert_array_equal(telling(versions, 3), telling(topics, 3))
+
+
+class Gap:
+    """Differences of four topics, of which all but the second are beyond their intervals."""
+
+    names, probability = ("a", "b", "c", "d"), 0.9
+    mean = np.array([0.03, 0.001, -0.02, 0.01])
+
+    def interval(self):
+        return self.mean - 0.005, self.mean + 0.005
+
+
+@pytest.mark.parametrize(
+    ("is_told", "words"),
+    [
+        ([True] * 4, 'intervals?; in percentage points most, "a" .*, "c" .*, "d" '),
+        ([False, True, True, True], "another chain would find, in percentage points most, .c. "),
+        ([False, True, False, False], "none of which another chain would find on enough draws"),
+    ],
+)
+def test_the_largest_differences_are_of_topics_that_are_found_again(is_told, words):
+    said = _largest_difference(Gap(), "Party R - D", np.array(is_told))
+    assert said.startswith("Party R - D: 3 of 4 topics differ beyond their 90 % interval")
+    assert re.search(words, said)
+    assert ('"a"' in said) == is_told[0]
