@@ -1,5 +1,6 @@
 """What every covariance function has, and its sums and products."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.laws import LogNormal
 
-_FAR = 300.0  # log parameters further from 0 stand for this: proposals may be anywhere
+_FAR = 300.0  # log parameters further from 0 stand for this, with density 0: proposals may be
 
 
 class Covariance(Checked, ABC):
@@ -145,6 +146,12 @@ class Family(Covariance):
                         f"{argument} must be of parameters that {type(self).__name__} has,"
                         f" {', '.join(self._parameters)}, got {name!r}"
                     )
+        for name in self._parameters:
+            if abs(math.log(getattr(self, name))) > _FAR:
+                raise ValueError(
+                    f"{name} must be from {math.exp(-_FAR):.0e} to {math.exp(_FAR):.0e},"
+                    f" got {getattr(self, name)}"
+                )
         usual = {name: LogNormal(getattr(self, name)) for name in self._parameters}
         self._set(priors=usual | priors, fixed=fixed)
 
@@ -194,6 +201,8 @@ class Family(Covariance):
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
+        if (np.abs(self.log_params) >= _FAR * (1.0 - 1e-12)).any():
+            return -math.inf
         values = zip(self._free.values(), self.log_params, strict=True)
         return float(sum(prior.log_density(value) for prior, value in values))
 

@@ -165,6 +165,9 @@ def test_parameters_far_away_are_finite(far):
     covariance = 1.0 * Matern(1.5, 10.0)
     moved = covariance.with_log_params(np.array([far, -far]))
     assert np.isfinite(moved.cov(np.arange(3.0))).all()
+    assert moved.log_prior() == -np.inf  # so that slices that step out end
+    with pytest.raises(ValueError, match="length_scale must be from 5e-131 to "):
+        Matern(1.5, 1e200)
 
 
 def test_a_period_of_several_columns_is_a_product():
