@@ -214,11 +214,8 @@ def _nearest(
         points = points[:, in_degrees]
         apart = great_circle(points, points)
     np.fill_diagonal(apart, np.inf)
-    near = np.zeros((len(first), len(first)))
-    for one in range(len(first)):
-        chosen = np.argsort(apart[one], kind="stable")[: min(_NEAREST, len(first) - 1)]
-        near[one, chosen] = 1.0
-    return np.asarray(np.einsum("pq,tqk->tpk", near, table))
+    nearest = np.argsort(apart, axis=1, kind="stable")[:, : min(_NEAREST, len(first) - 1)]
+    return np.asarray(sum(table[:, its] for its in nearest.T))
 
 
 def _autoregression(table: FloatArray) -> FloatArray:
