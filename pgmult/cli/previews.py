@@ -103,8 +103,8 @@ class Previews:
                 warnings.simplefilter("ignore")
                 made = self._write()
             self._go_on.set()
-            is_first = not made
-            pause = max(_FEWEST_SECONDS * made, _BREAK * (time.monotonic() - began))
+            is_first = is_first and not made
+            pause = max(0.0 if is_first else _FEWEST_SECONDS, _BREAK * (time.monotonic() - began))
 
     def _write(self) -> bool:
         """Make a page of what there is; False if that is not enough."""

@@ -16,7 +16,7 @@ from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.laws import LogNormal
 
-_FAR = 300.0  # log parameters further from 0 stand for this, with density 0: proposals may be
+_FAR = 300.0  # log parameters of proposals further from 0 are taken as this, with density 0
 
 
 class Covariance(Checked, ABC):
