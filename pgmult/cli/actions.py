@@ -27,6 +27,7 @@ from pgmult.cli.shared import (
     Recipe,
     add_running,
     add_writing,
+    begin_compiling,
     complain,
     free_name,
     give,
@@ -388,10 +389,7 @@ def add_demo(demos: Any, demo: Demo) -> None:
 
 def _demo(demo: Demo, options: Options) -> int:
     began = perf_counter()
-    from pgmult.compiled.ahead import compile_ahead
-    from pgmult.core.machine import as_cores
-
-    compile_ahead(demo.kernel_set, as_cores(options.cores))  # others begin while this one imports
+    begin_compiling(demo.kernel_set, options)
     from pgmult.cli.demos import run_demo
 
     silence_what_is_told_anyway()

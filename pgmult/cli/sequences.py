@@ -23,6 +23,7 @@ from pgmult.cli.shared import (
     add_table,
     aside,
     at_least,
+    begin_compiling,
     complete,
     kept_every,
     option,
@@ -115,11 +116,8 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.compiled.ahead import compile_ahead
-    from pgmult.core.machine import as_cores
-
-    if options.model in ("lds", "auto"):  # others begin while this one reads and tries the rest
-        compile_ahead("MultinomialLDS", as_cores(options.cores))
+    if options.model in ("lds", "auto"):  # "auto" reads and tries the rest meanwhile
+        begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by

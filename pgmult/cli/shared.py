@@ -184,6 +184,14 @@ def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, An
     return found or None
 
 
+def begin_compiling(kernel_set: str, options: argparse.Namespace) -> None:
+    """Have other processes compile what a model needs, while this one imports and reads."""
+    from pgmult.compiled.ahead import compile_ahead
+    from pgmult.core.machine import as_cores
+
+    compile_ahead(kernel_set, as_cores(options.cores))
+
+
 _FEWEST = 5  # draws of a chain that are kept of anything
 
 

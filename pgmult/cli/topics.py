@@ -26,6 +26,7 @@ from pgmult.cli.shared import (
     add_writing,
     aside,
     at_least,
+    begin_compiling,
     complete_for,
     draw,
     give,
@@ -123,12 +124,8 @@ def _add_covariates(group: Any) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.compiled.ahead import compile_ahead
-    from pgmult.core.machine import as_cores
-
     told = options.prevalence or options.content
-    kernel_set = "StructuralTopics" if told else "CorrelatedTopics"
-    compile_ahead(kernel_set, as_cores(options.cores))  # others begin while this one reads
+    begin_compiling("StructuralTopics" if told else "CorrelatedTopics", options)
     from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
