@@ -3,12 +3,14 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import row_threads
+from pgmult.core.sweeps import Sampler, sampler_of
 from pgmult.core.typing import Model, traits_of, variable
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.files import ChainFiles, Part
@@ -172,8 +174,13 @@ class RowsHere:
         self._model, self._data, self._files, self._threads = model, data, files, threads
         self._left_over = False
 
-    def start(self, rng: np.random.Generator) -> None:
-        """Nothing: ``init`` makes all of the state."""
+    @cached_property
+    def _sampler(self) -> Sampler[Any]:
+        return sampler_of(self._model, self._data)
+
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]]:
+        """Return the state where the chain starts, all of it."""
+        return self._sampler.init(rng), ()
 
     def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any:
         """The whole state, of which workers may have left rows in files."""
@@ -187,7 +194,7 @@ class RowsHere:
     def step(self, rng: np.random.Generator) -> Any:
         """One sweep: the state after it."""
         with row_threads(self._threads()):
-            self._state = contiguous(self._model.step(rng, self._state, self._data))
+            self._state = contiguous(self._sampler.step(rng, self._state))
         return self._state
 
     def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]:
