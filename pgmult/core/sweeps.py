@@ -76,11 +76,13 @@ class Sampled(Generic[Data, State]):
 
     def init(self, rng: np.random.Generator, data: Data) -> State:
         """Return the state where a chain starts."""
-        return _LATEST.of(self, data).init(rng)
+        state: State = _LATEST.of(self, data).init(rng)
+        return state
 
     def step(self, rng: np.random.Generator, state: State, data: Data) -> State:
         """Return the state after one full sweep; `state` does not change."""
-        return _LATEST.of(self, data).step(rng, state)
+        new: State = _LATEST.of(self, data).step(rng, state)
+        return new
 
 
 class _Latest:
