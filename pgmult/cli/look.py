@@ -88,9 +88,9 @@ class _Column:
 
     @property
     def is_count(self) -> bool:
-        whole = self.kind == "whole numbers" and min(self.counts) >= 0
+        non_negative = self.kind == "whole numbers" and min(self.counts) >= 0
         measured = self.missing and self.is_called("weight weights")  # of a body, in grams
-        return whole and self.is_called(_COUNTS) and not measured
+        return non_negative and self.is_called(_COUNTS) and not measured
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -166,7 +166,7 @@ def _columns(table: Any) -> list[_Column]:
     from pgmult.core.labels import is_missing
     from pgmult.core.tables import date_text
 
-    seen = []
+    columns = []
     for name in table:
         dates = table[name].dtype.kind == "M"
         cells = [
@@ -174,8 +174,8 @@ def _columns(table: Any) -> list[_Column]:
         ]
         if dates:
             cells = [None if x is None else date_text(x) for x in cells]
-        seen.append(_Column(name, _kind([x for x in cells if x is not None], dates), cells))
-    return seen
+        columns.append(_Column(name, _kind([x for x in cells if x is not None], dates), cells))
+    return columns
 
 
 def _kind(values: list[Any], dates: bool) -> str:
@@ -270,10 +270,10 @@ def _command(words: Iterable[Any], options: Iterable[_Option]) -> str:
     """A command with its words quoted, over several lines where it is long."""
     lines = [""]
     for name, values in [("pgmult", words), *options]:
-        part = " ".join([name, *(shlex.quote(str(value)) for value in values)])
-        if lines[-1].strip() and len(f"{lines[-1]} {part}") > _WIDTH:
+        option = " ".join([name, *(shlex.quote(str(value)) for value in values)])
+        if lines[-1].strip() and len(f"{lines[-1]} {option}") > _WIDTH:
             lines.append("   ")
-        lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
+        lines[-1] = f"{lines[-1]} {option}" if lines[-1] else option
     return " \\\n".join(lines)
 
 
@@ -319,10 +319,10 @@ class _Jobs:
         self.places = [c for c in self.columns if c.kind == "US states"]
 
     def found(self) -> list[_Job]:
-        """Those that fit, the likeliest first."""
+        """Jobs that fit, the likeliest first."""
         choice, tables = self._choice(), [self._fields(), self._regression()]
-        rest = [choice] if choice else [self._sequences(), *tables[:: 1 if self.count else -1]]
-        return [job for job in (self._topics(), *rest) if job is not None]
+        others = [choice] if choice else [self._sequences(), *tables[:: 1 if self.count else -1]]
+        return [job for job in (self._topics(), *others) if job is not None]
 
     def _fit(
         self, family: str, used: Iterable[_Column], options: Iterable[_Option], formula: str = ""
@@ -475,16 +475,16 @@ class _Jobs:
             name for name, column in attributes.items()
             if len(set(zip(column.cells, of_row, strict=True))) == number
         ]  # fmt: skip
-        own = {name: column for name, column in attributes.items() if name not in of_choosers}
-        if not own or not outcome:
+        of_rows = {name: column for name, column in attributes.items() if name not in of_choosers}
+        if not of_rows or not outcome:
             return None
         of_choosers = of_choosers if names else []
         constants = bool(names) and not any(
-            _told_by(column.cells, names[0].cells, of_row) for column in own.values()
+            _told_by(column.cells, names[0].cells, of_row) for column in of_rows.values()
         )
         labels = names[0].counts if names else ()
-        formula = _of_choice(outcome, [*own], whose, of_choosers, labels, constants)
-        attributes = attributes if names else own
+        formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, constants)
+        attributes = attributes if names else of_rows
         why = f"What matters where one of several is taken in each '{_told(occasion.name)}'."
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
         options: list[_Option] = [("--occasion", [occasion.name])]
@@ -507,13 +507,13 @@ class _Jobs:
             ]  # fmt: skip
             people.sort(key=lambda c: not c.is_in_blocks)
             numbers = self._numbers(taken, *people, *of_alternatives)
-            known = [
+            copies = [
                 [of[label].cells[i] if label in of else None for i, label in enumerate(taken.cells)]
                 for _, of in wide.values()
             ]
             choosers = {
                 name: c for name, c in numbers.items()
-                if not c.name.lower().endswith("id") and c.cells not in known and name not in wide
+                if not c.name.lower().endswith("id") and c.cells not in copies and name not in wide
             }  # fmt: skip
             whose = _in_formula(people[0].name) if people else ""
             formula = _of_choice(outcome, [*wide], whose, [*choosers][:_FEW], taken.counts)
@@ -529,7 +529,7 @@ class _Jobs:
         from pgmult.core.labels import begin_alike, label_of
 
         labels = {label_of(label): label for label in taken.counts}
-        found: dict[str, dict[Any, _Column]] = {}
+        complete: dict[str, dict[Any, _Column]] = {}
         alike = begin_alike([*labels])
         between = r"[\W_]*" if taken.is_called(_CHOICES) else r"[\W_]"
         for cut in dict.fromkeys(("", alike)):
@@ -541,11 +541,11 @@ class _Jobs:
                 if word and match and column.is_number:
                     pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
                     ends.setdefault(pattern, {})[labels[label]] = column
-            found = found or {p: of for p, of in ends.items() if len(of) == len(labels)}
-        named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in found}
+            complete = complete or {p: of for p, of in ends.items() if len(of) == len(labels)}
+        named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in complete}
         return dict(
             [
-                (name, (pattern, found[pattern])) for name, pattern in named.items()
+                (name, (pattern, complete[pattern])) for name, pattern in named.items()
                 if _in_formula(name) == name
             ][:_MOST_TERMS]
         )  # fmt: skip
@@ -568,8 +568,8 @@ class _Jobs:
         options: list[_Option] = [("--weight", [column.name]) for column in weights]
         others = [_told(column.name) for column in outcomes if column is not outcome][:_SHOWN]
         or_these = f" (or of {', '.join(others)}: the formula says)" if others else ""
-        some = f", with {len(terms)} of {len(possible)} columns" if terms != possible else ""
-        why = f"What shares of '{_told(outcome.name)}' depend on{or_these}{some}."
+        limited = f", with {len(terms)} of {len(possible)} columns" if terms != possible else ""
+        why = f"What shares of '{_told(outcome.name)}' depend on{or_these}{limited}."
         formula = f"{_in_formula(outcome.name)} ~ {' + '.join(terms)}"
         used = [outcome, *terms.values(), *weights]
         return _Job("Regression", why, [self._fit("regression", used, options, formula)])
@@ -639,21 +639,23 @@ def _apart(fixed: dict[str, _Column], others: Iterable[_Column]) -> list[tuple[s
     import numpy as np
 
     rows = zip(*(c.cells for c in (*fixed.values(), *others)), strict=True)
-    whole = [*{row[: len(fixed)] for row in rows if None not in row}]
-    kept, design = list[tuple[str, _Column]](), np.ones((len(whole), 1))
+    complete = [*{row[: len(fixed)] for row in rows if None not in row}]
+    independent, design = list[tuple[str, _Column]](), np.ones((len(complete), 1))
     for i, (name, column) in enumerate(fixed.items()):
-        levels = sorted({row[i] for row in whole}, key=str)
-        own = np.array([[row[i] == level for level in levels[1:]] for row in whole], dtype=float)
-        wider = np.column_stack([design, own.reshape(len(whole), -1)])
+        levels = sorted({row[i] for row in complete}, key=str)
+        indicators = np.array(
+            [[row[i] == level for level in levels[1:]] for row in complete], dtype=float
+        )
+        wider = np.column_stack([design, indicators.reshape(len(complete), -1)])
         if len(levels) > 1 and np.linalg.matrix_rank(wider) == wider.shape[1]:
-            kept.append((name, column))
+            independent.append((name, column))
             design = wider
-    return kept
+    return independent
 
 
 def _of_choice(
     outcome: str,
-    own: list[str],
+    attributes: list[str],
     whose: str,
     choosers: list[str],
     labels: Iterable[Any],
@@ -665,7 +667,7 @@ def _of_choice(
     """
     from pgmult.core.labels import begin_alike, label_of
 
-    named, words = " + ".join(own), [label_of(label) for label in labels]
+    named, words = " + ".join(attributes), [label_of(label) for label in labels]
     formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
     numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
     after = choosers if constants or not choosers else ["0", *choosers]
@@ -699,13 +701,13 @@ def _step(time: _Column, whose: _Column | None) -> str | None:
     from pgmult.core.tables import exact_array
     from pgmult.sequences.data.times import dates_of, usual_step
 
-    known = [
+    steps = [
         (when, "" if whose is None else str(of))
         for when, of in zip(time.cells, (whose or time).cells, strict=True)
         if when is not None and of is not None
     ]
-    times = exact_array([when for when, _ in known])
-    _, sequence = np.unique([of for _, of in known], return_inverse=True)
+    times = exact_array([when for when, _ in steps])
+    _, sequence = np.unique([of for _, of in steps], return_inverse=True)
     if time.kind == "dates":
         return usual_step(times.astype("datetime64[s]"), sequence) or None
     if (dates := dates_of(times)) is not None:
@@ -767,15 +769,17 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
     table = read_table(path, options)
     columns = _columns(table)
     remarks, no_value, misread = _remarks(columns)
-    told = {"delimiter": options.delimiter, "encoding": options.encoding}
+    reading_options = {"delimiter": options.delimiter, "encoding": options.encoding}
     reading: list[_Option] = [
-        (f"--{name}", [value]) for name, value in told.items() if value not in (None, "utf-8")
+        (f"--{name}", [value])
+        for name, value in reading_options.items()
+        if value not in (None, "utf-8")
     ]
-    known = options.na_values or (["", "NA"] if no_value else [])
-    if known:
-        reading.append(("--na-values", [*known, *no_value]))
+    gaps = options.na_values or (["", "NA"] if no_value else [])
+    if gaps:
+        reading.append(("--na-values", [*gaps, *no_value]))
     if no_value:
-        options.na_values = [*known, *no_value]
+        options.na_values = [*gaps, *no_value]
         columns = _columns(read_table(path, options))
         remarks.append(
             "The commands below leave such cells without a value: take --na-values out if not so."
@@ -791,15 +795,15 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
         ],
     )
     title = f"{plain(str(path))}: {len(table):,} rows, {len(columns):,} columns"
-    seen = [Section("Columns", table=held), Section("To look at", sentences=remarks)]
-    return _report(title, seen, jobs)
+    sections = [Section("Columns", table=held), Section("To look at", sentences=remarks)]
+    return _report(title, sections, jobs)
 
 
 def _or_nothing(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def _report(title: str, seen: "list[Section]", jobs: list[_Job]) -> "Report":
+def _report(title: str, sections: "list[Section]", jobs: list[_Job]) -> "Report":
     """What was seen, and the jobs that fit."""
     from pgmult.core.reports import Report
 
@@ -808,8 +812,8 @@ def _report(title: str, seen: "list[Section]", jobs: list[_Job]) -> "Report":
         " --help for what each one takes."
     )
     if jobs:
-        guessed = "guesses from the kinds of columns and their names" if seen else "guesses"
+        guessed = "guesses from the kinds of columns and their names" if sections else "guesses"
         which = ", ".join(job.title.lower() for job in jobs)
         verdict = f"Jobs that fit: {which}. The commands are {guessed}: read them before you paste"
         verdict += " them."
-    return Report(title, [verdict], [*seen, *(job.section() for job in jobs)])
+    return Report(title, [verdict], [*sections, *(job.section() for job in jobs)])

@@ -63,7 +63,7 @@ def typed(
 def _typed(
     cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
 ) -> Cells:
-    """As `typed`, with what `Cells` knows besides."""
+    """Make cells of a column as `typed` does, with the order and zone that `Cells` keeps."""
     present = [cell for cell in cells if cell is not None]
     if not present:
         return Cells(np.array(cells, dtype=object))
@@ -157,31 +157,33 @@ def cells_of_file(
     """
     suffix = _kind_of(path, delimiter)
     if suffix == ".parquet":
-        rows, there = _parquet_cells(path, names, meter)
+        rows, columns = _parquet_cells(path, names, meter)
     elif suffix in (".jsonl", ".ndjson"):
-        there = {}  # until all rows are read
-        rows = _json_cells(each_line(path, encoding, newline="\n", meter=meter), path, names, there)
+        columns = {}  # until all rows are read
+        rows = _json_cells(
+            each_line(path, encoding, newline="\n", meter=meter), path, names, columns
+        )
     else:
         table = _csv_rows(path, delimiter, encoding, meter)
-        there = dict.fromkeys(next(table))
-        rows = _csv_cells(table, names, there, frozenset(as_strings(na_values, "na_values")))
-    if there:
-        _check_there(path, names, there, delimiter)
+        columns = dict.fromkeys(next(table))
+        rows = _csv_cells(table, names, columns, frozenset(as_strings(na_values, "na_values")))
+    if columns:
+        _check_there(path, names, columns, delimiter)
     empty = True
     for cells in rows:
         empty = False
         yield cells
     if empty:
         raise ValueError(f"{path}: the table has no rows")
-    _check_there(path, names, there, delimiter)
+    _check_there(path, names, columns, delimiter)
 
 
-def _check_there(path: Path, names: Sequence[str], there: Any, delimiter: str | None) -> None:
-    unknown = [name for name in names if name not in there]
+def _check_there(path: Path, names: Sequence[str], columns: Any, delimiter: str | None) -> None:
+    unknown = [name for name in names if name not in columns]
     if unknown:
         split = "" if delimiter is None else f" with delimiter {delimiter!r}"
         raise ValueError(
-            f"{path}: the table has no column {unknown[0]!r} among {list(there)[:_SHOWN]}{split}"
+            f"{path}: the table has no column {unknown[0]!r} among {list(columns)[:_SHOWN]}{split}"
         )
 
 
@@ -193,19 +195,19 @@ def _up_to(lines: Iterator[str], characters: int) -> list[str]:
 
 
 def _csv_cells(
-    rows: Iterator[list[str]], names: Sequence[str], there: Any, no_value: frozenset[str]
+    rows: Iterator[list[str]], names: Sequence[str], columns: Any, no_value: frozenset[str]
 ) -> Iterator[tuple[Any, ...]]:
-    header = list(there)
-    places = [header.index(name) for name in names if name in there]
+    header = list(columns)
+    places = [header.index(name) for name in names if name in columns]
     for row in rows:
         yield tuple(None if row[j] in no_value else row[j] for j in places)
 
 
 def _json_cells(
-    lines: Iterable[str], path: Path, names: Sequence[str], there: dict[str, None]
+    lines: Iterable[str], path: Path, names: Sequence[str], columns: dict[str, None]
 ) -> Iterator[tuple[Any, ...]]:
     for row in _json_rows(lines, path):
-        there |= dict.fromkeys(row)
+        columns |= dict.fromkeys(row)
         yield tuple(map(row.get, names))
 
 
@@ -229,7 +231,7 @@ def _parquet_cells(
     path: Path, names: Sequence[str], meter: Meter | None
 ) -> tuple[Iterator[tuple[Any, ...]], dict[str, None]]:
     file = _parquet(path)
-    there = dict.fromkeys(file.schema_arrow.names)
+    columns = dict.fromkeys(file.schema_arrow.names)
 
     def cells() -> Iterator[tuple[Any, ...]]:
         with file:
@@ -240,7 +242,7 @@ def _parquet_cells(
                     meter.done = meter.total * read // file.metadata.num_rows
                 yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
-    return cells(), there
+    return cells(), columns
 
 
 def _of_arrow(column: Any) -> Any:
@@ -268,31 +270,31 @@ def kind_of_cell(cell: Any, *, of_csv: bool) -> str:
 def _delimiter(text: str, path: Path) -> str:
     """What separates the names in the header row."""
     header = lines_of(re.sub(r'"[^"]*"', "", text[:100_000]))[:1]
-    there = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
-    if len(there) > 1:
+    marks = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
+    if len(marks) > 1:
         raise ValueError(
-            f"{path}, line 1: {' and '.join(map(repr, there))} stand in the header; say which one"
-            f" separates cells, delimiter={there[0]!r} or another"
+            f"{path}, line 1: {' and '.join(map(repr, marks))} stand in the header; say which one"
+            f" separates cells, delimiter={marks[0]!r} or another"
         )
-    return there[0] if there else ","
+    return marks[0] if marks else ","
 
 
 def _csv_rows(
-    path: Path, given: str | None, encoding: str, meter: Meter | None = None
+    path: Path, delimiter: str | None, encoding: str, meter: Meter | None = None
 ) -> Iterator[list[str]]:
     """The header, then the rows; `given` is the user's delimiter."""
     lines = each_line(path, encoding, newline="", meter=meter)
     first = _up_to(lines, 100_000)
-    mark = given or ("\t" if suffix_of(path) == ".tsv" else _delimiter("".join(first), path))
+    mark = delimiter or ("\t" if suffix_of(path) == ".tsv" else _delimiter("".join(first), path))
     lines = chain(first, lines)
     if first and first[0].endswith("\n"):
         lines = _ended_by_feeds(lines)
     try:
         yield from _split_rows(lines, path, mark)
     except ValueError as error:
-        if given is None:
+        if delimiter is None:
             raise
-        raise ValueError(f"{error} (with delimiter={given!r})") from None
+        raise ValueError(f"{error} (with delimiter={delimiter!r})") from None
 
 
 def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:

@@ -28,7 +28,7 @@ def read_fasta(path: str | Path) -> dict[str, str]:
     path = as_path(path)
     lines: dict[str, list[str]] = {}
     name = None
-    for number, line in enumerate(each_line(path, own="ascii"), start=1):
+    for number, line in enumerate(each_line(path, default="ascii"), start=1):
         text = line.strip()
         if text.startswith(">"):
             name = (text[1:].split() or [""])[0]

@@ -26,7 +26,7 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
 
 
-def _known(encoding: str) -> str:
+def _checked_encoding(encoding: str) -> str:
     """The name of an encoding of text."""
     as_kind(encoding, "encoding", str)
     try:
@@ -74,7 +74,7 @@ class _Metered(io.FileIO):
 
 
 class _Counted(io.BufferedReader):
-    """Knows what was read last and the lines before it, so that an error can name its own."""
+    """Remember what was read last and the lines before it, so that an error can name its line."""
 
     lines_before, latest = 0, b""
 
@@ -88,7 +88,7 @@ def each_line(
     path: Path,
     encoding: str | None = None,
     *,
-    own: str = "utf-8",
+    default: str = "utf-8",
     newline: str | None = None,
     meter: Meter | None = None,
 ) -> Iterator[str]:
@@ -98,8 +98,8 @@ def each_line(
     ----------
     path : Path
     encoding : str, optional
-        The format's `own` if left out.
-    own : str
+        Encoding; `default` if left out.
+    default : str
     newline : str, optional
         What ends lines, as in `open`.
     meter : Meter, optional
@@ -107,7 +107,7 @@ def each_line(
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path}: a folder, expected a file")
-    name = own if encoding is None else _known(encoding)
+    name = default if encoding is None else _checked_encoding(encoding)
     try:
         raw = _Metered(path)
     except FileNotFoundError:

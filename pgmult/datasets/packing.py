@@ -204,11 +204,11 @@ def _pack_texts(
     try:
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
         for name, text in texts:
-            found = choices.words_of(text, dropped)
-            numbers = words.number(found)
+            counted = choices.words_of(text, dropped)
+            numbers = words.number(counted)
             sizes.append(len(numbers))
             ids.extend(numbers)
-            counts.extend(found.values())
+            counts.extend(counted.values())
             if name is not None:
                 writer.name([name])
                 named += 1
@@ -222,13 +222,13 @@ def _pack_texts(
             file.__exit__()
     try:
         dropped.refuse_unsegmented(choices)
-        kept, left_out = choices.choose(
+        vocabulary, left_out = choices.choose(
             ((word, count, spread) for word, _, count, spread in words.merged()),
             words.num_documents,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    columns = words.columns(kept)
+    columns = words.columns(vocabulary)
     corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)
     emptied = _rewrite(corpus, columns, writer, progress)
     losses = Losses(
@@ -240,7 +240,9 @@ def _pack_texts(
         left_out=(*dropped.losses(), *left_out),
         ngrams=choices.ngrams,
     )
-    writer.finish(len(kept), np.array(kept), label=label if named else None, losses=losses)
+    writer.finish(
+        len(vocabulary), np.array(vocabulary), label=label if named else None, losses=losses
+    )
 
 
 def _flush(
@@ -260,15 +262,15 @@ def _rewrite(
     """Write the words that stay under their new numbers; how many documents lost all of theirs."""
     emptied = 0
     for rows in corpus.pieces():
-        part = corpus.rows(rows)
-        before = np.diff(part.indptr)
+        block = corpus.rows(rows)
+        before = np.diff(block.indptr)
         document = np.repeat(np.arange(len(before)), before)
-        column = columns[part.words]
+        column = columns[block.words]
         order = np.lexsort((column, document))
         order = order[column[order] >= 0]
         after = np.bincount(document[order], minlength=len(before))
         emptied += int(np.count_nonzero((before > 0) & (after == 0)))
-        writer.append(after, column[order], part.counts[order])
+        writer.append(after, column[order], block.counts[order])
         progress.show("writing", writer.num_documents, writer.num_tokens)
     return emptied
 
@@ -328,14 +330,14 @@ class _Words:
             self.num_different += 1
             yield word, list(numbers), sum(counts), sum(spread)
 
-    def columns(self, kept: list[str]) -> NDArray[np.int32]:
+    def columns(self, vocabulary: list[str]) -> NDArray[np.int32]:
         """The place of each number's word among those kept, -1 if it is none of them."""
         size = self._first + len(self._ids)
         columns = np.memmap(self._folder / "raw-columns", np.int32, "w+", shape=(max(1, size),))
         columns[:] = -1
-        place, last = 0, len(kept)
+        place, last = 0, len(vocabulary)
         for word, numbers, _, _ in self.merged():
-            if place < last and word == kept[place]:
+            if place < last and word == vocabulary[place]:
                 columns[numbers] = place
                 place += 1
         return np.asarray(columns)

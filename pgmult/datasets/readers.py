@@ -311,9 +311,9 @@ def texts_of(
         return
     lines = each_line(path, encoding, meter=meter)
     empty = True
-    for found in documents_of((line.removesuffix("\n") for line in lines), documents):
+    for document in documents_of((line.removesuffix("\n") for line in lines), documents):
         empty = False
-        yield found
+        yield document
     if empty:
         raise ValueError(f"{path}: the file is empty")
 

@@ -1,9 +1,9 @@
-"""From running text to word counts: a tokenizer, stop words and the choice of a vocabulary.
+"""Word counts of running text: a tokenizer, stop words and the choice of a vocabulary.
 
 A word is a run of letters with the marks that belong to them (Unicode Standard Annex 29, word
-boundaries), in Unicode's normal form C and lower case, whatever the script. What is taken out of
-posts (web addresses, names of users) and what is too short to be a word is counted with the words,
-so that the table of what was read begins with the text and not with what was left of it.
+boundaries), in Unicode's normal form C and lower case, whatever the script. Web addresses,
+names of users and single letters are dropped and counted: the table of losses begins with all of
+the text.
 
 >>> corpus, losses = count_words(["The cat sat on the mat.", "A dog and a cat."])
 >>> corpus.vocabulary.tolist()
@@ -146,15 +146,15 @@ def count_words(
     ranked = ((word, counts[word], spread[word]) for word in sorted(counts))
     vocabulary, left_out = choices.choose(ranked, len(documents))
     column = {word: j for j, word in enumerate(vocabulary)}
-    kept = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
-    indptr = np.cumsum([0, *map(len, kept)])
-    indices = np.array([j for words in kept for j in words], dtype=np.int64)
-    amounts = np.array([c for words in kept for c in words.values()], dtype=np.int64)
-    matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(kept), len(column)))
+    rows = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.array([j for words in rows for j in words], dtype=np.int64)
+    amounts = np.array([c for words in rows for c in words.values()], dtype=np.int64)
+    matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(rows), len(column)))
     losses = Losses(
         documents=len(documents),
         without_text=sum(not words for words in documents),
-        emptied=sum(bool(words) and not left for words, left in zip(documents, kept, strict=True)),
+        emptied=sum(bool(words) and not left for words, left in zip(documents, rows, strict=True)),
         words=len(counts) + dropped.num_words,
         tokens=counts.total() + dropped.num_tokens,
         left_out=(*dropped.losses(), *left_out),
@@ -164,12 +164,12 @@ def count_words(
 
 
 class Dropped:
-    """What is taken out of texts before words are counted, and what they are written in.
+    """Pieces of texts that are dropped before words are counted, and the script of the texts.
 
     Attributes
     ----------
     found : dict from str to Counter
-        By the reason: how often each piece was taken out.
+        The number of times that each piece was dropped, by reason.
     """
 
     def __init__(self) -> None:
@@ -189,10 +189,10 @@ class Dropped:
 
     def short(self, words: Sequence[str]) -> list[str]:
         """The words but for single letters of the Latin script."""
-        kept = [word for word in words if not _LATIN_LETTER.fullmatch(word)]
-        if len(kept) < len(words):
+        longer = [word for word in words if not _LATIN_LETTER.fullmatch(word)]
+        if len(longer) < len(words):
             self.found["single letters"].update(filter(_LATIN_LETTER.fullmatch, words))
-        return kept
+        return longer
 
     def look(self, text: str) -> None:
         """Count letters of scripts without spaces between words."""
@@ -206,12 +206,12 @@ class Dropped:
                 self._longest = max(self._longest, run, key=len)
 
     def refuse_unsegmented(self, choices: "WordChoices") -> None:
-        """Raise ValueError where texts were in a script whose words nobody told apart."""
+        """Raise ValueError for unsegmented texts in a script without spaces between words."""
         letters, runs = self._letters_without_spaces, self._runs
         if letters > _ENOUGH * self._letters and letters > _LONGEST_SEGMENT * runs:
             raise ValueError(
                 f"texts must have spaces between words, got {self._longest[:12]!r}: Chinese,"
-                " Japanese, Thai and their like are written without (tell words apart first, such"
+                " Japanese, Thai and their like are written without (split words first, such"
                 " as by jieba, fugashi or pythainlp: pass tokenizer=jieba.lcut, or write the texts"
                 " with spaces)"
             )
@@ -227,7 +227,7 @@ class Dropped:
         return sum(pieces.total() for pieces in self.found.values())
 
     def losses(self) -> list[WordLoss]:
-        """Those of which there were some."""
+        """The reasons for which something was dropped."""
         return [
             WordLoss(why, len(pieces), pieces.total())
             for why, pieces in self.found.items()
@@ -281,7 +281,7 @@ class WordChoices(Checked):
 
     def words_of(self, text: str, dropped: Dropped) -> Counter[str]:
         """How often each word stands in a text; what was taken out is added to `dropped`."""
-        text = _AMPERSAND.sub("", _ENTITY.sub(lambda found: html.unescape(found[0]), text))
+        text = _AMPERSAND.sub("", _ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
         if not self.keep_addresses:
             text = dropped.clean(text)
         if self.tokenizer is tokenize:
@@ -327,22 +327,22 @@ class WordChoices(Checked):
                     yield -count, word
 
         if self.max_words is None:
-            kept = [word for _, word in passing()]
+            vocabulary = [word for _, word in passing()]
         else:
             first = nsmallest(self.max_words, passing())
-            kept = sorted(word for _, word in first)
+            vocabulary = sorted(word for _, word in first)
             tokens = -sum(count for count, _ in first)
             lost[f"beyond the {self.max_words:,} most frequent"] = [
                 read[0] - len(first), read[1] - tokens
             ]  # fmt: skip
-        if not kept:
+        if not vocabulary:
             different = sum(words for words, _ in lost.values())
             raise ValueError(
                 f"no word is left of {different} different words in {num_documents} documents"
                 " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
                 " max_document_share leave nothing?)"
             )
-        return kept, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
+        return vocabulary, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
 
 
 def as_stop_words(stop_words: Any) -> frozenset[str]:
