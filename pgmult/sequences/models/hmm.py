@@ -46,6 +46,7 @@ from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, new_key
+from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import (
     Sequences,
@@ -292,6 +293,28 @@ class MultinomialHMM(Checked):
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
+
+    def transition_probs(
+        self, draws: Mapping[str, FloatArray], inputs: Design | None = None
+    ) -> FloatArray:
+        """Transition probabilities of many draws, at rows of inputs where the model takes them.
+
+        Parameters
+        ----------
+        draws : mapping from str to array, ``(num_draws, ...)``
+            Draws of `predictive_variables`.
+        inputs : Design, optional
+            Rows of inputs, coded as those of the data. Only models that take inputs need them.
+
+        Returns
+        -------
+        array, ``(num_draws, num_states, num_states)`` or, at rows of inputs, ``(num_draws,
+        num_rows, num_states, num_states)``
+            Row i holds the probabilities of the next state given state i.
+        """
+        if inputs is not None:
+            raise ValueError("this model takes no inputs, its transitions are the same everywhere")
+        return np.array(draws["transition"], dtype=np.float64)
 
     def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""

@@ -253,6 +253,21 @@ class MixedHMM(MultinomialHMM):
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return self.laws(state, data.design, data.order)
 
+    def transition_probs(
+        self, draws: Mapping[str, FloatArray], inputs: Design | None = None
+    ) -> FloatArray:
+        """Transition probabilities of many draws at rows of inputs: see `MultinomialHMM`."""
+        if inputs is None:
+            raise ValueError("transitions depend on inputs: rows of these are needed")
+        names, order = self.predictive_variables, np.arange(np.shape(draws["emission"])[-1])
+        num_draws, num_rows, M = len(draws["initial"]), len(inputs.matrix), self.num_states
+        probs = np.empty((num_draws, num_rows, M, M))
+        for d in range(num_draws):
+            state = self.state_of({name: draws[name][d] for name in names})
+            transition, _, which = self.laws(state, inputs, order)
+            probs[d] = transition[which] if len(transition) > 1 else transition
+        return probs
+
     # ------------------------------------------------------------------ the sampler
 
     def init(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:

@@ -260,3 +260,19 @@ def test_sticks_of_new_sequences_break_in_the_order_of_the_run():
     emission = run.model.laws(run.model.state_of(draw), run.data.design, run.data.order)[1]
     weights = run.model.state_probs(run.model.state_of(draw), replace(new, order=run.data.order))
     np.testing.assert_allclose(found, np.einsum("tm,tmk->tk", weights, emission), atol=1e-9)
+
+
+def test_transitions_draw_by_draw(run):
+    model, data = run.model, run.data
+    draws = {name: run.stack(name) for name in model.predictive_variables}
+    found = model.transition_probs(draws, data.design)
+    assert found.shape == (24, data.num_steps, 2, 2)
+    state = model.state_of({name: values[7] for name, values in draws.items()})
+    transition, _, which = model.laws(state, data.design, data.order)
+    np.testing.assert_array_equal(found[7], transition[which])
+    with pytest.raises(ValueError, match="rows of these are needed"):
+        model.transition_probs(draws)
+    plain = MultinomialHMM(2)
+    np.testing.assert_array_equal(plain.transition_probs(draws), draws["transition"])
+    with pytest.raises(ValueError, match="takes no inputs"):
+        plain.transition_probs(draws, data.design)
