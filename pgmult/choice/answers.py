@@ -45,7 +45,7 @@ def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
 
 
 def _draws(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:
-    """At most so many draws of variables, chains one after the other."""
+    """Draws of variables, at most `max_draws`, chains one after the other."""
     most = as_positive_int(max_draws, "max_draws")
     return [np.concatenate(list(run.thinned(name, most))) for name in names]
 
@@ -57,12 +57,12 @@ def _population(run: Posterior) -> tuple[FloatArray, FloatArray]:
     sd = np.zeros_like(mean)
     mean[:, data.fixed] = run.stack("coefficients")
     centre, var = run.stack("mean"), np.diagonal(run.stack("cov"), axis1=1, axis2=2)
-    known = data.signs != 0.0
+    signed = data.signs != 0.0
     with np.errstate(over="ignore"):
-        of_exp = np.exp(np.where(known, centre + 0.5 * var, 0.0))
-        mean[:, data.random] = np.where(known, data.signs * of_exp, centre)
+        of_exp = np.exp(np.where(signed, centre + 0.5 * var, 0.0))
+        mean[:, data.random] = np.where(signed, data.signs * of_exp, centre)
         sd[:, data.random] = np.where(
-            known, of_exp * np.sqrt(np.expm1(np.where(known, var, 0.0))), np.sqrt(var)
+            signed, of_exp * np.sqrt(np.expm1(np.where(signed, var, 0.0))), np.sqrt(var)
         )
     return mean, sd
 
@@ -98,7 +98,7 @@ def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) ->
 
 
 def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
-    """Correlations of tastes, of the logs of coefficients whose sign is known."""
+    """Correlations of tastes; of the logs of coefficients whose sign is fixed."""
     data, cov = data_of_run(run), run.stack("cov")
     sds = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
     names = data.names[data.random]
@@ -147,26 +147,26 @@ def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Es
 def _drawn_probs(
     run: Posterior, data: ChoiceRows, max_draws: int, codes: IntArray | None = None, seed: int = 0
 ) -> Iterator[FloatArray]:
-    """Probabilities of rows, a draw after the other; code -1 is a person who is not known.
+    """Probabilities of rows, a draw after the other; code -1 is a person who is not in the data.
 
-    Someone who is not known is anybody: probabilities are averaged over people of the population.
+    Probabilities of such a person are averaged over the population.
     """
     codes = np.arange(data.num_people) if codes is None else codes
     of_row = codes[data.person_of_row]
     mean, cov, fixed = _draws(run, max_draws, "mean", "cov", "coefficients")
-    new, own = of_row < 0, np.empty((data.num_rows, mean.shape[1]))
-    known = None if new.all() else _draws(run, max_draws, "tastes")[0]
+    new, tastes_of_row = of_row < 0, np.empty((data.num_rows, mean.shape[1]))
+    tastes_of = None if new.all() else _draws(run, max_draws, "tastes")[0]
     many = new.any() and mean.shape[1]
     noise = np.random.default_rng(seed).standard_normal(
         (_NEW_PEOPLE if many else 1, *mean[0].shape)
     )
     for s in range(len(mean)):
-        if known is not None:
-            own[~new] = known[s][of_row[~new]]
+        if tastes_of is not None:
+            tastes_of_row[~new] = tastes_of[s][of_row[~new]]
         root, total = np.linalg.cholesky(cov[s]), np.zeros(data.num_rows)
         for z in noise:
-            own[new] = mean[s] + root @ z
-            total += data.probs(own, fixed[s])
+            tastes_of_row[new] = mean[s] + root @ z
+            total += data.probs(tastes_of_row, fixed[s])
         yield total / len(noise)
 
 
@@ -213,9 +213,9 @@ def predict(
         data, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
     drawn = _drawn_probs(run, data, max_draws, codes, as_seed(random_seed))
     if by is not None:
-        known, of_row = data.labels(by)
+        levels, of_row = data.labels(by)
         return Estimand(
-            _shares(data, drawn, known, of_row), (by,), {by: known.names},
+            _shares(data, drawn, levels, of_row), (by,), {by: levels.names},
             caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
         )  # fmt: skip
     return Estimand(
@@ -226,11 +226,13 @@ def predict(
 
 
 def _shares(
-    data: ChoiceRows, drawn: Iterable[FloatArray], known: Levels, of_row: IntArray
+    data: ChoiceRows, drawn: Iterable[FloatArray], levels: Levels, of_row: IntArray
 ) -> FloatArray:
-    """Of labels, over all choices, ``(num_draws, num_levels)``."""
+    """Shares of labels over all choices, ``(num_draws, num_levels)``."""
     of_rows = (data.totals / data.totals.sum())[data.occasion_of_row]
-    return np.stack([np.bincount(of_row, of_rows * probs, minlength=len(known)) for probs in drawn])
+    return np.stack(
+        [np.bincount(of_row, of_rows * probs, minlength=len(levels)) for probs in drawn]
+    )
 
 
 def effects(
@@ -275,11 +277,13 @@ def effects(
     ValueError
         If there is no such column or label, or no row has it.
     """
-    data, given = data_of_run(run), table_of(data_of_run(run).design)
+    data, columns = data_of_run(run), table_of(data_of_run(run).design)
     if by is None and data.alternatives is not None:
         by = data.alternatives.columns[0]
-    known, of_row = data.labels(by)
-    own = np.asarray(given[as_choice(column, "column", [name for name in given if name != by])])
+    labels, of_row = data.labels(by)
+    cells = np.asarray(
+        columns[as_choice(column, "column", [name for name in columns if name != by])]
+    )
     held = np.ones(data.num_rows, dtype=np.bool_)
     for name, wanted in as_mapping(at, "at").items():
         levels, codes = data.labels(name, "at")
@@ -288,19 +292,19 @@ def effects(
     if not held.any():
         raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
     asked = (
-        told_values(own[held], data.design.levels_of(column)) if values is None
+        told_values(cells[held], data.design.levels_of(column)) if values is None
         else as_list(values, "values", "values")
     )  # fmt: skip
     draws = []
     for value in asked:
         with under_name("values", of=f"column {column!r}"):
             design = data.design.like(
-                given | {column: np.where(held, value, own)}, num_rows=data.num_rows
+                columns | {column: np.where(held, value, cells)}, num_rows=data.num_rows
             )
         drawn = _drawn_probs(run, data.made_of(design), max_draws, seed=as_seed(random_seed))
-        draws.append(_shares(data, drawn, known, of_row))
+        draws.append(_shares(data, drawn, labels, of_row))
     return Estimand(
-        np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): known.names},
+        np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): labels.names},
         caption=f"Shares over all choices, if {column} were so.", probability=probability,
     )  # fmt: skip
 
@@ -339,14 +343,14 @@ def elasticities(
     is c x_s p_r ((r = s) - p_s) (Train 2009, "Discrete choice methods with simulation", 3.6).
     """
     data = data_of_run(run)
-    place, (known, of_row) = data.place(attribute, "attribute"), data.labels(by)
-    fixed, own = _draws(run, max_draws, "coefficients", "tastes")
+    place, (levels, of_row) = data.place(attribute, "attribute"), data.labels(by)
+    fixed, people = _draws(run, max_draws, "coefficients", "tastes")
     of_person = (
-        data.coefficients_of(own)[:, :, np.searchsorted(data.random, place)]
+        data.coefficients_of(people)[:, :, np.searchsorted(data.random, place)]
         if place in data.random
         else fixed[:, [np.searchsorted(data.fixed, place)] * data.num_people]
     )
-    out, number = np.empty((len(own), len(known), len(known))), len(known)
+    out, number = np.empty((len(people), len(levels), len(levels))), len(levels)
     for s, p in enumerate(_drawn_probs(run, data, max_draws)):
         pull = of_person[s, data.person_of_row] * data.x[:, place] * p
         shares, pulls = np.zeros((2, data.num_occasions, number))
@@ -356,7 +360,7 @@ def elasticities(
         direct = np.diag(data.totals @ pulls)
         out[s] = (direct - (data.totals[:, None] * shares).T @ pulls) / total[:, None]
     return Estimand(
-        out, (by, "changed"), {by: known.names, "changed": known.names},
+        out, (by, "changed"), {by: levels.names, "changed": levels.names},
         caption=f"Elasticities of shares in {attribute}.", probability=probability,
     )  # fmt: skip
 
@@ -411,7 +415,7 @@ def compare(
                 progressbar=False,
             )  # fmt: skip
             scores["the conditional logit"] = score(plain)
-    how = "Each choice is told from all others (leave-one-out by importance sampling)."
+    how = "Each choice is predicted from all others (leave-one-out by importance sampling)."
     return Comparison.of(scores, "a choice", how)
 
 
@@ -422,8 +426,8 @@ def log_shares_of_others(data: ChoiceRows) -> FloatArray:
         taken = np.bincount(data.alternative, data.taken)[data.alternative]
         weight = taken - data.taken + 0.5
     starts = data.occasions[:-1]
-    whole = np.repeat(np.add.reduceat(weight, starts), np.diff(data.occasions))
-    return np.asarray(np.add.reduceat(data.taken * np.log(weight / whole), starts))
+    total = np.repeat(np.add.reduceat(weight, starts), np.diff(data.occasions))
+    return np.asarray(np.add.reduceat(data.taken * np.log(weight / total), starts))
 
 
 def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:
@@ -453,6 +457,6 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
             f"People differ more {spread}: put it into the grouping.",
             f"People differ less {spread}.",
         )
-    seen = dict(zip(advice, statistics(data.taken), strict=True))
-    pairs = ((seen, dict(zip(advice, each, strict=True))) for each in made)
+    observed = dict(zip(advice, statistics(data.taken), strict=True))
+    pairs = ((observed, dict(zip(advice, values, strict=True))) for values in made)
     return PredictiveChecks.of(pairs, advice)

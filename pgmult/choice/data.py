@@ -36,7 +36,7 @@ from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
 
-_FEW_OCCASIONS = 2000  # that mostly show by themselves that nothing tells choices without error
+_FEW_OCCASIONS = 2000  # that mostly suffice to show that no attribute predicts every choice
 _SOME = 1e-6
 
 
@@ -70,11 +70,11 @@ class ChoiceRows:
         Which alternative each row is; 0 if they have no names.
     source : int64 array, ``(num_rows,)``
         The row of the table that each row comes from.
-    told_by : tuple of str
+    occasion_columns : tuple of str
         Columns that identify the occasions of a person.
     weighted_by : str or None
         The column of weights.
-    kept : bool array, ``(num_design_columns,)``
+    is_attribute : bool array, ``(num_design_columns,)``
         Columns of the design that are attributes: all but the intercept and bases.
     """
 
@@ -91,9 +91,9 @@ class ChoiceRows:
     alternatives: Levels | None
     alternative: IntArray
     source: IntArray
-    told_by: tuple[str, ...]
+    occasion_columns: tuple[str, ...]
     weighted_by: str | None
-    kept: NDArray[np.bool_]
+    is_attribute: NDArray[np.bool_]
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -120,7 +120,7 @@ class ChoiceRows:
     @property
     def names(self) -> NDArray[np.str_]:
         """Names of attributes, ``(num_columns,)``."""
-        return np.asarray(self.design.names[self.kept])
+        return np.asarray(self.design.names[self.is_attribute])
 
     @property
     def fixed(self) -> IntArray:
@@ -154,16 +154,16 @@ class ChoiceRows:
         of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
         return of_occasion[self.occasion_of_row]
 
-    def rows(self, part: slice) -> "ChoiceRows":
-        """Some people, as a slice, and their choices.
+    def rows(self, people: slice) -> "ChoiceRows":
+        """People, as a slice, and their choices.
 
         The same slice returns the same object.
         """
-        return part_of(self, part, self.num_people, self._of_people)
+        return part_of(self, people, self.num_people, self._of_people)
 
     def _of_people(self, who: range) -> "ChoiceRows":
-        cases, people = _some(self.people, who)
-        rows, occasions = _some(self.occasions, cases)
+        cases, people = _between(self.people, who)
+        rows, occasions = _between(self.occasions, cases)
         levels = self.person and replace(self.person, labels=self.person.labels[who])
         return replace(
             self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
@@ -179,16 +179,16 @@ class ChoiceRows:
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
         """The levels of a column, that of alternatives or one of the formula, and each row's."""
         named = () if self.alternatives is None else self.alternatives.columns
-        known = self.design.columns
-        name = as_choice(column, argument, [*named, *known.names.tolist()])
+        columns = self.design.columns
+        name = as_choice(column, argument, [*named, *columns.names.tolist()])
         if self.alternatives is not None and (name,) == named:
             return self.alternatives, self.alternative
-        place = known.place(name)
-        return Levels.of({name: known.cells(place)}, {name: known.levels_of(place)})
+        place = columns.place(name)
+        return Levels.of({name: columns.cells(place)}, {name: columns.levels_of(place)})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
         """Other rows, of a design like that of these."""
-        x = np.ascontiguousarray(design.matrix[:, self.kept])
+        x = np.ascontiguousarray(design.matrix[:, self.is_attribute])
         return replace(self, design=design, x=x, **changes)
 
     def without_people(self) -> "ChoiceRows":
@@ -200,10 +200,10 @@ class ChoiceRows:
         )  # fmt: skip
 
     def coefficients_of(self, tastes: FloatArray) -> FloatArray:
-        """Tastes, ``(..., num_attributes)``, as coefficients: exp where the sign is known."""
-        known = self.signs != 0.0
+        """Tastes, ``(..., num_attributes)``, as coefficients: exp where the sign is fixed."""
+        signed = self.signs != 0.0
         return np.asarray(
-            np.where(known, self.signs * np.exp(np.where(known, tastes, 0.0)), tastes)
+            np.where(signed, self.signs * np.exp(np.where(signed, tastes, 0.0)), tastes)
         )
 
     def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
@@ -219,26 +219,26 @@ class ChoiceRows:
     def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
         """New choices with the same totals; one alternative gets all of a fractional total."""
         totals = self.totals
-        whole = totals == np.round(totals)
+        is_count = totals == np.round(totals)
         of_row = self.occasion_of_row
         place = np.arange(self.num_rows) - self.occasions[of_row]
         padded = np.zeros((self.num_occasions, int(place.max()) + 1))
         padded[of_row, place] = probs
         padded /= padded.sum(axis=1, keepdims=True)
-        counts = rng.multinomial(np.where(whole, totals, 1.0).astype(np.int64), padded)
-        return np.asarray((counts * np.where(whole, 1.0, totals)[:, None])[of_row, place])
+        counts = rng.multinomial(np.where(is_count, totals, 1.0).astype(np.int64), padded)
+        return np.asarray((counts * np.where(is_count, 1.0, totals)[:, None])[of_row, place])
 
 
-def _some(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:
-    """What lies between some bounds, neighbours as a slice; and their own bounds."""
+def _between(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:
+    """Rows between bounds, neighbours as a slice; and the bounds among these rows."""
     which = range(*which.indices(len(bounds) - 1)) if isinstance(which, slice) else which
     if isinstance(which, range) and which.step == 1:
-        own = bounds[which.start : which.start + len(which) + 1]
-        return slice(int(own[0]), int(own[-1])), own - own[0]
+        starts = bounds[which.start : which.start + len(which) + 1]
+        return slice(int(starts[0]), int(starts[-1])), starts - starts[0]
     sizes = np.diff(bounds)[which]
-    own = np.append(0, np.cumsum(sizes))
-    first = np.repeat(bounds[:-1][which] - own[:-1], sizes)
-    return first + np.arange(own[-1]), own
+    starts = np.append(0, np.cumsum(sizes))
+    first = np.repeat(bounds[:-1][which] - starts[:-1], sizes)
+    return first + np.arange(starts[-1]), starts
 
 
 def choices_of(
@@ -295,22 +295,23 @@ def choices_of(
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
-    told, outcome = _arranged(columns, design, _listed(occasion), alternative), outcome_of(parsed)
-    design = told["design"]
-    kept = _kept(design, alternative, told["occasions"])
-    names = design.names[kept]
-    random, diagonal = _random(terms, names, design.names[~kept], parsed)
+    outcome = outcome_of(parsed)
+    arranged = _arranged(columns, design, _listed(occasion), alternative)
+    design = arranged["design"]
+    is_attribute = _kept(design, alternative, arranged["occasions"])
+    names = design.names[is_attribute]
+    random, diagonal = _random(terms, names, design.names[~is_attribute], parsed)
     cells = table_column(columns, outcome, "the left-hand side")
     data = ChoiceRows(
-        **told, x=np.ascontiguousarray(design.matrix[:, kept]),
-        taken=amounts_of(cells, outcome)[told["source"]], random=random,
+        **arranged, x=np.ascontiguousarray(design.matrix[:, is_attribute]),
+        taken=amounts_of(cells, outcome)[arranged["source"]], random=random,
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
-        weighted_by=weights, kept=kept,
+        weighted_by=weights, is_attribute=is_attribute,
     )  # fmt: skip
     _check_taken(data, columns, outcome)
     _refuse_twice(data, columns)
     data = replace(data, scale=_scale(data, alternative))
-    _warn_if_told(data)
+    _warn_if_separated(data)
     return replace(data, taken=data.taken * _weights(data, columns))
 
 
@@ -322,7 +323,7 @@ def rows_like(
     Occasions stand for as many choices as its columns of choices and weights say; for one each if
     it has no such columns, or an occasion without a choice.
 
-    Occasions are told apart as those of `data` are, or all rows are one if `table` has none of
+    The columns that identify occasions are those of `data`; all rows are one if `table` has none of
     these columns.
 
     Raises
@@ -342,28 +343,28 @@ def rows_like(
         nobody = np.full(num_rows, "\0")
         for name in data.person.columns:
             columns.setdefault(name, Cells(nobody))
-    given = {name: cells.values for name, cells in columns.items()}
+    cells_by_name = {name: cells.values for name, cells in columns.items()}
     with under_name("new", of="covariates"):
-        design = data.design.like(given, new_levels=new_people, num_rows=num_rows)
+        design = data.design.like(cells_by_name, new_levels=new_people, num_rows=num_rows)
     if new_people:
-        data.design.tell_new_labels(given, "new", asked=True)
+        data.design.tell_new_labels(cells_by_name, "new", asked=True)
     asks = occasion is None
-    occasion = [n for n in data.told_by if n in columns] if asks else _listed(occasion)
-    missing = [name for name in data.told_by if name not in occasion] if asks else []
+    occasion = [n for n in data.occasion_columns if n in columns] if asks else _listed(occasion)
+    missing = [name for name in data.occasion_columns if name not in occasion] if asks else []
     if occasion and missing:
         raise ValueError(
-            "occasion must name the columns that tell occasions of new apart: it has"
+            "occasion must name the columns that identify the occasions of new: it has"
             f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
             " of a person for one)"
         )
     named = None if data.alternatives is None else data.alternatives.columns[0]
-    told = _arranged(columns, design, occasion, named if named in columns else None)
-    found, terms = data.made_of(**told), _people(told["design"])
+    arranged = _arranged(columns, design, occasion, named if named in columns else None)
+    rows, terms = data.made_of(**arranged), _people(arranged["design"])
     if asks or occasion:
-        _refuse_twice(found, columns)
-    firsts = found.occasions[found.people[:-1]]
+        _refuse_twice(rows, columns)
+    firsts = rows.occasions[rows.people[:-1]]
     codes = terms[0].codes[firsts] if terms else np.zeros(1, dtype=np.int64)
-    return replace(found, taken=_weighed(found, columns)), np.maximum(codes, -1)
+    return replace(rows, taken=_weighed(rows, columns)), np.maximum(codes, -1)
 
 
 def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
@@ -412,8 +413,8 @@ def in_full(formula: str, alternative: str | None) -> str:
     terms = [label] if plain.intercept else []
     for more in (plain, parse("~ " + parts[2]) if len(parts) > 2 else None):
         for term in more.terms if more else ():
-            told = ":".join(map(str, term))
-            terms.append(told if "|" in told else f"{label}:{told}")
+            product = ":".join(map(str, term))
+            terms.append(product if "|" in product else f"{label}:{product}")
     first = parts[0] if parts[0].partition("~")[2].strip() else f"{parts[0]} 1"
     return " + ".join([first.strip(), *terms])
 
@@ -425,19 +426,19 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> NDArr
     all alternatives of an occasion, so that of one is 0.
     """
     names = design.names.tolist()
-    kept = design.names != "Intercept"
+    is_attribute = design.names != "Intercept"
     if alternative not in design.columns.names:
-        return np.asarray(kept)
+        return np.asarray(is_attribute)
     levels = design.columns.levels_of(design.columns.place(str(alternative)))
     first, of_row = f"{alternative}[{levels[0]}]", np.repeat(occasions[:-1], np.diff(occasions))
     for place, name in enumerate(names):
         if first in name:
-            each = [name.replace(first, f"{alternative}[{level}]") for level in levels]
-            if set(each) <= set(names):
-                total = design.matrix[:, [names.index(one) for one in each]].sum(axis=1)
+            columns = [name.replace(first, f"{alternative}[{level}]") for level in levels]
+            if set(columns) <= set(names):
+                total = design.matrix[:, [names.index(one) for one in columns]].sum(axis=1)
                 least = 1e-9 * np.abs(total).max()
-                kept[place] = (np.abs(total - total[of_row]) > least).any()
-    return np.asarray(kept)
+                is_attribute[place] = (np.abs(total - total[of_row]) > least).any()
+    return np.asarray(is_attribute)
 
 
 def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
@@ -451,16 +452,17 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
         row = at[int(np.argmax(again))]
         raise ValueError(
             f"an alternative must stand once in an occasion, got {data.alternatives.columns[0]}"
-            f" {data.alternatives.names[which[row]]} twice in {_told(data, columns, row) or 'one'}"
-            " (occasion= names the columns that tell occasions apart)"
+            f" {data.alternatives.names[which[row]]} twice in"
+            f" {_case_text(data, columns, row) or 'one'} (occasion= names the columns that identify occasions)"
         )
 
 
-def _told(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
-    """Which occasion a row belongs to."""
-    names = [*(data.person.columns if data.person else ()), *data.told_by]
+def _case_text(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
+    """The occasion of a row, in words."""
+    names = [*(data.person.columns if data.person else ()), *data.occasion_columns]
     cells = [columns[name].values[data.source[[row]]] for name in names]
-    return ", ".join(f"{n} {labels_of(own, n)[0]}" for n, own in zip(names, cells, strict=True))
+    texts = [labels_of(cell, name)[0] for name, cell in zip(names, cells, strict=True)]
+    return ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
 
 
 def _people(design: Design) -> list[GroupTerm]:
@@ -473,24 +475,23 @@ def _people(design: Design) -> list[GroupTerm]:
 def _arranged(
     columns: Mapping[str, Cells], design: Design, occasion: Sequence[str], alternative: str | None
 ) -> dict[str, Any]:
-    """Fields of rows that tell people, occasions and alternatives, one after the other."""
+    """Fields that identify people, occasions and alternatives, in the order of people."""
     num_rows, terms = len(next(iter(columns.values())).values), _people(design)
-    told = {name: table_column(columns, name, "occasion") for name in occasion}
+    keys = {name: table_column(columns, name, "occasion") for name in occasion}
     of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
-    case = Levels.of(told)[1] if told else np.zeros(num_rows, dtype=np.int64)
+    case = Levels.of(keys)[1] if keys else np.zeros(num_rows, dtype=np.int64)
     order = np.lexsort((case, of_row))
     case, who = case[order], of_row[order]
     starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))
     of_people = np.flatnonzero(np.append(True, np.diff(who[starts]) != 0))
-    known, codes = None, np.zeros(num_rows, dtype=np.int64)
+    levels, codes = None, np.zeros(num_rows, dtype=np.int64)
     if alternative is not None:
         cells = table_column(columns, alternative, "alternative")
-        known, codes = Levels.of({alternative: cells})
+        levels, codes = Levels.of({alternative: cells})
     return {
         "design": design.take(order), "occasions": np.append(starts, num_rows),
-        "people": np.append(of_people, len(starts)), "source": order, "told_by": tuple(occasion),
-        "person": terms[0].known if terms else None, "alternatives": known,
-        "alternative": codes[order],
+        "people": np.append(of_people, len(starts)), "source": order,
+        "occasion_columns": tuple(occasion), "person": terms[0].known if terms else None, "alternatives": levels, "alternative": codes[order],
     }  # fmt: skip
 
 
@@ -512,7 +513,7 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
         (once, f"one alternative of an occasion must be taken, got {sums[np.argmax(once)]:g}"),
     ):
         if bad.any():
-            where = _told(data, columns, data.occasions[np.argmax(bad)])
+            where = _case_text(data, columns, data.occasions[np.argmax(bad)])
             raise ValueError(f"{said} in {where}")
     place = np.arange(data.num_rows) - data.occasions[data.occasion_of_row] + 1
     ranked = taken[np.lexsort((taken, data.occasion_of_row))]
@@ -540,14 +541,14 @@ def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
 def _refuse_codes(cells: NDArray[Any], name: str) -> NoReturn:
     codes = brief(np.unique(labels_of(cells, name)).tolist())
     raise ValueError(
-        f"{name} must be yes or no, true or false, 1 or 0, or tell how often or with which share,"
+        f"{name} must be yes or no, true or false, 1 or 0, or a count or share of choices,"
         f" got {codes}: say which one means taken (1 for it, 0 for the other; shares and weights="
         " for counts)"
     )
 
 
 def _weights(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
-    """Of rows, 1 where no column has them."""
+    """Weights of rows, 1 where no column has them."""
     name = data.weighted_by
     if name is None:
         return np.ones(data.num_rows)
@@ -601,8 +602,8 @@ def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     return np.asarray(scale)
 
 
-def _warn_if_told(data: ChoiceRows) -> None:
-    """Warn of attributes that tell without an error what was taken: the likelihood has no maximum.
+def _warn_if_separated(data: ChoiceRows) -> None:
+    """Warn of attributes that predict every choice: the likelihood has no maximum then.
 
     That is so if a weighted sum of them is nowhere larger in what was not taken than in what was,
     and the same in all that was taken of one occasion (Albert and Anderson 1984): a linear program.
@@ -614,23 +615,23 @@ def _warn_if_told(data: ChoiceRows) -> None:
         left, tied = away[~taken], away[taken]
         if not len(left):
             return
-        found = linprog(
+        optimum = linprog(
             left.mean(axis=0), left, np.zeros(len(left)), tied, np.zeros(len(tied)), (-1.0, 1.0)
         )  # fmt: skip
-        if not (found.success and found.fun < -_SOME):
+        if not (optimum.success and optimum.fun < -_SOME):
             return
-    alone = (np.sign(found.x) * left <= 0.0).all(axis=0) & ~tied.any(axis=0)
-    some = np.abs(found.x) > _SOME
-    which = data.names[some & alone if (some & alone).any() else some]
+    alone = (np.sign(optimum.x) * left <= 0.0).all(axis=0) & ~tied.any(axis=0)
+    matters = np.abs(optimum.x) > _SOME
+    which = data.names[matters & alone if (matters & alone).any() else matters]
     warnings.warn(
-        f"{' and '.join(which)} tell{'s' * (len(which) == 1)} without an error what was taken, so"
-        " the choices set no bound to how much it matters: only the prior does",
+        f"{' and '.join(which)} predict{'s' * (len(which) == 1)} every choice without an error, so"
+        " the choices set no bound to the coefficients: only the prior does",
         stacklevel=3,
     )
 
 
 def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:
-    found = np.zeros(len(names))
+    out = np.zeros(len(names))
     for name, sign in as_mapping(signs, "signs").items():
         if name not in names:
             raise ValueError(
@@ -639,5 +640,5 @@ def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArr
             )
         if sign not in (1, -1):
             raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
-        found[names == name] = sign
-    return found
+        out[names == name] = sign
+    return out

@@ -6,7 +6,7 @@ is
 
     p_r proportional to exp(x_r' coef(beta_i) + z_r' b),      beta_i ~ N(mean, cov),
 
-where coef is beta itself or, for attributes whose sign is known, sign exp(beta) (log-normal).
+where coef is beta itself or, for attributes whose sign is fixed, sign exp(beta) (log-normal).
 Without people it is the conditional logit (McFadden 1974). Priors, for attributes divided by their
 standard deviation within occasions: mean and b are normal; the covariance is Huang and Wand's
 (2013, "Simple marginally noninformative prior distributions for covariance matrices"), whose
@@ -71,7 +71,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
-_DOF = 2.0  # of half-t laws; correlations are uniform then
+_DOF = 2.0  # degrees of freedom of half-t; correlations are uniform then
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
 _SHORT = 0.1  # of people's paths: half as long, for tastes where their site is far too narrow
 
@@ -83,16 +83,16 @@ class MixedLogitState:
     Attributes
     ----------
     mean : array
-        Mean of people's tastes; of log coefficients for attributes whose sign is known.
+        Mean of people's tastes; of log coefficients for attributes whose sign is fixed.
     cov : array
     coefficients : array
-        Of attributes for which all people have the same taste.
+        Coefficients of attributes for which all people have the same taste.
     tastes : array
     base, metric : array
         The population near which people's sites are found, in coordinates of scaled attributes, and
         the upper root of its approximate covariance. Both are constant.
     parts : int
-        Of a path of the population. It is constant, too.
+        Steps of a path of the population. It is constant, too.
     """
 
     mean: Annotated[FloatArray, "attribute"]
@@ -114,7 +114,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         Prior standard deviation of mean tastes and coefficients, for attributes divided by their
         standard deviation within occasions.
     sd_scale : float
-        Scale of the half-t law of the standard deviations of tastes, in the same units.
+        Scale of the half-t distribution of the standard deviations of tastes, in the same units.
     kicks : int
         Number of gradient kicks on the path of each person's tastes.
     block_rows : int
@@ -165,10 +165,10 @@ class MixedLogit(Checked, SweepsInBlocks):
                 (d, d),
             )
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
-        law = Population(mean, b, np.linalg.cholesky(cov))
-        tastes = mean + rng.standard_normal((data.num_people, d)) @ law.root.T
+        population = Population(mean, b, np.linalg.cholesky(cov))
+        tastes = mean + rng.standard_normal((data.num_people, d)) @ population.root.T
         return MixedLogitState(
-            **frame.shared_outside(law), tastes=frame.tastes_outside(tastes.T), base=base,
+            **frame.shared_outside(population), tastes=frame.tastes_outside(tastes.T), base=base,
             metric=metric_of(data, self, base), parts=PARTS,
         )  # fmt: skip
 
@@ -186,13 +186,13 @@ class MixedLogit(Checked, SweepsInBlocks):
         self, rng: np.random.Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray,
         parts: int,
     ) -> MixedLogitState:  # fmt: skip
-        """A population and tastes drawn from approximations of their law."""
+        """A population and tastes drawn from approximations of their posterior."""
         frame = Frame.of(data)
         q = base + metric @ rng.standard_normal(len(base))
         white = rng.standard_normal((len(data.random), data.num_people))
         state = MixedLogitState(
-            **frame.shared_outside(frame.law(q)), tastes=frame.tastes_outside(white), base=base,
-            metric=metric, parts=parts,
+            **frame.shared_outside(frame.population(q)), tastes=frame.tastes_outside(white),
+            base=base, metric=metric, parts=parts,
         )  # fmt: skip
         return self.carried(None, state, white, data, q)[0]
 
@@ -201,21 +201,21 @@ class MixedLogit(Checked, SweepsInBlocks):
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, (num, d) = Frame.of(data), state.tastes.shape
-        law, tastes = frame.inside(state), frame.tastes_inside(state)
-        white = np.linalg.solve(law.root, tastes - law.mean[:, None])
+        population, tastes = frame.inside(state), frame.tastes_inside(state)
+        white = np.linalg.solve(population.root, tastes - population.mean[:, None])
         if d:
             lengths = self.lengths(rng, state)
             noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
             over_people(
-                swing_rows, num, laid_out(data).given(law.b), sites_of(data, state.base), law,
-                noise, self.kicks, tastes, white,
+                swing_rows, num, laid_out(data).given(population.b), sites_of(data, state.base),
+                population, noise, self.kicks, tastes, white,
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
-        q = frame.pack(law)
+        q = frame.pack(population)
         return moved, white, self.carried(None, moved, white, data, q)[2]
 
     def lengths(self, rng: np.random.Generator, state: MixedLogitState) -> FloatArray:
-        """Of the steps of people's paths, which must not depend on their tastes."""
+        """Lengths of the steps of people's paths, which must not depend on their tastes."""
         length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=len(state.tastes))
         return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
 
@@ -233,9 +233,9 @@ class MixedLogit(Checked, SweepsInBlocks):
         """
         frame, (d, num) = Frame.of(data), white.shape
         tastes, values, of_root = np.empty(white.shape), np.empty(num), np.empty((d, d, num))
-        slopes, law = np.empty((d + len(state.coefficients), num)), frame.law(q)
+        slopes, population = np.empty((d + len(state.coefficients), num)), frame.population(q)
         over_people(
-            carry_rows, num, laid_out(data), sites_of(data, state.base), law, white, tastes,
+            carry_rows, num, laid_out(data), sites_of(data, state.base), population, white, tastes,
             values, slopes, of_root,
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
@@ -255,16 +255,16 @@ class MixedLogit(Checked, SweepsInBlocks):
         momentum = rng.standard_normal(len(z))
         value, slope = self.log_density(frame, base + metric @ z, sums)
         gain = 0.5 * float(momentum @ momentum) - value
-        for part in range(1, state.parts + 1):
+        for stage in range(1, state.parts + 1):
             momentum = momentum + 0.5 * step * (slope @ metric + z)
             z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
             q = base + metric @ z
-            sums = ask(Ask("carried", (q,), moves=part == state.parts, draws=False))
+            sums = ask(Ask("carried", (q,), moves=stage == state.parts, draws=False))
             value, slope = self.log_density(frame, q, sums)
             momentum = momentum + 0.5 * step * (slope @ metric + z)
         gain += value - 0.5 * float(momentum @ momentum)
         if gain > -rng.standard_exponential():
-            return replace(state, **frame.shared_outside(frame.law(q)))
+            return replace(state, **frame.shared_outside(frame.population(q)))
         ask(Ask("carried", (start,), moves=True, draws=False))
         return state
 
@@ -274,7 +274,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         -inf where a number is not finite.
         """
         values, slopes, of_root = sums.rounded
-        mean, b, root = frame.law(q)
+        mean, b, root = frame.population(q)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             prior, prior_slope = _log_prior_root(root, self.sd_scale, frame.diagonal)
             alike = np.append(mean, b)
@@ -312,11 +312,11 @@ def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[
     (2013, property 2) times the Jacobian is prod_k (nu v_k + D_kk^2 / A^2)^-((nu + d) / 2), where v
     is the diagonal of (U U')^-1: smooth where a standard deviation is 0, of either sign.
     """
-    d, own = len(root), np.diagonal(root)
+    d, scales = len(root), np.diagonal(root)
     power = _DOF + (1 if diagonal else d)
-    inverse = np.linalg.inv(root / own[:, None])
+    inverse = np.linalg.inv(root / scales[:, None])
     precision = inverse.T @ inverse
-    inside = _DOF * np.diagonal(precision) + (own / sd_scale) ** 2
+    inside = _DOF * np.diagonal(precision) + (scales / sd_scale) ** 2
     slope = power * (precision * (_DOF / inside)) @ inverse.T
-    np.fill_diagonal(slope, -power * own / sd_scale**2 / inside)
+    np.fill_diagonal(slope, -power * scales / sd_scale**2 / inside)
     return -0.5 * power * float(np.log(inside).sum()), slope

@@ -51,10 +51,10 @@ class Frame(NamedTuple):
     @staticmethod
     @once_a_data_set
     def of(data: ChoiceRows) -> "Frame":
-        """Of some data, or of any part of them."""
-        d, scale, known = len(data.random), data.scale[data.random], data.signs != 0.0
+        """The frame of a data set, and of any people among them."""
+        d, scale, signed = len(data.random), data.scale[data.random], data.signs != 0.0
         return Frame(
-            np.where(known, 1.0, scale), np.where(known, np.log(scale), 0.0),
+            np.where(signed, 1.0, scale), np.where(signed, np.log(scale), 0.0),
             data.scale[data.fixed], data.diagonal,
             np.nonzero(np.eye(d) if data.diagonal else np.tri(d)),
         )  # fmt: skip
@@ -69,40 +69,40 @@ class Frame(NamedTuple):
         """People's tastes in a state, of scaled attributes, ``(num_attributes, num_people)``."""
         return np.ascontiguousarray((self.factor * state.tastes + self.shift).T)
 
-    def shared_outside(self, law: Population) -> dict[str, Any]:
+    def shared_outside(self, population: Population) -> dict[str, Any]:
         """Fields of a state, in the units of the attributes."""
         return {
-            "mean": (law.mean - self.shift) / self.factor,
-            "cov": law.root @ law.root.T / self.factor[:, None] / self.factor,
-            "coefficients": law.b / self.of_fixed,
+            "mean": (population.mean - self.shift) / self.factor,
+            "cov": population.root @ population.root.T / self.factor[:, None] / self.factor,
+            "coefficients": population.b / self.of_fixed,
         }
 
     def tastes_outside(self, tastes: FloatArray) -> FloatArray:
-        """What a state has for such tastes."""
+        """Tastes in the units of the attributes, ``(num_people, num_attributes)``."""
         return (tastes.T - self.shift) / self.factor
 
-    def pack(self, law: Population) -> FloatArray:
+    def pack(self, population: Population) -> FloatArray:
         """Coordinates of a population."""
-        own = np.diagonal(law.root)
-        turned = law.root / own[:, None]
-        np.fill_diagonal(turned, own)
-        return np.concatenate([law.mean, law.b, turned[self.where]])
+        scales = np.diagonal(population.root)
+        turned = population.root / scales[:, None]
+        np.fill_diagonal(turned, scales)
+        return np.concatenate([population.mean, population.b, turned[self.where]])
 
-    def law(self, q: FloatArray) -> Population:
+    def population(self, q: FloatArray) -> Population:
         """The population at coordinates."""
         d, f = len(self.factor), len(self.of_fixed)
         root = np.zeros((d, d))
         root[self.where] = q[d + f :]
-        own = np.diagonal(root).copy()
-        root *= own[:, None]
-        np.fill_diagonal(root, own)
+        scales = np.diagonal(root).copy()
+        root *= scales[:, None]
+        np.fill_diagonal(root, scales)
         return Population(q[:d], q[d : d + f], root)
 
     def jacobian(self, root: FloatArray) -> FloatArray:
-        """Of the entries of the root in their coordinates."""
+        """Derivatives of the entries of the root in their coordinates."""
         rows, columns = self.where
-        own, unit = np.diagonal(root), root[rows, columns] / np.diagonal(root)[rows]
-        out = np.diag(np.where(rows == columns, 1.0, own[rows]))
+        scales, unit = np.diagonal(root), root[rows, columns] / np.diagonal(root)[rows]
+        out = np.diag(np.where(rows == columns, 1.0, scales[rows]))
         out[np.arange(len(rows)), np.flatnonzero(rows == columns)[rows]] = unit
         return out
 
@@ -118,10 +118,10 @@ def laid_out(data: ChoiceRows) -> Choices:
     occasions = np.flatnonzero(np.concatenate([[True], ~alike, [True]]))
     starts, place = occasions[:-1], np.argsort(order)
     row = np.flatnonzero(np.arange(data.num_rows) != most[of_row])
-    here = of_row[row]
-    slot = row - data.occasions[here] - (row > most[here])
-    block = np.searchsorted(starts, place[here], side="right")
-    row = row[np.lexsort((place[here], slot, block))]
+    occasion = of_row[row]
+    slot = row - data.occasions[occasion] - (row > most[occasion])
+    block = np.searchsorted(starts, place[occasion], side="right")
+    row = row[np.lexsort((place[occasion], slot, block))]
     columns = np.concatenate([data.random, data.fixed])
     x = data.x[:, columns] / data.scale[columns]
     offset = np.zeros(data.num_rows) if data.design.offset is None else data.design.offset
@@ -140,12 +140,12 @@ def sites_of(data: ChoiceRows, base: FloatArray) -> Sites:
     """People's sites, near a population."""
     (J, h), d = _quadratic(data, base), len(data.random)
     parts = J[:, :d, :d], h[:, :d], J[:, :d, d:]
-    return Sites(*(np.ascontiguousarray(np.moveaxis(part, 0, -1)) for part in parts))
+    return Sites(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in parts))
 
 
 def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Precision and linear term of people's likelihoods, by cubature of degree three."""
-    choices, (mean, b, root) = laid_out(data), Frame.of(data).law(base)
+    choices, (mean, b, root) = laid_out(data), Frame.of(data).population(base)
     num, d, precision = data.num_people, len(mean), np.linalg.inv(root @ root.T)
     at = np.tile(np.append(mean, b), (num, 1))
     h, J = np.zeros_like(at), np.zeros((*at.shape, at.shape[1]))
@@ -173,20 +173,20 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
     do not.
     """
     times = max(1, data.num_people // _MOST)
-    some, rng, parts = data.rows(slice(None, None, times)), np.random.default_rng(0), PARTS
+    sample, rng, parts = data.rows(slice(None, None, times)), np.random.default_rng(0), PARTS
     with one_blas_thread():
-        frame, base = Frame.of(data), _climbed(some, model)
+        frame, base = Frame.of(data), _climbed(sample, model)
         for length in _PILOTS if len(data.random) else ():
-            state = model.near(rng, some, base, metric_of(some, model, base), parts)
+            state = model.near(rng, sample, base, metric_of(sample, model, base), parts)
             sums, accepted = dict.fromkeys(("mean", "cov", "coefficients"), 0.0), 0.5
             for t in range(length):
-                old, state = state, model.step(rng, state, some)
+                old, state = state, model.step(rng, state, sample)
                 accepted += float((state.mean != old.mean).any())
                 for name in sums:
                     sums[name] += (2 * t >= length) * getattr(state, name) / (length - length // 2)
             base = frame.pack(frame.inside(replace(state, **sums)))
             parts = enough(parts, accepted / (length + 1.0))
-        return base, metric_of(some, model, base, times), parts
+        return base, metric_of(sample, model, base, times), parts
 
 
 def enough(parts: int, accepted: float) -> int:
@@ -196,7 +196,7 @@ def enough(parts: int, accepted: float) -> int:
 
 
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
-    """Coordinates of the population where the density by Laplace is largest, about."""
+    """Coordinates of the population near the mode of Laplace's approximation."""
     frame, rng = Frame.of(data), np.random.default_rng(0)
     white = np.zeros((len(data.random), data.num_people))
     d, f = len(data.random), len(data.fixed)
@@ -214,7 +214,7 @@ def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
 
 
 def metric_of(data: ChoiceRows, model: Any, base: FloatArray, times: int = 1) -> FloatArray:
-    """The upper root of the covariance of the population's coordinates, about.
+    """Approximate the upper root of the covariance of the population's coordinates.
 
     With tastes integrated out, given people's curvatures K near the base, the information of mean
     and b is the sum of W, which is K less its columns of tastes times root A^-1 root' times its
@@ -231,7 +231,7 @@ def metric_of(data: ChoiceRows, model: Any, base: FloatArray, times: int = 1) ->
     sds = np.flatnonzero(rows == columns)
     least, base = (2.0 / np.maximum(squares, _TINY)) ** 0.25, base.copy()
     base[D + sds] = np.maximum(np.abs(base[D + sds]), np.minimum(least, model.sd_scale))
-    root = frame.law(base).root
+    root = frame.population(base).root
     by_root = K[:, :, :d] @ root
     A = np.eye(d) + root.T @ by_root[:, :d]
     W = K - by_root @ np.linalg.inv(A) @ np.swapaxes(by_root, 1, 2)

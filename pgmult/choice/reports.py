@@ -19,7 +19,7 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _MOST_ROWS = 60
-_PRICES = ("price", "cost", "fare", "fee", "toll")  # columns in whose units others are told
+_PRICES = ("price", "cost", "fare", "fee", "toll")  # attributes that may serve as the unit of worth
 
 
 def report(
@@ -40,7 +40,7 @@ def report(
     title : str, optional
         The formula if left out.
     facts : mapping from str to str, optional
-        What else is known of the run.
+        More facts about the run.
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, or True to compute it.
     """
@@ -52,9 +52,9 @@ def report(
     people = "" if data.person is None else f" by {data.num_people:,} people"
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict.append(f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.")
-    found = tastes(run)
-    verdict.append(Leading(_strongest(data, found), "Tastes"))
-    sections = [_tastes(data, found)]
+    coefficients = tastes(run)
+    verdict.append(Leading(_strongest(data, coefficients), "Tastes"))
+    sections = [_tastes(data, coefficients)]
     price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
     if price is not None:
         note = f"How much {price} one unit of an attribute makes up for: ratios of mean"
@@ -69,27 +69,27 @@ def report(
     parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
     chains, *details = chains_in_words(run, parts | {"coefficients": "coefficients"})
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    told = {"formula": str(data.design.formula)} | dict(facts)
-    return Report(name, [*verdict, chains], sections, told).save(place)
+    facts_by_name = {"formula": str(data.design.formula)} | dict(facts)
+    return Report(name, [*verdict, chains], sections, facts_by_name).save(place)
 
 
-def _tastes(data: ChoiceRows, found: Estimand) -> Section:
+def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
-    told: list[list[Interval | str]] = [
+    cells: list[list[Interval | str]] = [
         [
-            Interval(found.mean[j, k], found.lower[j, k], found.upper[j, k], ".3g")
+            Interval(*(x[j, k] for x in (coefficients.mean, *coefficients.interval())), ".3g")
             if k == 0 or j in data.random else "the same for all"
             for k in range(2)
         ]
         for j in range(len(data.names))
     ]  # fmt: skip
     head = ("mean", "sd over people")
-    at_one_sd = found.draws[:, :, 0] * data.scale
+    at_one_sd = coefficients.draws[:, :, 0] * data.scale
     points = Estimand(at_one_sd, ("attribute",), {"attribute": data.names}).points()
     figure = replace(
         points, line=0.0, x_label="",
-        cells=[Column("", [str(row[k]) for row in told], head[k]) for k in range(2)],
-        told=[f"mean {row[0]}, sd over people {row[1]}" for row in told],
+        cells=[Column("", [str(row[k]) for row in cells], head[k]) for k in range(2)],
+        told=[f"mean {row[0]}, sd over people {row[1]}" for row in cells],
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
         " occasion, adds to the log odds of being chosen, on average over people.",
     )  # fmt: skip
@@ -98,33 +98,33 @@ def _tastes(data: ChoiceRows, found: Estimand) -> Section:
         "Coefficients of the attributes in their own units: the mean over people, and how much"
         " people differ [90 % interval].",
         head=("attribute", *head), figures=[figure], is_drawn=True,
-        rows=[(name, *row) for name, row in zip(data.names.tolist(), told, strict=True)],
+        rows=[(name, *row) for name, row in zip(data.names.tolist(), cells, strict=True)],
     )  # fmt: skip
 
 
 def _shares(run: Posterior, name: str) -> Section:
     """Shares of alternatives by the model, and those taken."""
     data = data_of_run(run)
-    found = predict(run, by=name).table()
+    shares = predict(run, by=name).table()
     taken = np.bincount(data.alternative, data.taken) / data.taken.sum()
-    columns = [*found.parts, Column("taken", taken.tolist(), "taken", number(3))]
+    columns = [*shares.parts, Column("taken", taken.tolist(), "taken", number(3))]
     return Section(
         "Shares of alternatives", "In the occasions of the data.",
-        table=Table(found.caption, columns), shown=10,
+        table=Table(shares.caption, columns), shown=10,
     )  # fmt: skip
 
 
-def _strongest(data: ChoiceRows, found: Estimand) -> str:
-    """Which attribute moves choices most, a standard deviation within occasions each."""
-    j = int(np.argmax(np.abs(found.mean[:, 0]) * data.scale))
-    mean = found.draws[:, j, 0]
+def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
+    """The attribute that moves choices most per standard deviation within occasions, in words."""
+    j = int(np.argmax(np.abs(coefficients.mean[:, 0]) * data.scale))
+    mean = coefficients.draws[:, j, 0]
     less = bool(mean.mean() < 0.0)
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))
     said = f"Choices depend most on {data.names[j]}: more of it makes an alternative"
     said += f" {'less' if less else 'more'} likely to be chosen, on average over people"
     said += f" (with probability {probability_text(sure)})"
     if j in data.random:
-        mean_of, sd_of = found.draws[:, j].T
+        mean_of, sd_of = coefficients.draws[:, j].T
         if data.signs[data.random == j][0] == 0.0:
             share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
             low, high = np.quantile(share, [0.05, 0.95])
@@ -134,21 +134,21 @@ def _strongest(data: ChoiceRows, found: Estimand) -> str:
 
 def _together(run: Posterior) -> Section:
     """Pairs of tastes, the most correlated first."""
-    found = correlations(run)
-    names = list(found.labels["attribute"])
+    pairwise = correlations(run)
+    names = list(pairwise.labels["attribute"])
     first, second = np.triu_indices(len(names), 1)
-    order = np.argsort(-np.abs(found.mean[first, second]), kind="stable")[:_MOST_ROWS]
+    order = np.argsort(-np.abs(pairwise.mean[first, second]), kind="stable")[:_MOST_ROWS]
     first, second = first[order], second[order]
     pairs = Estimand(
-        found.draws[:, first, second], ("tastes for",),
+        pairwise.draws[:, first, second], ("tastes for",),
         {"tastes for": [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]},
-        caption=found.caption, probability=found.probability, is_difference=True,
+        caption=pairwise.caption, probability=pairwise.probability, is_difference=True,
     )  # fmt: skip
-    told = pairs.table()
-    cells = [part for part in told.parts[1:] if part.head]
+    table = pairs.table()
+    cells = [column for column in table.parts[1:] if column.head]
     figure = replace(pairs.points(), span=(-1.0, 1.0), cells=cells)
     return Section(
         "Tastes that go together",
         "Who wants more of the one also wants more of the other where it is above 0.",
-        table=told, figures=[figure], is_drawn=True, shown=8,
+        table=table, figures=[figure], is_drawn=True, shown=8,
     )  # fmt: skip

@@ -72,9 +72,9 @@ def lengthen(
                 f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
                 f" {name} and {brief(list(named[first]))}"
             )
-    there = as_kind({} if available is None else available, "available", Mapping)
+    availability = as_kind({} if available is None else available, "available", Mapping)
     is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
-    for place, column in columns_of(there, "available").items():
+    for place, column in columns_of(availability, "available").items():
         cells = table_column(columns, column, "available")
         is_there[:, place] = amounts_of(cells, str(column)) > 0.0
     rows, which = np.nonzero(is_there)
@@ -103,7 +103,7 @@ def lengthen(
                 )
             cells = cells.astype(np.int64) if cells.dtype == bool else cells
             out[name][at] = numbers_of(cells, column)
-        used = {choice, *(each for of in named.values() for each in of.values()), *out}
+        used = {choice, *(name for of in named.values() for name in of.values()), *out}
     return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
 
 
@@ -111,7 +111,7 @@ def wide_columns(
     table: Any,
     choice: str | None,
     patterns: Mapping[str, str],
-    some: bool = False,
+    partial: bool = False,
     without: str | None = None,
 ) -> dict[str, dict[Any, str | None]]:
     """Columns of alternatives by pattern, for `lengthen`: ``{"price": "price.{}"}``.
@@ -139,8 +139,8 @@ def wide_columns(
 
     def ends_of(pattern: str) -> dict[str, str]:
         """What stands at ``{}``, and the column."""
-        told = re.compile("(.+)".join(map(re.escape, pattern.split("{}", 1))))
-        return {match[1]: name for name in columns if (match := told.fullmatch(name))}
+        regex = re.compile("(.+)".join(map(re.escape, pattern.split("{}", 1))))
+        return {match[1]: name for name in columns if (match := regex.fullmatch(name))}
 
     if choice is None:
         labels = list(ends_of(next(iter(patterns.values()))))
@@ -150,23 +150,23 @@ def wide_columns(
     if without is not None:
         find_labels(labels, [without], "none", what=f"the labels of {choice}")
         labels.remove(without)
-    found: dict[str, dict[Any, str | None]] = {}
+    columns_by_name: dict[str, dict[Any, str | None]] = {}
     alike, others = begin_alike(labels), list[set[str]]()
     for name, pattern in patterns.items():
         ends = ends_of(pattern)
         short = not set(labels) & set(ends)
         at = {label: label.removeprefix(alike) if short else label for label in labels}
-        found[name] = {label: ends[end] for label, end in at.items() if end in ends}
-        if len(found[name]) < len(labels) and not some:
-            lacks = next(label for label in labels if label not in found[name])
+        columns_by_name[name] = {label: ends[end] for label, end in at.items() if end in ends}
+        if len(columns_by_name[name]) < len(labels) and not partial:
+            lacks = next(label for label in labels if label not in columns_by_name[name])
             raise ValueError(
                 f"{name}={pattern} must give each alternative a column, got none for"
                 f" {lacks!r} (if that is 'none of these', whose attributes are 0, say so with"
                 f" --none {lacks}); the table has {', '.join(columns)}"
             )
         others.append(ends.keys() - at.values())
-        if without is not None and not some:
-            found[name][without] = None
+        if without is not None and not partial:
+            columns_by_name[name][without] = None
     unknown = others[0].intersection(*others) if others else set()
     if unknown:
         raise ValueError(
@@ -174,7 +174,7 @@ def wide_columns(
             f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns, or"
             " use lengthen in Python)"
         )
-    return found
+    return columns_by_name
 
 
 def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -192,7 +192,7 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
         The column of ranks: 1 is the best. Alternatives without a rank, or with 0, are worse than
         all that have one.
     occasion : str or sequence of str
-        Columns that tell occasions apart.
+        Columns that identify occasions.
 
     Returns
     -------
@@ -211,26 +211,26 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
         raise ValueError("occasion must name one or more columns, got none")
     rank = as_kind(rank, "rank", str)
     cells = told_column(columns, rank, "rank").values
-    known, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
+    levels, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
     gaps = missing_in(cells)
     place = np.zeros(len(cells))
     place[~gaps] = numbers_of(cells[~gaps], rank)
     rows, stages, ends = list[IntArray](), list[IntArray](), np.cumsum(np.bincount(codes))[:-1]
-    for code, own in enumerate(np.split(np.argsort(codes, kind="stable"), ends)):
-        given = np.sort(place[own][place[own] != 0.0])
-        if not len(given) or not np.array_equal(given, np.arange(1, len(given) + 1)):
-            got = ", ".join(f"{x:g}" for x in given[:8]) or "none"
+    for code, rows_of_case in enumerate(np.split(np.argsort(codes, kind="stable"), ends)):
+        ranks = np.sort(place[rows_of_case][place[rows_of_case] != 0.0])
+        if not len(ranks) or not np.array_equal(ranks, np.arange(1, len(ranks) + 1)):
+            got = ", ".join(f"{x:g}" for x in ranks[:8]) or "none"
             raise ValueError(
                 f"{rank} must rank the alternatives of an occasion 1, 2, ... once each, got {got}"
-                f" in {':'.join(names)} {known.names[code]}"
+                f" in {':'.join(names)} {levels.names[code]}"
             )
-        for stage in range(1, min(len(given), len(own) - 1) + 1):
-            left = own[(place[own] >= stage) | (place[own] == 0.0)]
+        for stage in range(1, min(len(ranks), len(rows_of_case) - 1) + 1):
+            left = rows_of_case[(place[rows_of_case] >= stage) | (place[rows_of_case] == 0.0)]
             rows.append(left)
             stages.append(np.full(len(left), stage))
     at, taken_at = np.concatenate(rows), np.concatenate(stages)
-    out = {name: each.values[at] for name, each in columns.items()}
+    out = {name: column.values[at] for name, column in columns.items()}
     last = names[-1]
-    told = out[last].tolist()
-    out[last] = np.array([f"{told[i]}, {k}" for i, k in enumerate(taken_at.tolist())])
+    names_of_rows = out[last].tolist()
+    out[last] = np.array([f"{names_of_rows[i]}, {k}" for i, k in enumerate(taken_at.tolist())])
     return out | {rank: 1 * (place[at] == taken_at)}

@@ -89,7 +89,7 @@ def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
     there: dict[str, Any] = {}
     if options.available:
         of = {"--available": options.available}
-        there = wide_columns(table, choice, of, some=True, without=options.none)["--available"]
+        there = wide_columns(table, choice, of, partial=True, without=options.none)["--available"]
     beside = {choice, options.weight, *there.values(), *set(parsed.columns) - set(attributes)}
     others = sorted(name for name in beside if name is not None and name in table.cells)
     return {"choice": choice, "attributes": attributes, "available": there, "others": others}

@@ -52,7 +52,7 @@ class Choices(NamedTuple):
     people: np.ndarray
 
     def given(self, b: np.ndarray) -> "Choices":
-        """Of the first attributes alone, given the coefficients of the last."""
+        """Choices by the first attributes, given the coefficients of the others."""
         if not len(b):
             return self
         d = len(self.x) - len(b)
@@ -100,9 +100,9 @@ def _expected(choices, i, coef, p, total):
     x, taken, p = choices.x[:, first:last], choices.taken[first:last], p[: last - first]
     copy(choices.base[first:last], p)
     for k in range(coef.size):
-        own, c = x[k], coef[k]
+        column, c = x[k], coef[k]
         for r in range(p.size):
-            p[r] += c * own[r]
+            p[r] += c * column[r]
     value = 0.0
     for r in range(p.size):
         value += taken[r] * p[r]
@@ -113,16 +113,16 @@ def _expected(choices, i, coef, p, total):
         for o in range(n):
             total[o] = 1.0
         for r in range(a, b, n):
-            own = p[r : r + n]
+            column = p[r : r + n]
             for o in range(n):
-                total[o] += own[o]
+                total[o] += column[o]
         for o in range(n):
             value -= counts[o] * math.log(total[o])
             total[o] = counts[o] / total[o]
         for r in range(a, b, n):
-            own = p[r : r + n]
+            column = p[r : r + n]
             for o in range(n):
-                own[o] *= total[o]
+                column[o] *= total[o]
     return value, first, last
 
 
@@ -137,9 +137,9 @@ def _value_and_slope(choices, i, beta, coef, work, slope):
     for r in range(away.size):
         away[r] = taken[r] - away[r]
     for k in range(coef.size):
-        own, change = x[k], 0.0
+        column, change = x[k], 0.0
         for r in range(away.size):
-            change += own[r] * away[r]
+            change += column[r] * away[r]
         slope[k] = change if signs[k] == 0.0 else change * coef[k]
     return value
 
@@ -182,7 +182,7 @@ def _work(choices, size):
 
 @jit
 def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
-    """Log likelihoods of people, their slopes in tastes, and curvatures where J has room."""
+    """Log likelihoods of people, their slopes in tastes, and curvatures where J has entries."""
     buffers, total, coef, row = _work(choices, tastes.shape[1])
     for i in range(start, stop):
         values[i] = _value_and_slope(choices, i, tastes[i], coef, buffers, slopes[i])
@@ -203,28 +203,28 @@ def _add_product(out, c, x, y):
 
 
 @jit
-def _room(d):
-    """Of `_given_site`: J root, L^-1, m, the site's slope at the population's mean, and more."""
+def _buffers(d):
+    """Buffers of `_given_site`: J root, L^-1, m, the site's slope at the mean, and one more."""
     matrices, vectors = np.empty((2, d, d, LANES)), np.empty((3, d, LANES))
     return matrices[0], matrices[1], vectors[0], vectors[1], vectors[2]
 
 
 @jit
-def _given_site(sites, first, last, law, room):
+def _given_site(sites, first, last, population, buffers):
     """The Gaussian N(m, (L L')^-1) of standardised tastes given sites, of some people.
 
-    Written into what is of `_room`, and cut to size.
+    It is written into the buffers of `_buffers`, and cut to size.
     """
-    size, root, d = last - first, law.root, law.mean.size
-    JR, inverse, m, pull, work = room
+    size, root, d = last - first, population.root, population.mean.size
+    JR, inverse, m, pull, work = buffers
     JR, inverse = JR[:, :, :size], inverse[:, :, :size]
     m, pull, work = m[:, :size], pull[:, :size], work[:, :size]
     for k in range(d):
         copy(sites.h[k, first:last], pull[k])
         for j in range(d):
-            _add(pull[k], -law.mean[j], sites.J[k, j, first:last])
-        for j in range(law.b.size):
-            _add(pull[k], -law.b[j], sites.cross[k, j, first:last])
+            _add(pull[k], -population.mean[j], sites.J[k, j, first:last])
+        for j in range(population.b.size):
+            _add(pull[k], -population.b[j], sites.cross[k, j, first:last])
         for j in range(d):
             JR[k, j] = 0.0
             for n in range(j, d):
@@ -250,50 +250,50 @@ def _invert_root(A):
     d, size = A.shape[1:]
     for k in range(d):
         for j in range(k + 1):
-            own, other = A[k, j], A[j, j]
+            entry, other = A[k, j], A[j, j]
             for n in range(j):
-                _add_product(own, -1.0, A[k, n], A[j, n])
+                _add_product(entry, -1.0, A[k, n], A[j, n])
             for p in range(size):
-                own[p] = math.sqrt(own[p]) if j == k else own[p] / other[p]
+                entry[p] = math.sqrt(entry[p]) if j == k else entry[p] / other[p]
     for k in range(d):
         last = A[k, k]
         for p in range(size):
             last[p] = 1.0 / last[p]
         for j in range(k):
-            own, other = A[k, j], A[j, j]
+            entry, other = A[k, j], A[j, j]
             for p in range(size):
-                own[p] *= other[p]
+                entry[p] *= other[p]
             for n in range(j + 1, k):
-                _add_product(own, 1.0, A[k, n], A[n, j])
+                _add_product(entry, 1.0, A[k, n], A[n, j])
             for p in range(size):
-                own[p] *= -last[p]
+                entry[p] *= -last[p]
 
 
 @jit
 def _solve(inverse, x, out):
     """Add (L L')^-1 x to `out`, and leave L^-1 x in `x`."""
     for k in range(x.shape[0] - 1, -1, -1):
-        own, last = x[k], inverse[k, k]
-        for p in range(own.size):
-            own[p] *= last[p]
+        entry, last = x[k], inverse[k, k]
+        for p in range(entry.size):
+            entry[p] *= last[p]
         for j in range(k):
-            _add_product(own, 1.0, inverse[k, j], x[j])
+            _add_product(entry, 1.0, inverse[k, j], x[j])
     for k in range(x.shape[0]):
         for j in range(k + 1):
             _add_product(out[j], 1.0, inverse[k, j], x[k])
 
 
 @jit
-def _place(law, inverse, m, white, x, beta):
+def _place(population, inverse, m, white, x, beta):
     """Standardised tastes, and tastes, that are so many standard deviations from their mean."""
     for k in range(m.shape[0]):
         copy(m[k], x[k])
         for j in range(k, m.shape[0]):
             _add_product(x[k], 1.0, inverse[j, k], white[j])
     for k in range(m.shape[0]):
-        beta[k] = law.mean[k]
+        beta[k] = population.mean[k]
         for j in range(k + 1):
-            _add(beta[k], law.root[k, j], x[j])
+            _add(beta[k], population.root[k, j], x[j])
 
 
 @jit(within=True)
@@ -311,30 +311,30 @@ def _likelihoods(choices, first, beta, b, work, value, slopes):
 
 
 @jit
-def _density(choices, first, law, given, work, z, lanes, value, slope):
+def _density(choices, first, population, gaussian, work, z, lanes, value, slope):
     """Log densities of people's x, z standard deviations from its mean, and slopes.
 
     Up to a constant, they are the likelihood's times exp(-x'x / 2). `lanes` become x, tastes, the
     slope in z, and L'^-1 times it; `slope` is that of the likelihood in tastes and in b.
     """
-    _, inverse, m, _ = given
+    _, inverse, m, _ = gaussian
     x, beta, q, y = lanes
     b, buffers = work
-    _place(law, inverse, m, z, x, beta)
+    _place(population, inverse, m, z, x, beta)
     _likelihoods(choices, first, beta, b, buffers, value, slope)
     for k in range(x.shape[0]):
         q[k] = 0.0
         y[k] = 0.0
         _add(q[k], -1.0, x[k])
         for n in range(k, x.shape[0]):
-            _add(q[k], law.root[n, k], slope[n])
+            _add(q[k], population.root[n, k], slope[n])
         _add_product(value, -0.5, x[k], x[k])
     _solve(inverse, q, y)
 
 
 @jit
-def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, white):
-    """One Hamiltonian path of each person's tastes around their Gaussian law given the site.
+def swing_rows(worker, start, stop, choices, sites, population, noise, kicks, tastes, white):
+    """One Hamiltonian path of each person's tastes around their Gaussian given the site.
 
     See `pgmult.latent.moves`. `choices` have the other coefficients in their base; `noise` are
     normal numbers ``(num_attributes, num_people)``, lengths of steps and exponential numbers
@@ -343,13 +343,14 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
     replaced.
     """
     normal, length, exponential = noise
-    d = law.mean.size
-    room, work, vectors = _room(d), (law.b[:0], _work(choices, d)), np.empty((8, d, LANES))
+    d = population.mean.size
+    buffers, work = _buffers(d), (population.b[:0], _work(choices, d))
+    vectors = np.empty((8, d, LANES))
     gains, values = np.empty(LANES), np.empty(LANES)
     for first in range(start, stop, LANES):
         last = min(stop, first + LANES)
-        given = _given_site(sites, first, last, law, room)
-        _, inverse, m, _ = given
+        gaussian = _given_site(sites, first, last, population, buffers)
+        _, inverse, m, _ = gaussian
         lanes = vectors[:4, :, : last - first]
         _, beta, q, _ = lanes
         z, v, slope, away = vectors[4:, :, : last - first]
@@ -365,7 +366,7 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
             for j in range(k):
                 _add_product(away[j], -1.0, inverse[k, j], z[k])
             copy(z[k], white[k, first:last])
-        _density(choices, first, law, given, work, z, lanes, value, slope)
+        _density(choices, first, population, gaussian, work, z, lanes, value, slope)
         for p in range(s.size):
             gain[p] = -value[p]
         for k in range(d):
@@ -381,7 +382,7 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
                 cos, sin = math.cos(s[p]), math.sin(s[p])
                 for k in range(d):
                     z[k, p], v[k, p] = z[k, p] * cos + v[k, p] * sin, v[k, p] * cos - z[k, p] * sin
-            _density(choices, first, law, given, work, z, lanes, value, slope)
+            _density(choices, first, population, gaussian, work, z, lanes, value, slope)
         for k in range(d):
             _add_product(gain, -0.5, v[k], v[k])
         for p in range(s.size):
@@ -391,7 +392,9 @@ def swing_rows(worker, start, stop, choices, sites, law, noise, kicks, tastes, w
 
 
 @jit
-def carry_rows(worker, start, stop, choices, sites, law, white, tastes, values, slopes, of_root):
+def carry_rows(
+    worker, start, stop, choices, sites, population, white, tastes, values, slopes, of_root
+):
     """Log densities of people with their white noise held fixed, and slopes in the population.
 
     With A = L L' = 1 + root' J root, the precision of standardised tastes x given the site, and
@@ -410,23 +413,23 @@ def carry_rows(worker, start, stop, choices, sites, law, white, tastes, values, 
     of_root : array, ``(num_attributes, num_attributes, num_people)``
         In the lower triangle of the root.
     """
-    d, f = law.mean.size, law.b.size
-    room, work, vectors = _room(d), (law.b, _work(choices, d + f)), np.empty((5, d, LANES))
-    matrices = np.empty((2, d, d, LANES))
+    d, f = population.mean.size, population.b.size
+    buffers, work = _buffers(d), (population.b, _work(choices, d + f))
+    vectors, matrices = np.empty((5, d, LANES)), np.empty((2, d, d, LANES))
     for first in range(start, stop, LANES):
         last = min(stop, first + LANES)
-        given = _given_site(sites, first, last, law, room)
-        JR, inverse, m, pull = given
+        gaussian = _given_site(sites, first, last, population, buffers)
+        JR, inverse, m, pull = gaussian
         lanes, turned = vectors[:4, :, : last - first], vectors[4, :, : last - first]
         x, beta, q, y = lanes
         P, S = matrices[:, :, :, : last - first]
         z, value, slope = white[:, first:last], values[first:last], slopes[:, first:last]
-        _density(choices, first, law, given, work, z, lanes, value, slope)
+        _density(choices, first, population, gaussian, work, z, lanes, value, slope)
         for k in range(d):
             copy(beta[k], tastes[k, first:last])
-            own = inverse[k, k]
+            entry = inverse[k, k]
             for p in range(value.size):
-                value[p] += math.log(own[p])
+                value[p] += math.log(entry[p])
         _slope_of_factor(inverse, z, q, P, S)
         for k in range(d):
             for j in range(k + 1):
@@ -434,16 +437,16 @@ def carry_rows(worker, start, stop, choices, sites, law, white, tastes, values, 
                 _add_product(S[k, j], -1.0, m[k], y[j])
         for k in range(d):
             for j in range(k + 1):
-                own = of_root[k, j, first:last]
-                own[:] = 0.0
-                _add_product(own, 1.0, slope[k], x[j])
-                _add_product(own, 1.0, pull[k], y[j])
+                entry = of_root[k, j, first:last]
+                entry[:] = 0.0
+                _add_product(entry, 1.0, slope[k], x[j])
+                _add_product(entry, 1.0, pull[k], y[j])
                 for n in range(d):
-                    _add_product(own, 1.0, JR[k, n], S[max(n, j), min(n, j)])
+                    _add_product(entry, 1.0, JR[k, n], S[max(n, j), min(n, j)])
         for k in range(d):  # how the site's slope changes with mean and b
             turned[k] = 0.0
             for j in range(k + 1):
-                _add(turned[k], law.root[k, j], y[j])
+                _add(turned[k], population.root[k, j], y[j])
             for j in range(f):
                 _add_product(slope[d + j], -1.0, sites.cross[k, j, first:last], turned[k])
         for k in range(d):
@@ -461,13 +464,13 @@ def _slope_of_factor(inverse, z, q, P, S):
     d = z.shape[0]
     for k in range(d):  # P L^-1
         for j in range(k + 1):
-            own, other = P[k, j], inverse[k, j]
-            for p in range(own.size):
-                own[p] = -0.5 * (z[k, p] * q[k, p] + 1.0) * other[p]
+            entry, other = P[k, j], inverse[k, j]
+            for p in range(entry.size):
+                entry[p] = -0.5 * (z[k, p] * q[k, p] + 1.0) * other[p]
             for n in range(j, k):
                 other = inverse[n, j]
-                for p in range(own.size):
-                    own[p] -= z[k, p] * q[n, p] * other[p]
+                for p in range(entry.size):
+                    entry[p] -= z[k, p] * q[n, p] * other[p]
     for k in range(d):
         for j in range(k + 1):
             S[k, j] = 0.0

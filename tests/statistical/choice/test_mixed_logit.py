@@ -56,7 +56,7 @@ def around_sites(self, rng, state, rows):
 def without_volume(self, rng, state, white, rows, q):
     """The density of tastes, not of their white noise."""
     state, white, sums = MixedLogit.carried(self, rng, state, white, rows, q)
-    root, J = Frame.of(rows).law(q).root, np.moveaxis(sites_of(rows, state.base).J, -1, 0)
+    root, J = Frame.of(rows).population(q).root, np.moveaxis(sites_of(rows, state.base).J, -1, 0)
     volume = 0.5 * np.linalg.slogdet(np.eye(len(root)) + root.T @ J @ root)[1].sum()
     return state, white, sums._replace(rounded=(sums.rounded[0] + volume, *sums.rounded[1:]))
 
@@ -208,7 +208,7 @@ def test_people_whose_choices_bound_one_side_are_bound_by_the_population():
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:price tells without an error")
+@pytest.mark.filterwarnings("ignore:price predicts every choice")
 def test_where_everybody_takes_what_is_cheaper_the_prior_sets_the_bound():
     """The likelihood has no maximum; chains agree on how far the prior lets the mean go.
 

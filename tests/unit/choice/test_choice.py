@@ -185,7 +185,7 @@ def test_the_slope_of_paths_of_the_population_is_a_derivative(formula, more):
     ends = [[density(q + h * e)[0] for h in (1e-5, -1e-5)] for e in np.eye(len(q))]
     expected = -np.diff(ends)[:, 0] / 2e-5
     np.testing.assert_allclose(density(q)[1], expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(frame.pack(frame.law(q)), q)
+    np.testing.assert_allclose(frame.pack(frame.population(q)), q)
 
 
 def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
@@ -195,7 +195,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
     state, own = model.prior(rng, rows), slice(0, 1)
     white = rng.normal(size=(2, PEOPLE))
     for _ in range(3):
-        law = frame.law(0.5 * rng.normal(size=len(state.base)))
+        law = frame.population(0.5 * rng.normal(size=len(state.base)))
         q = frame.pack(law)
 
         def tastes(white, q=q):
@@ -388,8 +388,8 @@ def test_effects_are_shares_with_a_column_set(run):
 @pytest.mark.parametrize(
     ("better", "named"),
     [
-        (TABLE["time"], "time tells without an error"),
-        (TABLE["time"] - PRICE, "price and time tell without an error"),
+        (TABLE["time"], "time predicts every choice"),
+        (TABLE["time"] - PRICE, "price and time predict every choice"),
     ],
 )
 def test_what_tells_choices_without_error_is_named(better, named):
