@@ -453,7 +453,8 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
         raise ValueError(
             f"an alternative must stand once in an occasion, got {data.alternatives.columns[0]}"
             f" {data.alternatives.names[which[row]]} twice in"
-            f" {_case_text(data, columns, row) or 'one'} (occasion= names the columns that identify occasions)"
+            f" {_case_text(data, columns, row) or 'one'}"
+            " (occasion= names the columns that identify occasions)"
         )
 
 
@@ -491,7 +492,8 @@ def _arranged(
     return {
         "design": design.take(order), "occasions": np.append(starts, num_rows),
         "people": np.append(of_people, len(starts)), "source": order,
-        "occasion_columns": tuple(occasion), "person": terms[0].known if terms else None, "alternatives": levels, "alternative": codes[order],
+        "occasion_columns": tuple(occasion), "person": terms[0].known if terms else None,
+        "alternatives": levels, "alternative": codes[order],
     }  # fmt: skip
 
 
