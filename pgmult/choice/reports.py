@@ -75,9 +75,10 @@ def report(
 
 def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
+    mean, (lower, upper) = coefficients.mean, coefficients.interval()
     cells: list[list[Interval | str]] = [
         [
-            Interval(*(x[j, k] for x in (coefficients.mean, *coefficients.interval())), ".3g")
+            Interval(mean[j, k], lower[j, k], upper[j, k], ".3g")
             if k == 0 or j in data.random else "the same for all"
             for k in range(2)
         ]
