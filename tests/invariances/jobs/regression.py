@@ -1,0 +1,132 @@
+"""Regression: answers by age, sex and region, and counts of successes."""
+
+import numpy as np
+from invariances.frame import (
+    Job,
+    Question,
+    Variation,
+    changed,
+    longer,
+    other_seed,
+    renamed,
+    reversed_rows,
+    rows_of,
+    shuffled_columns,
+    with_column,
+)
+
+AGES, SEXES, REGIONS = (20, 35, 50, 65, 80), ("f", "m"), ("north", "south", "east", "west")
+BACKWARDS = {"north": "d", "south": "c", "east": "b", "west": "a"}
+PARTIES = {"left": "z left", "none": "m none", "right": "a right"}
+
+
+def survey():
+    """300 answers by a multinomial logit, so that no order of categories is the right one."""
+    rng = np.random.default_rng(3)
+    age, sex, region = (rng.choice(values, 300) for values in (AGES, SEXES, REGIONS))
+    scores = np.stack(
+        [0.0 * age, 0.03 * (age - 50.0) + 0.4 * (sex == "f"), 0.5 - 0.02 * (age - 50.0)], axis=1
+    )
+    scores[:, 2] += 0.6 * (region == "north")
+    probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    vote = [str(rng.choice(list(PARTIES), p=p)) for p in probs]
+    return {"vote": vote, "age": age.tolist(), "sex": sex.tolist(), "region": region.tolist()}
+
+
+def census():
+    """Each cell of age, sex and region, and how many people it has."""
+    grid = [(a, s, r) for a in AGES for s in SEXES for r in REGIONS]
+    people = [100 + 7 * i for i in range(len(grid))]
+    columns = dict(zip(("age", "sex", "region"), map(list, zip(*grid, strict=True)), strict=True))
+    return columns | {"people": people}
+
+
+def asked():
+    """Two people, asked for one by one."""
+    return {"age": [35, 65], "sex": ["f", "m"], "region": ["north", "west"]}
+
+
+def months(shift=0, scale=1.0):
+    """Ages as months, or from another origin, in every table and in the questions' values."""
+
+    def values(table):
+        return changed(table, age=[(a + shift) * scale for a in table["age"]])
+
+    def number(text):
+        return f"{(float(text) + shift) * scale:g}"
+
+    def back(question, key, centre, sd):
+        if question.verb in ("effects",):
+            key = (f"{float(key[0]) / scale - shift:g}", *key[1:])
+        return key, centre, sd
+
+    return {
+        "tables": lambda name, table: values(table) if "age" in table else table,
+        "arguments": lambda words: [number(w) if w.isdigit() else w for w in words],
+        "back": back,
+    }
+
+
+QUESTIONS = (
+    Question("effects", ("age", "--values", "20", "50", "80")),
+    Question("comparisons", ("sex",)),
+    Question("contrasts", ("sex",)),
+    Question("predict", ("asked.csv",)),
+    Question("poststratify", ("census.csv", "--by", "region", "--weight", "people")),
+    Question("groups", ()),
+)
+
+ANSWERS = Job(
+    "regression",
+    {"survey.csv": survey, "census.csv": census, "asked.csv": asked},
+    ("vote ~ sex + age + (1 | region)",),
+    QUESTIONS,
+    (
+        longer(verbs=("effects", "comparisons", "predict", "poststratify")),
+        other_seed(),
+        reversed_rows(),
+        shuffled_columns(tolerance=0.0, verbs=("effects", "comparisons", "poststratify")),
+        renamed("region", BACKWARDS, verbs=("effects", "comparisons", "poststratify", "predict")),
+        renamed("vote", PARTIES, verbs=("effects", "comparisons", "poststratify", "predict")),
+        Variation("units", "ages in months", **months(scale=12.0)),
+        Variation("units", "ages from 2000 on", **months(shift=2000)),
+        with_column("id", lambda n: list(range(n)), tolerance=0.0),
+        with_column("wave", lambda n: ["one"] * n, tolerance=0.0),
+    ),
+    reasons={
+        ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
+        ("horizons", "*"): "nothing is asked over a horizon",
+    },
+)  # fmt: skip
+
+
+def thrice():
+    """Each of a hundred answers three times."""
+    return {name: values[:100] * 3 for name, values in survey().items()}
+
+
+WEIGHTED = Job(
+    "regression",
+    {"survey.csv": thrice, "census.csv": census, "asked.csv": asked},
+    ("vote ~ sex + age + (1 | region)",),
+    QUESTIONS,
+    (
+        Variation(
+            "aggregation", "a weight of 3 for three rows",
+            tables=lambda name, table: (
+                table if name != "survey.csv" else rows_of(table, range(100)) | {"n": [3] * 100}
+            ),
+            fit=lambda words: [*words, "--weight", "n"],
+        ),
+    ),
+)  # fmt: skip
+
+LOGARITHM = Job(
+    "regression",
+    {"survey.csv": survey, "census.csv": census, "asked.csv": asked},
+    ("vote ~ sex * log(age) + (1 | region)",),
+    QUESTIONS,
+    (Variation("units", "ages in months, in a logarithm and a product", **months(scale=12.0)),),
+)  # fmt: skip
+
+JOBS = [ANSWERS, WEIGHTED, LOGARITHM]

@@ -1,0 +1,50 @@
+"""Topics: three hundred texts of two topics, by party."""
+
+import numpy as np
+from invariances.frame import (
+    Job,
+    Question,
+    longer,
+    other_seed,
+    reversed_rows,
+    shuffled_columns,
+    with_column,
+)
+
+WORDS = (
+    ["tax", "budget", "spend", "debt", "bank", "money", "trade", "job", "wage", "price"],
+    ["war", "army", "peace", "treaty", "ally", "soldier", "border", "weapon", "navy", "attack"],
+)
+
+
+def texts():
+    """Forty words each; party R speaks of war more often."""
+    rng = np.random.default_rng(13)
+    rows = []
+    for text in range(300):
+        party = "DR"[text % 2]
+        share = 1.0 / (1.0 + np.exp(-rng.normal(0.5 if party == "R" else -0.5, 0.8)))
+        topic = (rng.random(40) < share).astype(int)
+        rows.append((" ".join(WORDS[k][rng.integers(10)] for k in topic), party))
+    return dict(zip(("text", "party"), map(list, zip(*rows, strict=True)), strict=True))
+
+
+PARTY = Job(
+    "topics",
+    {"speeches.csv": texts},
+    ("--column", "text", "--topics", "2", "--prevalence", "~ party", "--min-documents", "1"),
+    (Question("effects", ("party",)),),
+    (
+        longer(draws="--draws", default=300),
+        other_seed(),
+        reversed_rows(),
+        shuffled_columns(tolerance=0.0),
+        with_column("note", lambda n: ["x"] * n, tolerance=0.0),
+    ),
+    reasons={
+        ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
+        ("horizons", "*"): "nothing is asked over a horizon",
+    },
+)  # fmt: skip
+
+JOBS = [PARTY]
