@@ -553,10 +553,10 @@ ARGUMENTS = {
     "sequences.MultinomialHMM": lambda: dict(num_states=2),
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),
-    "sequences.forecast": lambda: dict(posterior=sequence_draws(), steps=2),
-    "sequences.predict": lambda: dict(posterior=sequence_draws(), data=words()),
+    "sequences.forecast": lambda: dict(run=sequence_draws(), steps=2),
+    "sequences.predict": lambda: dict(run=sequence_draws(), data=words()),
     "sequences.impute": lambda: dict(
-        posterior=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]])
+        run=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]])
     ),
     "sequences.one_step_ahead": lambda: dict(posterior=sequence_draws(), test=words()),
     "sequences.compare": lambda: dict(
@@ -567,9 +567,9 @@ ARGUMENTS = {
         candidates=[1, 2],
         make_model=sequences.MarkovChain,
     ),
-    "sequences.check": lambda: dict(posterior=sequence_states()),
+    "sequences.check": lambda: dict(run=sequence_states()),
     "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),
-    "sequences.report": lambda: dict(posterior=sequence_states(), title="t"),
+    "sequences.report": lambda: dict(run=sequence_states(), title="t"),
     "sequences.SequenceForecaster": lambda: dict(n_components=1),
     "sequences.SequenceForecaster.fit": lambda: dict(X=["ABBA", "BAB"]),
     # fields

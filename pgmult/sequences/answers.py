@@ -223,7 +223,7 @@ def symbol_stack(
     first = max(0, steps.stop - steps.start - last)
     shown = slice(steps.start + first, steps.stop)
     main, names = main_symbols(data), labels_of(data)
-    shares, seen = past.mean[shown][:, main], seen_symbols(data, main)[shown]
+    shares, observed = past.mean[shown][:, main], seen_symbols(data, main)[shown]
     if ahead is not None:
         coming = ahead.mean[sequence][:, main]
         shares = np.concatenate([shares, coming])
@@ -231,7 +231,7 @@ def symbol_stack(
     divider = None if ahead is None else float(steps.stop - steps.start)
     return Stack(
         shares, [names[k] for k in main], label=f"probabilities of symbols along {name}",
-        caption=name, start=first, seen=seen, divider=divider, **axis_of(data, sequence),
+        caption=name, start=first, seen=observed, divider=divider, **axis_of(data, sequence),
     )  # fmt: skip
 
 
@@ -305,5 +305,5 @@ def _nested(
     """So many pairs of quantiles, the outermost first; those that are wanting have no width."""
     order = np.argsort(levels)
     pairs = [(quantiles[i], quantiles[j]) for i, j in zip(order, order[::-1], strict=True)]
-    found = pairs[: len(order) // 2]
-    return found + [(mean, mean)] * (most - len(found))
+    inner = pairs[: len(order) // 2]
+    return inner + [(mean, mean)] * (most - len(inner))

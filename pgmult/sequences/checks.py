@@ -3,11 +3,11 @@
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABABABABAB"])
 >>> model = pgmult.sequences.MultinomialLDS(state_dim=1)
->>> posterior = pgmult.sample(
+>>> run = pgmult.sample(
 ...     model, data, keep=[*model.default_keep, "states"],
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> check(posterior).statistics
+>>> check(run).statistics
 ('repeats', 'longest run', 'dispersion')
 """
 
@@ -52,7 +52,7 @@ _ADVICE_ON_RUNS = {
 }  # fmt: skip
 
 
-def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:
+def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:
     """Simulate observations with the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
@@ -61,7 +61,7 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         That kept ``states`` beside the variables that its model keeps by default.
     max_draws : int
     random_seed : int, optional
@@ -73,29 +73,29 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     ValueError
         If it lacks a variable, or its data are not available.
     """
-    data = sequences_of(posterior)
+    data = sequences_of(run)
     rng = np.random.default_rng(as_seed(random_seed))
-    seen = np.flatnonzero(data.totals > 0)
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[seen]
-    follows = np.flatnonzero((np.diff(seen) == 1) & (np.diff(sequence) == 0)) + 1  # a seen step
-    counts, totals = data.to_csr()[seen].toarray(), data.totals[seen]
-    model: Any = posterior.model
-    if isinstance(posterior.model, Foretells):  # repeats and runs, of sequences that are made anew
-        each = draws_of(posterior, model.predictive_variables, max_draws)
-        made = (model.replicate(rng, draw, data)[seen] for draw in each)
+    observed = np.flatnonzero(data.totals > 0)
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[observed]
+    follows = np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1  # a seen step
+    counts, totals = data.to_csr()[observed].toarray(), data.totals[observed]
+    model: Any = run.model
+    if isinstance(run.model, Foretells):  # repeats and runs, of sequences that are made anew
+        draws = draws_of(run, model.predictive_variables, max_draws)
+        made = (model.replicate(rng, draw, data)[observed] for draw in draws)
         runs = _runs(counts, follows)
         return PredictiveChecks.of(((runs, _runs(new, follows)) for new in made), _ADVICE_ON_RUNS)
-    inputs = None if data.inputs is None else data.inputs[seen]
+    inputs = None if data.inputs is None else data.inputs[observed]
 
     def of_draw(point: Any, states: FloatArray) -> tuple[dict[str, float], dict[str, float]]:
-        probs = point.link.probs(point.psi(states[seen], inputs))
+        probs = point.link.probs(point.psi(states[observed], inputs))
         probs = probs / probs.sum(axis=1, keepdims=True)
         made = rng.multinomial(totals, probs)
         return (
             _statistics(counts, totals, probs, follows), _statistics(made, totals, probs, follows)
         )  # fmt: skip
 
-    points = state_space_draws(posterior, max_draws), states_of(posterior, max_draws)
+    points = state_space_draws(run, max_draws), states_of(run, max_draws)
     return PredictiveChecks.of(starmap(of_draw, zip(*points, strict=True)), _ADVICE)
 
 
@@ -104,10 +104,10 @@ def _statistics(
 ) -> dict[str, float]:
     expected = totals[:, None] * probs
     variance = np.maximum(expected * (1.0 - probs), 1e-12)
-    kept = expected > 0.01
+    frequent = expected > 0.01
     return {
         **_runs(counts, follows),
-        "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
+        "dispersion": float(np.mean((np.square(counts - expected) / variance)[frequent])),
     }
 
 

@@ -127,12 +127,12 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
                 progressbar=as_flag(self.verbose, "verbose"),
             )  # fmt: skip
         fitted = self.posterior_  # the basis of its states wanders, and nothing depends on it
-        told = Posterior(
+        monitored = Posterior(
             {"last_probs": fitted["last_probs"]}, dims={"last_probs": ("sequence", "symbol")},
             coords={name: fitted.coords[name] for name in ("sequence", "symbol")},
             sample_stats=fitted.sample_stats,
         )  # fmt: skip
-        if problems := told.convergence_problems():
+        if problems := monitored.convergence_problems():
             warnings.warn(problems, ConvergenceWarning, stacklevel=2)
         self.sequences_ = data
         self.symbols_: NDArray[Any] = (

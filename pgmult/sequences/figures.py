@@ -41,17 +41,17 @@ def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:
-    """Of a table of steps: ``sequence``, ``step``, and ``time`` where the sequences have it."""
+    """Columns of a table of steps: ``sequence``, ``step``, ``time`` if there is one."""
     names = sequence if data.names is None else data.names[sequence]
     columns = [Column("sequence", names, "sequence"), Column("step", step, "step")]
     if (times := data.times(sequence, step)) is not None:
-        told = date_text if times.dtype.kind == "M" else str
-        columns.append(Column("time", times, "time", told))
+        form = date_text if times.dtype.kind == "M" else str
+        columns.append(Column("time", times, "time", form))
     return columns
 
 
 def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
-    """Of `Lines`: an axis that counts the steps of a sequence, with times where it has them."""
+    """Options of `Lines`: an axis of steps of a sequence, with times where it has them."""
     if data.starts is None:
         return {"x_label": "step"}
     return {"x_label": "time", "tell": partial(when, data, sequence)}
@@ -64,16 +64,16 @@ def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
 
 
 def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
-    """Of every step the place of its most frequent symbol among the main ones; `OTHER`, `MISSING`
+    """The place of every step's most frequent symbol among the main ones; `OTHER`, `MISSING`
     where it is none of them, or nothing was seen.
     """
     places = np.full(data.num_symbols, OTHER)
     places[main] = np.arange(len(main))
     step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
     order = np.lexsort((-data.symbols, data.counts, step))
-    found = np.full(data.num_steps, MISSING)
-    found[step[order]] = places[data.symbols[order]]
-    return found
+    symbols = np.full(data.num_steps, MISSING)
+    symbols[step[order]] = places[data.symbols[order]]
+    return symbols
 
 
 def raster(
@@ -93,11 +93,11 @@ def raster(
         What to call these.
     """
     main, labels = main_symbols(data), labels_of(data)
-    seen = seen_symbols(data, main)
+    symbols = seen_symbols(data, main)
     shown = list(range(data.num_sequences)) if rows is None else rows.tolist()
     starts = [max(0, int(data.lengths[s]) - last) for s in shown]
     strips = [
-        seen[data.offsets[s] + first : data.offsets[s + 1]]
+        symbols[data.offsets[s] + first : data.offsets[s + 1]]
         for s, first in zip(shown, starts, strict=True)
     ]
     axis = axis_of(data, shown[0]) if len(shown) == 1 else {"x_label": "step of the sequence"}

@@ -16,11 +16,11 @@ standard error below .01, or a warning says what it is.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
->>> posterior = pgmult.sample(
+>>> run = pgmult.sample(
 ...     pgmult.sequences.MultinomialLDS(state_dim=2), data,
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> ahead = posterior.forecast(3)
+>>> ahead = run.forecast(3)
 >>> ahead.mean.shape, ahead.quantiles.shape, ahead.simulated.shape
 ((1, 3, 2), (3, 1, 3, 2), (20, 1, 3))
 """
@@ -65,7 +65,7 @@ _TOLD = 0.01  # a simulation error that is told
 
 
 def predict(
-    posterior: Posterior,
+    run: Posterior,
     data: Any = None,
     *,
     levels: Sequence[float] = LEVELS,
@@ -79,7 +79,7 @@ def predict(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default, and
         ``states`` where no data are given; of a hidden Markov model; or of a Markov chain, whose
         probabilities are given the steps before alone.
@@ -106,41 +106,41 @@ def predict(
         If a mean's simulation error is .01 or more.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences = sequences_of(posterior, data)
-    model, is_known = posterior.model, isinstance(posterior.model, Foretells)
+    sequences = sequences_of(run, data)
+    model, is_known = run.model, isinstance(run.model, Foretells)
     most = 500 if is_known or data is None else 100
     if max_draws is not None:
         most = as_positive_int(max_draws, "max_draws")
     if is_known:
         held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
-        kept = draws_of(posterior, model.predictive_variables, min(most, held))
-        probs = np.array([model.step_probs(draw, sequences) for draw in kept])
+        taken = draws_of(run, model.predictive_variables, min(most, held))
+        probs = np.array([model.step_probs(draw, sequences) for draw in taken])
         if _has_new_levels(sequences):
             _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
         return StepProbs(probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences)
-    draws = state_space_draws(posterior, most, sequences)
+    draws = state_space_draws(run, most, sequences)
     if data is None:
-        if "states" not in posterior:
+        if "states" not in run:
             raise ValueError(
                 "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
-        states = zip(draws, states_of(posterior, most), strict=True)
+        states = zip(draws, states_of(run, most), strict=True)
         paths = np.array([[draw.padded(x)] for draw, x in states])
         smoothed = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     else:
         smoothed = _smoothed(rng, draws, sequences)
-    found = _Summaries(sequences.num_steps, sequences, wanted)
-    for steps, part, paths, size in smoothed:
-        for rows, probs in _probs_in_blocks(draws, part, paths, np.arange(part.num_steps)):
-            found.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
+    summaries = _Summaries(sequences.num_steps, sequences, wanted)
+    for steps, piece, paths, size in smoothed:
+        for rows, probs in _probs_in_blocks(draws, piece, paths, np.arange(piece.num_steps)):
+            summaries.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     if data is not None:
-        _warn_of_error(found.variance)
-    return StepProbs(found.mean, found.quantiles, wanted, sequences)
+        _warn_of_error(summaries.variance)
+    return StepProbs(summaries.mean, summaries.quantiles, wanted, sequences)
 
 
 def forecast(
-    posterior: Posterior,
+    run: Posterior,
     steps: int,
     data: Any = None,
     *,
@@ -155,7 +155,7 @@ def forecast(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         As in `predict`.
     steps : int
         How far ahead, >= 1.
@@ -177,85 +177,85 @@ def forecast(
     TypeError, ValueError
         As in `predict`, and if inputs or totals do not go with the steps ahead.
     """
-    told, wanted = as_repeats(steps, "steps"), _as_levels(levels)
-    steps = told if simulate_to is None else as_repeats(simulate_to, "simulate_to", minimum=told)
-    rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
+    asked, wanted = as_repeats(steps, "steps"), _as_levels(levels)
+    steps = asked if simulate_to is None else as_repeats(simulate_to, "simulate_to", minimum=asked)
+    rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(run, data)
     is_table = inputs is not None and not isinstance(inputs, np.ndarray | Design)
     if sequences.design is not None and is_table:
         inputs = future_of(sequences, inputs, steps)
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape)
-    if isinstance(posterior.model, Foretells):
-        return _foretold(rng, posterior, sequences, told, steps, inputs, wanted, max_draws, sizes)
+    if isinstance(run.model, Foretells):
+        return _by_model(rng, run, sequences, asked, steps, inputs, wanted, max_draws, sizes)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = (ahead.offsets[1:, None] - np.arange(steps, 0, -1)).ravel()
     u = None if ahead.inputs is None else ahead.inputs[future]
-    draws = state_space_draws(posterior, max_draws, ahead)
-    each = _paths_of(len(draws))
-    size = each if data is None else max(_PARTICLES, 2 * each)
+    draws = state_space_draws(run, max_draws, ahead)
+    paths = _paths_of(len(draws))
+    size = paths if data is None else max(_PARTICLES, 2 * paths)
     if data is not None:
         if ahead.inputs is not None:  # with the columns of all levels
             sequences = replace(sequences, inputs=np.delete(ahead.inputs, future, axis=0))
-        last = particle_filter(rng, draws, sequences, size, num_last=each).last
+        last = particle_filter(rng, draws, sequences, size, num_last=paths).last
     else:
-        refuse_without_last_states(posterior)
-        kept = draws_of(posterior, ["last_states"], max_draws)
-        padded = [d.padded(x["last_states"]) for d, x in zip(draws, kept, strict=True)]
-        last = np.repeat(np.array(padded)[:, :, None], each, axis=2)
+        refuse_without_last_states(run)
+        ends = draws_of(run, ["last_states"], max_draws)
+        padded = [d.padded(x["last_states"]) for d, x in zip(draws, ends, strict=True)]
+        last = np.repeat(np.array(padded)[:, :, None], paths, axis=2)
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
-    streams, found = own_streams(keys), _Summaries(len(keys) * told, ahead, wanted)
+    streams, summaries = own_streams(keys), _Summaries(len(keys) * asked, ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
     counts = None if sizes is None else np.empty((*simulated.shape, ahead.num_symbols), np.int64)
     for q, key in enumerate(keys):
         inputs = None if u is None else u[q * steps : (q + 1) * steps]
-        own = np.random.Generator(np.random.Philox(key=key))
-        states = _simulated_states(own, model, last[:, q], _of(inputs, slice(told)), told)
-        for block in _blocks(told, len(draws) * each * ahead.num_symbols):
+        stream = np.random.Generator(np.random.Philox(key=key))
+        states = _simulated_states(stream, model, last[:, q], _of(inputs, slice(asked)), asked)
+        for block in _blocks(asked, len(draws) * paths * ahead.num_symbols):
             probs = _probs_of(draws, model, states[:, :, block], _of(inputs, block))
-            found.add(probs, slice(q * told + block.start, q * told + block.stop), size)
+            summaries.add(probs, slice(q * asked + block.start, q * asked + block.stop), size)
         chosen = np.take_along_axis(states, _one_path(streams[q], states)[..., None], axis=1)
-        chosen = _continued(own, model, chosen, inputs, steps)
+        chosen = _continued(stream, model, chosen, inputs, steps)
         for block in _blocks(steps, len(draws) * ahead.num_symbols):
             taken = _probs_of(draws, model, chosen[:, :, block], _of(inputs, block))[:, 0]
             simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
             if counts is not None and sizes is not None:
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
-    _warn_of_error(found.variance)
+    _warn_of_error(summaries.variance)
     return Forecast(
-        found.mean.reshape(len(keys), told, -1),
-        found.quantiles.reshape(len(wanted), len(keys), told, -1), wanted, sequences, simulated,
-        counts,
+        summaries.mean.reshape(len(keys), asked, -1),
+        summaries.quantiles.reshape(len(wanted), len(keys), asked, -1), wanted, sequences,
+        simulated, counts,
     )  # fmt: skip
 
 
-def _foretold(
+def _by_model(
     rng: np.random.Generator,
-    posterior: Posterior,
+    run: Posterior,
     data: Sequences,
-    told: int,
+    wanted: int,
     steps: int,
     inputs: Any,
     levels: FloatArray,
     max_draws: int,
     sizes: IntArray | None,
 ) -> Forecast:
-    """Of a model that knows its probabilities ahead given its parameters."""
-    model, given = posterior.model, data
+    """Forecasts of a model that knows its probabilities ahead given its parameters."""
+    model, extended = run.model, data
     if data.design is not None or inputs is not None:
-        given = data.extended(steps, inputs)
+        extended = data.extended(steps, inputs)
     draws, streams = (
-        draws_of(posterior, model.predictive_variables, max_draws), own_streams(own_keys(rng, data))
+        draws_of(run, model.predictive_variables, max_draws), own_streams(own_keys(rng, data))
     )  # fmt: skip
     chances = np.stack([s.random((len(draws), 2, steps + 1)) for s in streams], axis=1)
-    found = [model.ahead(*one, given, steps) for one in zip(chances, draws, strict=True)]
-    simulated = np.array([path for _, path in found])
-    probs = np.array([ahead[:, : steps if sizes is not None else told] for ahead, _ in found])
+    futures = [model.ahead(*one, extended, steps) for one in zip(chances, draws, strict=True)]
+    simulated = np.array([path for _, path in futures])
+    probs = np.array([ahead[:, : steps if sizes is not None else wanted] for ahead, _ in futures])
     counts = None
     if sizes is not None:
         every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
         counts = np.stack([_counts(*one) for one in every], axis=1)
-        probs = probs[:, :, :told]
-    if _has_new_levels(given):
+        probs = probs[:, :, :wanted]
+    if _has_new_levels(extended):
         _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
     return Forecast(
         probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data, simulated, counts
@@ -263,7 +263,7 @@ def _foretold(
 
 
 def impute(
-    posterior: Posterior,
+    run: Posterior,
     data: Any = None,
     *,
     totals: ArrayLike | None = None,
@@ -288,33 +288,37 @@ def impute(
         Also if no step is missing.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences = sequences_of(posterior, data)
-    draws = state_space_draws(posterior, max_draws, sequences)
+    sequences = sequences_of(run, data)
+    draws = state_space_draws(run, max_draws, sequences)
     missing = np.flatnonzero(sequences.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
-    found, streams = (
+    summaries, streams = (
         _Summaries(len(missing), sequences, wanted),
         own_streams(own_keys(rng, sequences)),
     )
     simulated = np.empty((len(draws), len(missing)), dtype=np.int64)
-    counts = None if sizes is None else np.empty((*simulated.shape, found.mean.shape[1]), np.int64)
-    for steps, part, states, size in _smoothed(rng, draws, sequences):
+    counts = (
+        None if sizes is None else np.empty((*simulated.shape, summaries.mean.shape[1]), np.int64)
+    )
+    for steps, piece, states, size in _smoothed(rng, draws, sequences):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
         whose = np.searchsorted(sequences.offsets, missing[first:end], side="right") - 1
         chosen = {q: _one_path(streams[q], states) for q in np.unique(whose).tolist()}
-        for rows, probs in _probs_in_blocks(draws, part, states, absent):
-            found.add(probs, slice(first + rows.start, first + rows.stop), size)
+        for rows, probs in _probs_in_blocks(draws, piece, states, absent):
+            summaries.add(probs, slice(first + rows.start, first + rows.stop), size)
             for row in range(rows.start, rows.stop):  # sequences do not depend on each other
                 q = int(whose[row])
                 taken = np.take_along_axis(probs[:, :, row - rows.start], chosen[q], axis=1)[:, 0]
                 simulated[:, first + row] = one_of(streams[q].random(taken.shape[:-1]), taken)
                 if counts is not None and sizes is not None:
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
-    _warn_of_error(found.variance)
-    return Imputed(found.mean, found.quantiles, wanted, sequences, missing, simulated, counts)
+    _warn_of_error(summaries.variance)
+    return Imputed(
+        summaries.mean, summaries.quantiles, wanted, sequences, missing, simulated, counts
+    )
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
@@ -390,21 +394,21 @@ def _smoothed(
     Some neighbouring sequences at a time, as many as are held; paths and particles of a sequence
     depend on its length alone.
     """
-    each, D, seed = _paths_of(len(draws)), draws[0].state_dim, int(rng.integers(2**63))
-    paths = np.clip(_MOST_STATES // np.maximum(1, len(draws) * data.lengths * D), 1, each)
-    most = max(_PARTICLES, 2 * each)
+    most_paths, D, seed = _paths_of(len(draws)), draws[0].state_dim, int(rng.integers(2**63))
+    paths = np.clip(_MOST_STATES // np.maximum(1, len(draws) * data.lengths * D), 1, most_paths)
+    most = max(_PARTICLES, 2 * most_paths)
     held = np.clip(_MOST_KEPT // (data.lengths * 2 * (D + 1)), _FEWEST_PARTICLES, most)
     load = np.cumsum(len(draws) * paths * data.lengths * D) // _MOST_STATES
     alike = np.stack([paths, held, load], axis=1)
     cuts = np.flatnonzero((alike[1:] != alike[:-1]).any(axis=1)) + 1
     for first, end in pairwise([0, *cuts.tolist(), len(alike)]):
         steps = slice(int(data.offsets[first]), int(data.offsets[end]))
-        part = replace(data.take(np.arange(first, end)), rows_of=None)
-        found = particle_filter(
-            np.random.default_rng(seed), draws, part, int(held[first]),
+        piece = replace(data.take(np.arange(first, end)), rows_of=None)
+        filtered = particle_filter(
+            np.random.default_rng(seed), draws, piece, int(held[first]),
             num_paths=int(paths[first]),
         )  # fmt: skip
-        yield steps, part, found.paths, int(held[first])
+        yield steps, piece, filtered.paths, int(held[first])
 
 
 def _simulated_states(

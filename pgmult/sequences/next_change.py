@@ -86,7 +86,7 @@ class NextChange(Tabled):
         names = labels_of(data)
         middle, low, high = (self.quantile(level) for level in (0.5, 0.05, 0.95))
 
-        def told(steps: int) -> str:
+        def in_words(steps: int) -> str:
             return f"{steps} or more" if steps >= most else f"{steps}"
 
         first = self.then.argmax(axis=1)
@@ -98,11 +98,11 @@ class NextChange(Tabled):
                 Column("sequence", [name_of(data, s) for s in rows], "sequence"),
                 Column("now", [names[k] for k in self.present], "now"),
                 Column("changes_next", self.lasts[:, 0], "P(changes next)", number(2)),
-                Column("lasts", middle, "lasts", [told(n) for n in middle]),
+                Column("lasts", middle, "lasts", [in_words(n) for n in middle]),
                 Column("lasts_lower", low),
                 Column(
                     "lasts_upper", high, "90 %",
-                    [f"{a} to {told(b)}" for a, b in zip(low, high, strict=True)],
+                    [f"{a} to {in_words(b)}" for a, b in zip(low, high, strict=True)],
                 ),
                 Column("then", [names[k] for k in first], "then"),
                 Column("p_then", self.then.max(axis=1), "P(then)", number(2)),

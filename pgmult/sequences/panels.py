@@ -52,22 +52,22 @@ class _Pairs(NamedTuple):
     then: IntArray
     main: IntArray
 
-    def counts(self, some: Any = slice(None)) -> IntArray:
+    def counts(self, chosen: Any = slice(None)) -> IntArray:
         """How often each main symbol came after each, in some of the pairs."""
-        found = np.zeros((len(self.main), len(self.main)), dtype=np.int64)
-        np.add.at(found, (self.before[some], self.then[some]), 1)
-        return found
+        table = np.zeros((len(self.main), len(self.main)), dtype=np.int64)
+        np.add.at(table, (self.before[chosen], self.then[chosen]), 1)
+        return table
 
 
 def _pairs_of(data: Sequences) -> tuple[_Pairs, IntArray]:
     """Pairs of steps, and the symbol of each step."""
     shares = np.bincount(data.symbols, data.counts, data.num_symbols)
     main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
-    seen = seen_symbols(data, main)
+    symbols = seen_symbols(data, main)
     goes_on = np.ones(data.num_steps, dtype=np.bool_)
     goes_on[data.offsets[:-1]] = False
-    steps = np.flatnonzero(goes_on[1:] & (seen[1:] >= 0) & (seen[:-1] >= 0)) + 1
-    return _Pairs(steps, seen[steps - 1], seen[steps], main), seen
+    steps = np.flatnonzero(goes_on[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)) + 1
+    return _Pairs(steps, symbols[steps - 1], symbols[steps], main), symbols
 
 
 def _told(counts: IntArray) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _told(counts: IntArray) -> tuple[str, ...]:
 
 def population(data: Sequences) -> list[Section]:
     """What follows what in all sequences, how that differs by the inputs, and how shares go."""
-    pairs, seen = _pairs_of(data)
+    pairs, symbols = _pairs_of(data)
     main, names = pairs.main, labels_of(data)
     heads = [names[k] for k in main]
     step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
@@ -88,9 +88,9 @@ def population(data: Sequences) -> list[Section]:
     last = int(data.lengths.max())
     along = []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_TOLD)).astype(np.int64)):
-        there = np.bincount(seen[(step == t) & (seen >= 0)], minlength=len(main))
-        if there.any():
-            along.append((str(t), *_told(there)))
+        counts = np.bincount(symbols[(step == t) & (symbols >= 0)], minlength=len(main))
+        if counts.any():
+            along.append((str(t), *_told(counts)))
     return [
         Section(
             "What follows what",
@@ -116,10 +116,10 @@ def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator
         name for term in data.design.terms if isinstance(term, GroupTerm) for name in term.variables
     }
     for column, cells in table_of(data.design).items():
-        names, part = _parts(np.asarray(cells)[pairs.steps])
+        names, group = _parts(np.asarray(cells)[pairs.steps])
         if column in groups or not 1 < len(names) <= _MOST_LABELS:
             continue
-        counts = np.array([pairs.counts(part == j) for j in range(len(names))])
+        counts = np.array([pairs.counts(group == j) for j in range(len(names))])
         rows = [
             (after, value, *_told(row))
             for after, by_value in zip(heads, counts.swapaxes(0, 1)[:_MOST_AFTER], strict=False)
@@ -136,12 +136,14 @@ def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator
 
 def _parts(cells: NDArray[Any]) -> tuple[list[str], IntArray]:
     """Labels of a column, or thirds of its numbers, and which of them each row has."""
-    values, part = np.unique(cells, return_inverse=True)
+    values, group = np.unique(cells, return_inverse=True)
     if cells.dtype.kind not in "fiM" or len(values) <= _MOST_LABELS:
-        return [f"{value:.4g}" if cells.dtype.kind == "f" else str(value) for value in values], part
+        return [
+            f"{value:.4g}" if cells.dtype.kind == "f" else str(value) for value in values
+        ], group
     low, high = quantiles(cells, [1 / 3, 2 / 3])
-    told = (f"{end:.3g}" if cells.dtype.kind != "M" else str(end)[:10] for end in (low, high))
-    a, b = told
+    ends = (f"{end:.3g}" if cells.dtype.kind != "M" else str(end)[:10] for end in (low, high))
+    a, b = ends
     return [f"up to {a}", f"to {b}", f"over {b}"], (cells > low).astype(np.int64) + (cells > high)
 
 
@@ -155,27 +157,27 @@ class StandingOut(NamedTuple):
     ----------
     changes : array, ``(num_sequences,)``
         Probability that the next symbol is another than the last.
-    told : array, ``(num_sequences,)``
-        Geometric mean of the probabilities of what was seen, as `predict` tells them; 1 where
+    predicted : array, ``(num_sequences,)``
+        Geometric mean of the probabilities of what was seen, as `predict` gives them; 1 where
         nothing was.
     gaps : int array, ``(num_sequences,)``
         Most missing steps in a row.
     """
 
     changes: FloatArray
-    told: FloatArray
+    predicted: FloatArray
     gaps: IntArray
 
     @classmethod
     def of(cls, past: StepProbs, change: NextChange) -> "StandingOut":
-        """Of what a run says of the steps and of those ahead."""
+        """What a run says of the steps and of those ahead."""
         data, size = past.sequences, past.sequences.num_sequences
         step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
         sequence = np.searchsorted(data.offsets, step, side="right") - 1
         logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
         sums = np.bincount(sequence, data.counts * logs, size)
-        whole = np.repeat(np.arange(size), data.lengths)
-        times = np.bincount(whole, data.totals, size)
+        sequence_of_step = np.repeat(np.arange(size), data.lengths)
+        times = np.bincount(sequence_of_step, data.totals, size)
         bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))
         # all steps between two of these are missing, and the first if it was not seen
         runs = np.diff(bounds) - (data.totals[bounds[:-1]] > 0)
@@ -191,22 +193,23 @@ class StandingOut(NamedTuple):
 
     def reasons(self) -> dict[int, list[str]]:
         """Why a sequence stands out: the first few of each reason."""
-        found: dict[int, list[str]] = {}
+        reasons: dict[int, list[str]] = {}
         ranked = {
-            "likely to change": self.by_change, "told worst": np.argsort(self.told, kind="stable"),
+            "likely to change": self.by_change,
+            "predicted worst": np.argsort(self.predicted, kind="stable"),
             "long gap": np.argsort(-self.gaps, kind="stable")[: int((self.gaps > 0).sum())],
         }  # fmt: skip
         for reason, order in ranked.items():
             for s in order[:_EACH].tolist():
-                found.setdefault(s, []).append(reason)
-        return found
+                reasons.setdefault(s, []).append(reason)
+        return reasons
 
     def section(self, data: Sequences) -> Section:
         """A row for each sequence that stands out."""
         rows = [
             (
-                name_of(data, s), ", ".join(why), f"{self.changes[s]:.2f}", f"{self.told[s]:.2f}",
-                str(self.gaps[s]),
+                name_of(data, s), ", ".join(why), f"{self.changes[s]:.2f}",
+                f"{self.predicted[s]:.2f}", str(self.gaps[s]),
             )
             for s, why in self.reasons().items()
         ]  # fmt: skip
@@ -215,7 +218,7 @@ class StandingOut(NamedTuple):
             f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
             " the lowest probabilities (geometric mean), and those with most missing steps in a"
             " row. All others are in the tables below.",
-            head=("sequence", "why", "P(changes next)", "told", "gap"), rows=rows, shown=15,
+            head=("sequence", "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
         )  # fmt: skip
 
 

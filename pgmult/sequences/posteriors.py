@@ -47,7 +47,7 @@ class Foretells(PredictsSteps, Protocol):
     def ahead(
         self, chances: FloatArray, draw: Mapping[str, Any], data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
-        """Of each sequence probabilities ahead, ``(num_sequences, steps, num_symbols)``, and one
+        """Probabilities ahead of each sequence, ``(num_sequences, steps, num_symbols)``, and one
         path of symbols, ``(num_sequences, steps)``, that follows from uniform numbers,
         ``(num_sequences, 2, steps + 1)``.
         """
@@ -91,18 +91,18 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
     known_design = getattr(posterior.data, "design", None) if data is not None else None
     if data is None:
         data = posterior.data
-    own = data_of(posterior.model, data)
-    sequences = own if isinstance(own, Sequences) else as_sequences(data)
+    converted = data_of(posterior.model, data)
+    sequences = converted if isinstance(converted, Sequences) else as_sequences(data)
     if known_design is not None and sequences.design is not None:  # coded as the posterior's
-        given = table_of(sequences.design)
+        cells = table_of(sequences.design)
         sequences = sequences.with_design(
-            known_design.like(given, new_levels=True, num_rows=sequences.num_steps)
+            known_design.like(cells, new_levels=True, num_rows=sequences.num_steps)
         )
     symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
-    known = posterior.coords.get("symbol")
-    if known is not None and known.tolist() != symbols.tolist():
+    labels = posterior.coords.get("symbol")
+    if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(
-            f"data must have the posterior's {len(known)} symbols, {few_of(known)}, got"
+            f"data must have the posterior's {len(labels)} symbols, {few_of(labels)}, got"
             f" {len(symbols)}, {few_of(symbols)} (give as_sequences their alphabet= or"
             " num_symbols=)"
         )
@@ -114,7 +114,7 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
 def draws_of(
     posterior: Posterior, names: Iterable[str], max_draws: int
 ) -> list[dict[str, NDArray[Any]]]:
-    """At most `max_draws` draws of some variables, as many of each chain; one at least.
+    """Draws of some variables, at most `max_draws`, as many of each chain; one at least.
 
     Raises
     ------
@@ -130,8 +130,8 @@ def draws_of(
         )
     if posterior.num_draws == 0:
         raise ValueError("the posterior has no draws")
-    kept = [chain.from_iterable(posterior.thinned(name, most)) for name in names]
-    return [dict(zip(names, draw, strict=True)) for draw in zip(*kept, strict=True)]
+    taken = [chain.from_iterable(posterior.thinned(name, most)) for name in names]
+    return [dict(zip(names, draw, strict=True)) for draw in zip(*taken, strict=True)]
 
 
 def state_space_draws(

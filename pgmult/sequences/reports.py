@@ -48,7 +48,7 @@ _MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
 
 def report(
-    posterior: Posterior,
+    run: Posterior,
     page: str | os.PathLike[str] | None = None,
     *,
     title: str = "Sequences of symbols",
@@ -67,7 +67,7 @@ def report(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of hidden states, of a Markov chain, or of linear Gaussian states that kept ``states``,
         beside the variables that its model keeps by default.
     page : path, optional
@@ -99,40 +99,40 @@ def report(
     comparison = as_comparison(comparison)
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
-    data = sequences_of(posterior)
+    data = sequences_of(run)
     steps = as_positive_int(steps, "steps")
     if held_out is not None:
         steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
     levels = (tail, 1.0 - tail)
     places = data.num_steps + steps * data.num_sequences
     max_draws = min(max_draws, max(_FEWEST_DRAWS, _MOST_HELD // (places * data.num_symbols)))
-    past = predict(posterior, levels=levels, max_draws=max_draws)
+    past = predict(run, levels=levels, max_draws=max_draws)
     far = _far(data, steps, max_draws)
     ahead = forecast(
-        posterior, steps, inputs=_inputs_ahead(data, far, held_out), levels=levels,
+        run, steps, inputs=_inputs_ahead(data, far, held_out), levels=levels,
         max_draws=max_draws, random_seed=random_seed, simulate_to=far,
     )  # fmt: skip
     change = ahead.next_change()
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
-        found = compare(posterior, random_seed=random_seed)
-        comparison = as_kind(found, "comparison", Comparison)
+        compared = compare(run, random_seed=random_seed)
+        comparison = as_kind(compared, "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [
-        Leading(_movement(past), "Which symbols move"), *_swings(posterior),
+        Leading(_movement(past), "Which symbols move"), *_swings(run),
         Leading(_next(ahead), "What comes next"),
         Leading(_lasting(change), "The next change of symbol"),
     ]  # fmt: skip
     sections, path, panel = list[Section](), None, is_panel(data)
     order = shown = np.arange(data.num_sequences)
-    if isinstance(posterior.model, MultinomialHMM):
-        hidden = states(posterior, probability=probability, max_draws=max_draws)
+    if isinstance(run.model, MultinomialHMM):
+        hidden = states(run, probability=probability, max_draws=max_draws)
         path = hidden.path
         sections.append(hidden.section())
     if data.design is not None:
-        told, own = input_sections(posterior, probability, max_draws)
-        verdict[:0] = told
-        sections += own
+        sentences, of_inputs = input_sections(run, probability, max_draws)
+        verdict[:0] = sentences
+        sections += of_inputs
     if panel:
         apart = StandingOut.of(past, change)
         sections = [*population(data), *sections, apart.section(data)]
@@ -161,37 +161,37 @@ def report(
         outcome = _held_out(ahead, held_out, data)
         verdict.append(outcome)
         sections.append(Section("What was held out", sentences=[outcome]))
-    fit = check(posterior, max_draws=min(max_draws, _CHECKED), random_seed=random_seed)
+    fit = check(run, max_draws=min(max_draws, _CHECKED), random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
-    chains, *details = chains_in_words(posterior, _parts(posterior))
+    chains, *details = chains_in_words(run, _parts(run))
     verdict.append(chains)
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     about = {"data": data_in_words(data), **facts}
     return Report(title, verdict, sections, about).save(place)
 
 
-def _parts(posterior: Posterior) -> dict[str, str]:
+def _parts(run: Posterior) -> dict[str, str]:
     """What chains must agree on, what matters most first."""
     names = {
         "last_probs": "probabilities", "rows": "probabilities",
         "effective_states": "number of states in use",
     }  # fmt: skip
-    found = {what: name for name, what in names.items() if name in posterior}
-    return {**found, "log likelihoods": "log_likelihood"}
+    names_of_run = {what: name for name, what in names.items() if name in run}
+    return {**names_of_run, "log likelihoods": "log_likelihood"}
 
 
 def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> Any:
     """Inputs of steps ahead: those of what was held out, and then the last ones; None for none."""
     if data.design is None and data.inputs is None:
         return None
-    known = data if held_out is None else held_out
-    first = known.offsets[1:] - 1 if known is data else known.offsets[:-1]
-    rows = np.minimum(first[:, None] + np.arange(steps), known.offsets[1:, None] - 1)
+    source = data if held_out is None else held_out
+    first = source.offsets[1:] - 1 if source is data else source.offsets[:-1]
+    rows = np.minimum(first[:, None] + np.arange(steps), source.offsets[1:, None] - 1)
     if data.design is None:
-        return np.asarray(known.inputs)[rows]
-    assert known.design is not None
-    return known.design.take(rows.ravel())
+        return np.asarray(source.inputs)[rows]
+    assert source.design is not None
+    return source.design.take(rows.ravel())
 
 
 def _far(data: Sequences, steps: int, max_draws: int) -> int:
@@ -203,11 +203,11 @@ def _far(data: Sequences, steps: int, max_draws: int) -> int:
 
 def _mean_run(data: Sequences) -> float:
     """How long runs of a symbol are on average."""
-    seen = seen_symbols(data, np.arange(data.num_symbols))
-    starts = np.ones(len(seen), dtype=np.bool_)
-    starts[1:] = seen[1:] != seen[:-1]
+    symbols = seen_symbols(data, np.arange(data.num_symbols))
+    starts = np.ones(len(symbols), dtype=np.bool_)
+    starts[1:] = symbols[1:] != symbols[:-1]
     starts[data.offsets[:-1]] = True
-    return float((seen >= 0).sum() / max(1, (starts & (seen >= 0)).sum()))
+    return float((symbols >= 0).sum() / max(1, (starts & (symbols >= 0)).sum()))
 
 
 def _seen(data: Sequences, path: IntArray | None) -> Section:
@@ -230,28 +230,28 @@ def _seen(data: Sequences, path: IntArray | None) -> Section:
     return Section("What was seen", how % which, figures=[shown], shown=0)
 
 
-def _lasting(found: NextChange) -> str:
+def _lasting(change: NextChange) -> str:
     """How long the present symbols last."""
-    data, names = found.sequences, labels_of(found.sequences)
-    middle, low, high = (found.quantile(level) for level in (0.5, 0.05, 0.95))
+    data, names = change.sequences, labels_of(change.sequences)
+    middle, low, high = (change.quantile(level) for level in (0.5, 0.05, 0.95))
     if data.num_sequences == 1:
-        now, then, p = names[found.present[0]], int(found.then[0].argmax()), found.then[0].max()
+        now, then, p = names[change.present[0]], int(change.then[0].argmax()), change.then[0].max()
         if middle[0] == 0:
             return (
                 f"The present {now} is likely to change at once (probability"
-                f" {found.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
+                f" {change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
             )
-        more = " or more" if high[0] >= found.lasts.shape[1] - 1 else ""
+        more = " or more" if high[0] >= change.lasts.shape[1] - 1 else ""
         return (
             f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
             f" {low[0]} to {high[0]}{more}), and then comes {names[then]} with probability"
             f" {p:.2f}."
         )
-    changing = found.lasts[:, 0]
+    changing = change.lasts[:, 0]
     s, more_steps = int(changing.argmax()), round(float(np.median(middle)))
     return (
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
-        f" {names[found.present[s]]}): probability {changing[s]:.2f}; over the"
+        f" {names[change.present[s]]}): probability {changing[s]:.2f}; over the"
         f" {data.num_sequences} sequences it is {changing.mean():.2f} on average, and the present"
         f" symbol goes on for {more_steps} step{'s' * (more_steps != 1)} (median)."
     )
@@ -275,11 +275,11 @@ def _movement(past: StepProbs) -> str:
     )
 
 
-def _swings(posterior: Posterior) -> list[str]:
+def _swings(run: Posterior) -> list[str]:
     """Periods of the transition's complex eigenvalues, where all draws agree on them."""
-    if not isinstance(posterior.model, HasStateSpace):
+    if not isinstance(run.model, HasStateSpace):
         return []
-    transition = np.asarray(posterior["transition"])
+    transition = np.asarray(run["transition"])
     values = np.linalg.eigvals(transition.reshape(-1, *transition.shape[2:]))
     steady = (values.imag > 1e-3) & (np.abs(values) > 0.8)
     count = np.bincount(steady.sum(axis=1)).argmax()
@@ -287,14 +287,14 @@ def _swings(posterior: Posterior) -> list[str]:
     if count == 0 or len(draws) < 0.8 * len(values):
         return []
     angles = np.sort(np.where((draws.imag > 1e-3) & (np.abs(draws) > 0.8), np.angle(draws), np.inf))
-    told = []
+    intervals = []
     for periods in (2.0 * np.pi / angles[:, :count]).T:
         low, middle, high = np.quantile(periods, [0.05, 0.5, 0.95])
         if high < 1.25 * low:
-            told.append(f"{middle:.1f} [{low:.1f}, {high:.1f}]")
-    if not told:
+            intervals.append(f"{middle:.1f} [{low:.1f}, {high:.1f}]")
+    if not intervals:
         return []
-    return [f"They swing with a period of {' and of '.join(told)} steps (90 % interval)."]
+    return [f"They swing with a period of {' and of '.join(intervals)} steps (90 % interval)."]
 
 
 def _next(ahead: Forecast) -> str:
@@ -339,10 +339,10 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Sect
         for h in at:
             mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
             first = np.argsort(-mean, kind="stable")[:count]
-            told = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
+            time = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
             cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
             ends = f"[{lower[first[0]]:.2f}, {upper[first[0]]:.2f}]"
-            rows.append((name_of(data, s), str(h + 1), *told, *cells, ends))
+            rows.append((name_of(data, s), str(h + 1), *time, *cells, ends))
     return Section(
         "What comes next",
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
@@ -381,8 +381,8 @@ def data_in_words(data: Sequences) -> str:
         "different symbol": data.num_symbols,
         "observation": int(data.counts.sum()),
     }
-    told = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in parts.items()]
-    return f"{', '.join(told[:-1])} and {told[-1]}"
+    counts = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in parts.items()]
+    return f"{', '.join(counts[:-1])} and {counts[-1]}"
 
 
 def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
@@ -398,14 +398,14 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     shares = np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0
     shares = ((shares / shares.sum())[held_out.symbols]).astype(np.float64)
     groups = sequence if data.num_sequences > 1 else step
-    told, plain = (
+    scored, plain = (
         Score(
             np.bincount(groups, held_out.counts * np.log(np.maximum(p, 1e-300))).astype(np.float64),
             np.bincount(groups, held_out.counts).astype(np.int64),
         )
         for p in (probs, shares)
     )
-    gained = told.gain_over(plain)
+    gained = scored.gain_over(plain)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
         f" out, up to {held_out.lengths.max()} steps ahead) is told {gained.word}"

@@ -56,7 +56,7 @@ class Averages(NamedTuple):
 
     @classmethod
     def of(cls, draws: FloatArray, probability: float) -> "Averages":
-        """Of draws along the first axis."""
+        """Averages of draws along the first axis."""
         beside = 0.5 - 0.5 * probability
         lower, upper = np.quantile(draws, [beside, 1.0 - beside], axis=0)
         return cls(draws.mean(axis=0), lower, upper)
@@ -115,21 +115,21 @@ class States(Tabled):
     @property
     def sentences(self) -> list[str]:
         """Whether chains agree, in words."""
-        found = self.matches.headline("states")
-        told = [f"{found[0].upper()}{found[1:]}."]
+        headline = self.matches.headline("states")
+        lines = [f"{headline[0].upper()}{headline[1:]}."]
         others = np.delete(self.agreement, self.matches.reference)
         if len(others):
-            told[0] = (
-                f"{told[0][:-1]}, at {100 * others.min():.0f} % of the steps"
+            lines[0] = (
+                f"{lines[0][:-1]}, at {100 * others.min():.0f} % of the steps"
                 f" {'both' if len(others) == 1 else 'all'} hold the same one to be the most"
                 " probable."
             )
         if not self.used.all():
-            told.append(
+            lines.append(
                 f"{int((~self.used).sum())} of {len(self.used)} chains found other states and are"
                 " left out: fewer states, or more chains, tell which are there."
             )
-        return told
+        return lines
 
     def table(self) -> Table:
         """A row for each number: ``state``, ``what``, ``of``, ``mean`` and its interval."""
@@ -139,9 +139,9 @@ class States(Tabled):
             ("transition", self.transitions, self.names),
         ]  # fmt: skip
         rows = [
-            (name, what, other, *(np.atleast_1d(end[m])[j] for end in told))
+            (name, what, other, *(np.atleast_1d(end[m])[j] for end in averages))
             for m, name in enumerate(self.names)
-            for what, told, others in parts
+            for what, averages, others in parts
             for j, other in enumerate(others)
         ]
         state, what, of, *numbers = (list(column) for column in zip(*rows, strict=True))
@@ -174,7 +174,7 @@ class States(Tabled):
             often = np.argsort(-emits, kind="stable")[:3]
             leads = int(np.argsort(-np.where(np.arange(len(self.names)) == m, -1.0,
                                          self.transitions.mean[m]), kind="stable")[0])  # fmt: skip
-            share, lasts = ([part[m] for part in of] for of in (self.shares, self.durations))
+            share, lasts = ([ends[m] for ends in of] for of in (self.shares, self.durations))
             rows.append(
                 (
                     name, f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]",
@@ -206,13 +206,13 @@ class _Draw(NamedTuple):
 
 
 def states(
-    posterior: Posterior, data: Any = None, *, probability: float = 0.9, max_draws: int = 200
+    run: Posterior, data: Any = None, *, probability: float = 0.9, max_draws: int = 200
 ) -> States:
     """The hidden states of a run: what they are, and when they are.
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.sequences.MultinomialHMM` or `pgmult.sequences.MixedHMM`.
     data : Sequences, or what the model takes, optional
         Whose steps are decoded; those of the run by default, which states are matched on anyway.
@@ -232,17 +232,17 @@ def states(
     """
     probability = as_probability(probability, "probability")
     most = as_positive_int(max_draws, "max_draws")
-    model, own = posterior.model, sequences_of(posterior)
-    given = own if data is None else sequences_of(posterior, data)
-    fits = max(10, _HELD // (own.num_steps * model.num_states))
-    draws = list(_draws(posterior, own, min(most, fits)))
+    model, data_of_run = run.model, sequences_of(run)
+    decoded = data_of_run if data is None else sequences_of(run, data)
+    fits = max(10, _HELD // (data_of_run.num_steps * model.num_states))
+    draws = list(_draws(run, data_of_run, min(most, fits)))
     chains = sorted({draw.chain for draw in draws})
     orders, means = [], []
     for c in chains:
         order, mean = _matched([draw.probs for draw in draws if draw.chain == c])
         orders.append(order)
         means.append(mean)
-    fit = np.asarray(posterior.sample_stats["log_likelihood"]).mean(axis=1)
+    fit = np.asarray(run.sample_stats["log_likelihood"]).mean(axis=1)
     reference = int(np.argmax(fit[: len(chains)]))
     matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
     alike = np.array([mean[:, order] for mean, order in zip(means, matches.order, strict=True)])
@@ -261,7 +261,7 @@ def states(
     emission = np.array([draw.values["emission"][place] for draw, place in taken])
     moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
     stays = np.diagonal(moves, axis1=1, axis2=2)
-    probs, path = _decoded(model, taken, given, data is None)
+    probs, path = _decoded(model, taken, decoded, data is None)
     return States(
         Averages.of(shares, probability),
         Averages.of(emission, probability),
@@ -269,7 +269,7 @@ def states(
         Averages(*(1.0 / np.maximum(1.0 - p, _TINY) for p in Averages.of(stays, probability))),
         probs,
         path,
-        given,
+        decoded,
         replace(matches, order=matches.order[:, frequent], distance=matches.distance[:, frequent]),
         (best == best[reference]).mean(axis=1),
         used,
@@ -277,17 +277,17 @@ def states(
     )
 
 
-def _draws(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
+def _draws(run: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
     """Draws of all chains, as many of each."""
-    model = posterior.model
-    draws = draws_of(posterior, model.predictive_variables, max_draws)
-    size = len(draws) // posterior.num_chains
+    model = run.model
+    draws = draws_of(run, model.predictive_variables, max_draws)
+    size = len(draws) // run.num_chains
     for i, values in enumerate(draws):
         yield _Draw(i // size, values, model.state_probs(model.state_of(values), data))
 
 
 def _over_steps(probs: FloatArray) -> FloatArray:
-    """Of each state its law over steps: ``(..., num_steps, num_states)``, axes swapped."""
+    """Distribution of each state over the steps, ``(..., num_states, num_steps)``."""
     rows = np.swapaxes(probs, -1, -2) + _TINY
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
@@ -297,15 +297,15 @@ def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
     mean = probs[-1]
     orders: list[IntArray] = []
     for _ in range(_PASSES):
-        pairs = (_over_steps(np.array([mean, each])) for each in probs)
+        pairs = (_over_steps(np.array([mean, one])) for one in probs)
         orders = [match_rows(pair, limit=1.0).order[1] for pair in pairs]
-        aligned = [each[:, order] for each, order in zip(probs, orders, strict=True)]
+        aligned = [one[:, order] for one, order in zip(probs, orders, strict=True)]
         mean = np.mean(aligned, axis=0)
     return orders, mean
 
 
 def _decoded(
-    model: Any, taken: Sequence[tuple[_Draw, IntArray]], data: Sequences, known: bool
+    model: Any, taken: Sequence[tuple[_Draw, IntArray]], data: Sequences, fitted: bool
 ) -> tuple[FloatArray, IntArray]:
     """Probabilities of states at each step, and the most probable path."""
     total = np.zeros((data.num_steps, model.num_states))
@@ -315,7 +315,7 @@ def _decoded(
     which = np.zeros(data.num_steps, dtype=np.int64)
     for draw, place in taken:
         state = model.state_of(draw.values)
-        probs = draw.probs if known else model.state_probs(state, data)
+        probs = draw.probs if fitted else model.state_probs(state, data)
         total += probs[:, place] / len(taken)
         moves, emits, which = model.laws_of_steps(state, data)
         initial = initial + state.initial[place] / len(taken)

@@ -32,7 +32,7 @@ _USUAL = 0.9  # of the times of a regular table have the usual number of rows
 def shown_twice(
     times: IntArray, sequence: IntArray, hour: IntArray
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows are of the second of two hours that a clock shows alike, by their order.
+    """Rows of the second of two hours that a clock shows alike, by their order.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def shown_twice(
     keys = np.stack([whose[groups], place[groups]])
     _, number = np.unique(keys, axis=1, return_inverse=True)
     by_group = groups[np.argsort(number.ravel(), kind="stable")]
-    for found in np.split(by_group, np.cumsum(np.bincount(number.ravel()))[:-1]):
-        s = int(whose[found[0]])
-        rows = order[found[::-1] if told_backwards[s] else found]
+    for rows_of_hour in np.split(by_group, np.cumsum(np.bincount(number.ravel()))[:-1]):
+        s = int(whose[rows_of_hour[0]])
+        rows = order[rows_of_hour[::-1] if told_backwards[s] else rows_of_hour]
         back = np.flatnonzero(np.diff(times[rows]) < 0)
         if in_order[s] and len(back) == 1:
             second[rows[back[0] + 1 :]] = True
@@ -123,8 +123,8 @@ def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -
     twice = second | unsure
     if twice.any() and _usual_rows(seconds, sequence, ~twice):
         start = int(hour[twice].min()) * _HOUR
-        told = "two hours are taken for one"
-        _tell(name, "twice the rows in the hour", start, "back", back[start], told)
+        outcome = "two hours are taken for one"
+        _tell(name, "twice the rows in the hour", start, "back", back[start], outcome)
 
 
 def _tell(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
@@ -141,19 +141,19 @@ def _zones_of(starts: IntArray, change: int) -> dict[int, str]:
 
     The first zone of those that do.
     """
-    found: dict[int, str] = {}
+    zones: dict[int, str] = {}
     for zone in _ZONES:
         with suppress(zoneinfo.ZoneInfoNotFoundError):  # a system without zones
             clock = zoneinfo.ZoneInfo(zone)
             for start in np.unique(starts[(starts >= 0) & (starts < _LATEST)]).tolist():
                 shown = np.datetime64(start, "s").item()
                 if _east(shown, clock, 1) - _east(shown, clock) == change:
-                    found.setdefault(start, zone)
-    return found
+                    zones.setdefault(start, zone)
+    return zones
 
 
 def _east(shown: datetime.datetime, zone: datetime.tzinfo, fold: int = 0) -> float:
-    """By how many seconds a local time is ahead of UTC, the first or second time it is shown."""
+    """Seconds by which a local time is ahead of UTC, the first or second time it is shown."""
     ahead = shown.replace(tzinfo=zone, fold=fold).utcoffset()
     assert ahead is not None  # of a zone
     return ahead.total_seconds()

@@ -148,16 +148,16 @@ class Sequences:
         """Facts on all sequences, if these are some `rows` of them; else on these."""
         return _whole(self) if self.rows_of is None else self.rows_of
 
-    def rows(self, part: slice) -> "Sequences":
+    def rows(self, chosen: slice) -> "Sequences":
         """Neighbouring sequences, for sweeps in blocks: entries and inputs are not copied.
 
         They keep the `whole`; ``slice(0, 0)`` has nothing else.
         """
-        rows = range(self.num_sequences)[part]
+        rows = range(self.num_sequences)[chosen]
         if rows.step != 1:
-            raise ValueError(f"part must be of neighbouring sequences, got {part}")
-        part = slice(rows.start, rows.start + len(rows))
-        offsets = self.offsets[part.start : part.stop + 1]
+            raise ValueError(f"part must be of neighbouring sequences, got {chosen}")
+        chosen = slice(rows.start, rows.start + len(rows))
+        offsets = self.offsets[chosen.start : chosen.stop + 1]
         steps = slice(offsets[0], offsets[-1])
         indptr = self.indptr[steps.start : steps.stop + 1]
         entries = slice(indptr[0], indptr[-1])
@@ -169,8 +169,8 @@ class Sequences:
             counts=self.counts[entries],
             inputs=None if self.inputs is None else self.inputs[steps],
             design=None if self.design is None else self.design.take(steps),
-            names=None if self.names is None else self.names[part],
-            starts=None if self.starts is None else self.starts[part],
+            names=None if self.names is None else self.names[chosen],
+            starts=None if self.starts is None else self.starts[chosen],
             rows_of=self.whole,
         )
 
@@ -338,8 +338,8 @@ def _whole(data: Sequences) -> Whole:
     place[data.order] = np.arange(data.num_symbols)
     sticks = place[data.symbols]
     taken = np.bincount(sticks, data.counts, minlength=data.num_symbols).astype(np.int64)
-    seen = np.diff(data.indptr) > 0
-    deepest = np.maximum.reduceat(sticks, data.indptr[:-1][seen]) if seen.any() else sticks
+    observed = np.diff(data.indptr) > 0
+    deepest = np.maximum.reduceat(sticks, data.indptr[:-1][observed]) if observed.any() else sticks
     depths = np.bincount(np.minimum(deepest + 1, n), minlength=n + 1)
     return Whole(
         data.num_sequences, data.num_steps, taken,
@@ -352,7 +352,7 @@ def _effect_columns(design: Design) -> NDArray[np.float64]:
     latent = latent_of(design)
     fresh = [piece.fresh for piece in latent.pieces if piece.fresh is not None]
     columns = [latent.family.design[:, design.matrix.shape[1] :], *fresh]
-    return np.concatenate([part.toarray() for part in columns], axis=1, dtype=np.float64)
+    return np.concatenate([block.toarray() for block in columns], axis=1, dtype=np.float64)
 
 
 def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -420,21 +420,21 @@ def as_sequences(
     if isinstance(data, Sequences):
         if num_symbols not in (None, data.num_symbols):
             raise ValueError(f"num_symbols is {num_symbols}, the sequences have {data.num_symbols}")
-        found = data
+        sequences = data
     else:
-        found, alphabet = _read(data, num_symbols, alphabet)
+        sequences, alphabet = _read(data, num_symbols, alphabet)
         order = "frequency" if order is None else order
     changes: dict[str, Any] = {}
     if alphabet is not None:
-        changes["alphabet"] = _as_labels(alphabet, found.num_symbols)
+        changes["alphabet"] = _as_labels(alphabet, sequences.num_symbols)
     if inputs is not None:
-        changes["inputs"] = _as_inputs(inputs, found.lengths)
+        changes["inputs"] = _as_inputs(inputs, sequences.lengths)
     if names is not None:
-        changes["names"] = _as_names(names, found.num_sequences)
+        changes["names"] = _as_names(names, sequences.num_sequences)
     if order is not None:
-        frequencies = np.bincount(found.symbols, found.counts, found.num_symbols)
+        frequencies = np.bincount(sequences.symbols, sequences.counts, sequences.num_symbols)
         changes["order"] = as_order(order, frequencies)
-    return replace(found, **changes) if changes else found
+    return replace(sequences, **changes) if changes else sequences
 
 
 _OF_A_WORD = 20  # characters, at most, on average
@@ -444,26 +444,26 @@ _Alphabet = Sequence[str] | NDArray[np.str_] | None
 def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequences, _Alphabet]:
     """Sequences, their symbols in the order of their numbers, and what these are called."""
     kinds, parts = set(), []
-    for s, part in enumerate(_as_parts(data)):
-        if isinstance(part, _Table):
-            names_of_columns = [str(column) for column in part.columns]
+    for s, cells in enumerate(_as_parts(data)):
+        if isinstance(cells, _Table):
+            names_of_columns = [str(column) for column in cells.columns]
             alphabet = names_of_columns if alphabet is None else alphabet
             if names_of_columns != list(alphabet):
                 raise ValueError(
                     f"the columns of sequence {s} must be the alphabet, {few_of(alphabet)}, got"
                     f" {few_of(names_of_columns)}"
                 )
-        kind, part = _as_part(part, s)
+        kind, cells = _as_part(cells, s)
         kinds.add(kind)
-        parts.append(part)
+        parts.append(cells)
     if not parts:
         raise ValueError("data must hold at least one sequence, got none")
-    lengths = np.array([part.shape[0] for part in parts])
+    lengths = np.array([cells.shape[0] for cells in parts])
     if (lengths == 0).any():
         raise ValueError(f"data must have a step a sequence, sequence {lengths.argmin()} is empty")
     if len(kinds) > 1:
         raise ValueError(f"data must be of one kind, got {' and '.join(sorted(kinds))}")
-    kind, given = kinds.pop(), num_symbols
+    kind, requested = kinds.pop(), num_symbols
     if kind == "labels":
         parts, alphabet = _number_labels(parts, alphabet)
         num_symbols = _agreed(num_symbols, len(alphabet))
@@ -474,7 +474,7 @@ def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequ
         indptr, symbols, counts, num_symbols = _from_symbols(
             parts, len(alphabet) if num_symbols is None and alphabet is not None else num_symbols
         )
-    if given is None and num_symbols > _MOST_SYMBOLS:
+    if requested is None and num_symbols > _MOST_SYMBOLS:
         raise ValueError(
             f"data must be symbols below {_MOST_SYMBOLS:,}, got {num_symbols - 1:,} (num_symbols="
             " says how many there are, if they are meant)"
@@ -545,35 +545,35 @@ def _refuse_texts(cells: NDArray[Any]) -> None:
         )
 
 
-def _as_part(part: Any, s: int) -> tuple[str, Any]:
+def _as_part(cells: Any, s: int) -> tuple[str, Any]:
     """Whether a sequence is of labels, symbols or counts, and an array of them."""
-    if scipy.sparse.issparse(part):
-        return "counts", scipy.sparse.csr_array(part)
-    if isinstance(part, str):
-        part = list(unicodedata.normalize("NFC", part))
-    elif isinstance(part, _Table):
-        name, part = part.columns[0], part.to_numpy()
-        if part.dtype == object:
+    if scipy.sparse.issparse(cells):
+        return "counts", scipy.sparse.csr_array(cells)
+    if isinstance(cells, str):
+        cells = list(unicodedata.normalize("NFC", cells))
+    elif isinstance(cells, _Table):
+        name, cells = cells.columns[0], cells.to_numpy()
+        if cells.dtype == object:
             raise TypeError(
                 "data must hold integers, strings or counts, got a data frame of other cells in"
                 f" sequence {s} (give a column of lists or strings alone: frame[{name!r}])"
             )
-    elif isinstance(part, _Column):
-        missing, part = np.asarray(part.isna()), part.to_numpy()
-        if part.dtype == object:
-            part = part.copy()
-            part[missing] = None
-    elif not isinstance(part, list | tuple | np.ndarray):
+    elif isinstance(cells, _Column):
+        missing, cells = np.asarray(cells.isna()), cells.to_numpy()
+        if cells.dtype == object:
+            cells = cells.copy()
+            cells[missing] = None
+    elif not isinstance(cells, list | tuple | np.ndarray):
         raise TypeError(
             "data must be a list, string, array, Series or DataFrame of counts for each sequence,"
-            f" got {brief(part)} for {s} (decode bytes; give a dict's values and names=)"
+            f" got {brief(cells)} for {s} (decode bytes; give a dict's values and names=)"
         )
-    if isinstance(part, list | tuple) and any(isinstance(x, str) for x in part):
-        labels = np.empty(len(part), dtype=object)
-        labels[:] = part
+    if isinstance(cells, list | tuple) and any(isinstance(x, str) for x in cells):
+        labels = np.empty(len(cells), dtype=object)
+        labels[:] = cells
         return "labels", labels
     try:
-        array = np.asarray(part)
+        array = np.asarray(cells)
     except ValueError as error:
         raise ValueError(f"data must be rectangular, sequence {s} is not: {error}") from None
     words = array.dtype.kind == "U" or (array.dtype == object and len(array) > 0)
@@ -594,10 +594,10 @@ def few_of(symbols: Iterable[Any]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _agreed(num_symbols: int | None, found: int) -> int:
-    if num_symbols not in (None, found):
-        raise ValueError(f"num_symbols is {num_symbols}, the data have {found}")
-    return found
+def _agreed(num_symbols: int | None, number: int) -> int:
+    if num_symbols not in (None, number):
+        raise ValueError(f"num_symbols is {num_symbols}, the data have {number}")
+    return number
 
 
 def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
@@ -623,7 +623,7 @@ def _number_labels(
     parts: list[Any], alphabet: Sequence[str] | NDArray[np.str_] | None
 ) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
     """Numbers for labels, -1 for None."""
-    written = sorted({str(x) for part in parts for x in part if x is not None})
+    written = sorted({str(x) for words in parts for x in words if x is not None})
     composed = in_one_form(np.array(written, dtype=np.str_), "data").tolist()
     labels = alphabet
     if labels is None:
@@ -637,13 +637,13 @@ def _number_labels(
     }
     number[None] = -1
     numbered = []
-    for s, part in enumerate(parts):
+    for s, words in enumerate(parts):
         try:
-            numbered.append(np.array([number[x] for x in part], dtype=np.int64))
+            numbered.append(np.array([number[x] for x in words], dtype=np.int64))
         except KeyError:
-            t = next(t for t, x in enumerate(part) if x not in number)
+            t = next(t for t, x in enumerate(words) if x not in number)
             raise ValueError(
-                f"data must be labels of the alphabet of symbols, got {part[t]!r} at step {t} of"
+                f"data must be labels of the alphabet of symbols, got {words[t]!r} at step {t} of"
                 f" sequence {s} (a missing step is None)"
             ) from None
     return numbered, labels
@@ -653,8 +653,8 @@ def _from_symbols(
     parts: list[Any], num_symbols: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
     rows = []
-    for s, part in enumerate(parts):
-        row = np.asarray(part)
+    for s, cells in enumerate(parts):
+        row = np.asarray(cells)
         top = 2**31 - 1 if num_symbols is None else num_symbols
         bad = ~((row >= -1) & (row < top) & (row == np.floor(row)))
         if bad.any():
@@ -665,11 +665,11 @@ def _from_symbols(
             )
         rows.append(row.astype(np.int32))
     steps = np.concatenate(rows)
-    seen = steps >= 0
-    symbols = steps[seen]
+    observed = steps >= 0
+    symbols = steps[observed]
     if num_symbols is None:
         num_symbols = int(symbols.max(initial=-1)) + 1
-    indptr = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(observed)]).astype(np.int64)
     return indptr, symbols, np.ones(len(symbols), dtype=np.int32), num_symbols
 
 
@@ -677,14 +677,14 @@ def _from_counts(
     parts: list[Any],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
     matrices: list[Any] = []
-    for s, part in enumerate(parts):
-        sparse = scipy.sparse.issparse(part)
+    for s, cells in enumerate(parts):
+        sparse = scipy.sparse.issparse(cells)
         what = f"data's {'stored ' * sparse}counts of sequence {s}"
-        whole = as_counts(part.data if sparse else part, what)
+        integers = as_counts(cells.data if sparse else cells, what)
         matrix = (
-            scipy.sparse.csr_array((whole, part.indices, part.indptr), shape=part.shape)
+            scipy.sparse.csr_array((integers, cells.indices, cells.indptr), shape=cells.shape)
             if sparse
-            else scipy.sparse.csr_array(whole)
+            else scipy.sparse.csr_array(integers)
         )
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
@@ -693,12 +693,12 @@ def _from_counts(
             )
         matrices.append(matrix)
     table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
-    given = int(table.data.max(initial=0))  # sums of larger ones may not fit in 64 bits
-    if given < 2**31:
+    largest = int(table.data.max(initial=0))  # sums of larger ones may not fit in 64 bits
+    if largest < 2**31:
         table.sum_duplicates()
-        given = int(table.data.max(initial=0))
-    if given >= 2**31:
-        raise ValueError(f"data must be counts below 2**31, got {given}")
+        largest = int(table.data.max(initial=0))
+    if largest >= 2**31:
+        raise ValueError(f"data must be counts below 2**31, got {largest}")
     table.eliminate_zeros()
     return (
         table.indptr.astype(np.int64),
@@ -728,7 +728,7 @@ def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> ND
 def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     total = int(lengths.sum())
     if isinstance(inputs, list | tuple) and len(inputs) == len(lengths) and np.ndim(inputs[0]) == 2:
-        arrays = [as_finite(part, f"inputs of sequence {s}") for s, part in enumerate(inputs)]
+        arrays = [as_finite(rows, f"inputs of sequence {s}") for s, rows in enumerate(inputs)]
         for s, array in enumerate(arrays):
             if array.shape != (lengths[s], arrays[0].shape[1]):
                 raise ValueError(

@@ -125,9 +125,9 @@ def sequences_of(
         raise ValueError("table must have a row at least, got none")
     if unknown.all():
         raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
-    symbols, known = named(labels_of(cells_of_symbol[~unknown], symbol), symbol)
+    symbols, numbers = named(labels_of(cells_of_symbol[~unknown], symbol), symbol)
     of_symbol = np.zeros(num_rows, dtype=np.int64)
-    of_symbol[~unknown] = known
+    of_symbol[~unknown] = numbers
     names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
     if sequence is not None:
         names, of_sequence = named(labels_of(column(sequence, "sequence"), sequence), sequence)
@@ -140,9 +140,9 @@ def sequences_of(
         step, clock = np.arange(num_rows), Clock()
     else:
         column(time, "time")
-        told = dates_of(cells[time].values)
-        times = cells[time] if told is None else Cells(told)
-        clock = clock_of(times.values, time, every, week_start, told is not None)
+        dates_in_numbers = dates_of(cells[time].values)
+        times = cells[time] if dates_in_numbers is None else Cells(dates_in_numbers)
+        clock = clock_of(times.values, time, every, week_start, dates_in_numbers is not None)
         step = clock.steps(in_passed_time(times, clock.unit, of_sequence, time), time)
     parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
@@ -158,10 +158,10 @@ def sequences_of(
                 " (another every=, or times in larger units)"
             )
         place[rows], before = before + at, before + length
-        seen = ~unknown[rows]
+        observed = ~unknown[rows]
         parts.append(
             scipy.sparse.csr_array(
-                (number[rows][seen], (at[seen], of_symbol[rows][seen])),
+                (number[rows][observed], (at[observed], of_symbol[rows][observed])),
                 shape=(length, len(symbols)),
             )
         )
@@ -175,12 +175,12 @@ def sequences_of(
                 needed = parse(inputs).columns
             else:
                 needed = tuple(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
-            given, size = _inputs_of_steps(cells, needed, place, unknown, sequences), before
+            covariates, size = _inputs_of_steps(cells, needed, place, unknown, sequences), before
             if isinstance(inputs, str):
-                design = make_design(given, size, inputs, every_term=True, maps=maps)
+                design = make_design(covariates, size, inputs, every_term=True, maps=maps)
             else:
-                inputs.tell_new_labels(given, "inputs")
-                design = inputs.like(given, new_levels=True, num_rows=size)
+                inputs.tell_new_labels(covariates, "inputs")
+                design = inputs.like(covariates, new_levels=True, num_rows=size)
         sequences = sequences.with_design(design)
     if time is None:
         return sequences
@@ -216,8 +216,8 @@ def _inputs_of_steps(
     before = np.maximum.accumulate(np.where(source < 0, -1, steps))
     after = np.minimum.accumulate(np.where(source < 0, data.num_steps, steps)[::-1])[::-1]
     firsts = np.repeat(data.offsets[:-1], data.lengths)
-    told = np.where(before < firsts, after, before)
-    silent = np.flatnonzero(told >= np.repeat(data.offsets[1:], data.lengths))
+    nearest = np.where(before < firsts, after, before)
+    silent = np.flatnonzero(nearest >= np.repeat(data.offsets[1:], data.lengths))
     if len(silent):
         s = int(np.searchsorted(data.offsets, silent[0], side="right")) - 1
         raise ValueError(
@@ -230,7 +230,7 @@ def _inputs_of_steps(
             " a count of 0 where their inputs are known)",
             stacklevel=3,
         )
-    given = {}
+    filled = {}
     for name in needed:
         column = cells[name].values
         differs = np.flatnonzero(telling & (column != column[source[place]]))
@@ -240,8 +240,8 @@ def _inputs_of_steps(
                 f"column {name!r} must be the same in all rows of a step, got {column[row]} at row"
                 f" {row} and {column[source[place[row]]]} before"
             )
-        given[name] = cells[name].take(source[told])
-    return given
+        filled[name] = cells[name].take(source[nearest])
+    return filled
 
 
 def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:

@@ -66,10 +66,10 @@ def _whole_numbers(times: NDArray[Any]) -> IntArray | None:
     """The numbers of a column of whole numbers; None for other columns."""
     try:
         numbers = times.astype(np.int64)
-        whole = bool((numbers == times).all())
+        integral = bool((numbers == times).all())
     except (TypeError, ValueError, OverflowError):
         return None
-    return numbers if whole and times.dtype.kind in "iufO" else None
+    return numbers if integral and times.dtype.kind in "iufO" else None
 
 
 def clock_of(
@@ -96,9 +96,9 @@ def clock_of(
         )
     words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
     if every is None:
-        told = f", such as {times[0]}" if were_numbers else ""
+        example = f", such as {times[0]}" if were_numbers else ""
         raise ValueError(
-            f"every must say how long a step is where column {name!r} has dates{told}: {words}"
+            f"every must say how long a step is where column {name!r} has dates{example}: {words}"
         )
     parsed = (
         re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every) if isinstance(every, str) else None
@@ -152,7 +152,7 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
     dates = months.astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
     clock = [*fields[3:], *[np.zeros_like(months)] * 3][:3]
     if (dates.astype("datetime64[M]").astype(np.int64) != months).any() or any(
-        (part >= most).any() for part, most in zip(clock, (24, 60, 60), strict=True)
+        (field >= most).any() for field, most in zip(clock, (24, 60, 60), strict=True)
     ):
         return None
     seconds = (clock[0] * 60 + clock[1]) * 60 + clock[2]
@@ -204,7 +204,7 @@ def _apart(times: IntArray, sequence: IntArray) -> IntArray:
 
 
 def _filled(times: FloatArray | IntArray, sequence: IntArray, every: float) -> tuple[float, float]:
-    """Which share of steps of a length has a row, and rows have a step of their own."""
+    """Shares of steps that have a row, and of rows that share theirs with no other."""
     steps = np.floor(times / every).astype(np.int64)
     _, number = np.unique(sequence, return_inverse=True)
     first, last = np.full(number.max() + 1, 2**62), np.full(number.max() + 1, -(2**62))
@@ -279,11 +279,11 @@ def refuse_sparse_steps(
     numbers = times.astype(np.int64)
     apart, step = _apart(numbers, sequence), usual_step(numbers, sequence)
     different, often = np.unique(apart, return_counts=True)
-    told = f"{int(np.median(apart)):,} apart at the median"
+    spacing = f"{int(np.median(apart)):,} apart at the median"
     if 2 * often.max() >= len(apart):
-        told = f"mostly {int(different[often.argmax()]):,} apart"
+        spacing = f"mostly {int(different[often.argmax()]):,} apart"
     hint = f"every={step!r} makes that a step" if step else "count time in larger units"
     raise ValueError(
         f"column {name!r} must number the steps: {empty:,} of {num_steps:,} would have no row,"
-        f" since rows are {told} ({hint}; every='1' keeps the empty steps, as missing ones)"
+        f" since rows are {spacing} ({hint}; every='1' keeps the empty steps, as missing ones)"
     )

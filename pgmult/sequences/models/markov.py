@@ -198,12 +198,12 @@ class MarkovChain(Checked):
         totals: FloatArray,
     ) -> float:
         """A strength given the counts of its level, its rows integrated out."""
-        seen, times = np.unique(totals[totals > 0.0], return_counts=True)
+        sizes, times = np.unique(totals[totals > 0.0], return_counts=True)
         terms = (
             np.concatenate([np.ones(len(taken)), -times.astype(np.float64)]),
-            np.concatenate([taken, seen]),
-            np.concatenate([share, np.ones(len(seen))]),
-            np.zeros(len(taken) + len(seen)),
+            np.concatenate([taken, sizes]),
+            np.concatenate([share, np.ones(len(sizes))]),
+            np.zeros(len(taken) + len(sizes)),
         )
         return slice_log(rng, terms, float(value), self.strength_shape, self.strength_rate)
 
@@ -245,9 +245,9 @@ class MarkovChain(Checked):
         """Log p(x_t | the symbols before it, rows), ``(num_steps,)``; 0 at missing steps."""
         rows = self._longest(draw["rows"], data)
         context = np.repeat(contexts(data, self.order), np.diff(data.indptr))
-        each = data.counts * np.log(rows[context, data.symbols])
+        terms = data.counts * np.log(rows[context, data.symbols])
         step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
-        return np.asarray(np.bincount(step, each, data.num_steps), np.float64)
+        return np.asarray(np.bincount(step, terms, data.num_steps), np.float64)
 
     def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Probabilities of every step given the symbols before it, ``(num_steps, num_symbols)``."""
@@ -269,9 +269,9 @@ class MarkovChain(Checked):
         symbols : int array, ``(num_sequences, steps)``
         """
         number, rows = data.num_symbols, self._longest(draw["rows"], data)
-        whole = contexts(data, self.order)
+        contexts_of_steps = contexts(data, self.order)
         ends = data.offsets[1:] - 1
-        context = self._next(whole[ends], _main_symbols(data)[ends], number)
+        context = self._next(contexts_of_steps[ends], _main_symbols(data)[ends], number)
         begun, which = np.unique(context, return_inverse=True)  # alike ahead, if they end alike
         law = np.zeros((len(begun), len(rows)))
         law[np.arange(len(begun)), begun] = 1.0
@@ -303,21 +303,21 @@ def contexts(data: Sequences, order: int) -> IntArray:
     number = data.num_symbols
     symbol = _main_symbols(data)
     place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-    found = np.zeros(data.num_steps, dtype=np.int64)
+    numbers = np.zeros(data.num_steps, dtype=np.int64)
     for back in range(order, 0, -1):
         before = np.full(data.num_steps, number)
         before[back:] = symbol[: data.num_steps - back]
-        found = found * (number + 1) + np.where(place >= back, before, number)
-    return found
+        numbers = numbers * (number + 1) + np.where(place >= back, before, number)
+    return numbers
 
 
 def _main_symbols(data: Sequences) -> IntArray:
     """The most frequent symbol of every step, and how many there are where none is."""
     step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
     order = np.lexsort((-data.symbols, data.counts, step))  # the first of the most frequent is last
-    found = np.full(data.num_steps, data.num_symbols)
-    found[step[order]] = data.symbols[order]
-    return found
+    symbols = np.full(data.num_steps, data.num_symbols)
+    symbols[step[order]] = data.symbols[order]
+    return symbols
 
 
 def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:

@@ -182,10 +182,10 @@ def test_sequences_that_stand_out_come_first():
     names = data.names.tolist()
     assert found.gaps[names.index("p29")] == 3
     assert found.gaps.sum() == 3
-    assert names[int(found.told.argmin())] == "p28"
+    assert names[int(found.predicted.argmin())] == "p28"
     why = {names[s]: reasons for s, reasons in found.reasons().items()}
     assert "long gap" in why["p29"]
-    assert "told worst" in why["p28"]
+    assert "predicted worst" in why["p28"]
     report = run.report(comparison=False, steps=2)
     titles = [section.title for section in report.sections]
     assert titles[2] == "Sequences that stand out"
