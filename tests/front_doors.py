@@ -558,9 +558,9 @@ ARGUMENTS = {
     "sequences.impute": lambda: dict(
         run=sequence_draws(), data=sequences.as_sequences([["A", None, "B"]])
     ),
-    "sequences.one_step_ahead": lambda: dict(posterior=sequence_draws(), test=words()),
+    "sequences.one_step_ahead": lambda: dict(run=sequence_draws(), test=words()),
     "sequences.compare": lambda: dict(
-        posterior=sequence_draws(), other=sequence_draws(), held_out=words(), names=("a", "b")
+        run=sequence_draws(), other=sequence_draws(), held_out=words(), names=("a", "b")
     ),
     "sequences.search_state_dim": lambda: dict(
         data=["ABBA", "BAB"],
@@ -568,7 +568,7 @@ ARGUMENTS = {
         make_model=sequences.MarkovChain,
     ),
     "sequences.check": lambda: dict(run=sequence_states()),
-    "sequences.effects": lambda: dict(posterior=sequence_states(), column="step", values=[0, 1]),
+    "sequences.effects": lambda: dict(run=sequence_states(), column="step", values=[0, 1]),
     "sequences.report": lambda: dict(run=sequence_states(), title="t"),
     "sequences.SequenceForecaster": lambda: dict(n_components=1),
     "sequences.SequenceForecaster.fit": lambda: dict(X=["ABBA", "BAB"]),

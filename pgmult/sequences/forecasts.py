@@ -122,7 +122,7 @@ def predict(
     if data is None:
         if "states" not in run:
             raise ValueError(
-                "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
+                "the run lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
         states = zip(draws, states_of(run, most), strict=True)

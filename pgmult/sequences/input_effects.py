@@ -53,7 +53,7 @@ _MOST_SYMBOLS = 6
 
 
 def effects(
-    posterior: Posterior,
+    run: Posterior,
     column: str = "sequence",
     values: Sequence[Any] | None = None,
     *,
@@ -73,7 +73,7 @@ def effects(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of sequences, that kept what `pgmult.sequences.predict` takes, such as ``states``.
     column : "sequence", "step", "time" or an input
         What to compare: sequences, by name or number; steps, from 0 in each sequence; or times,
@@ -98,34 +98,34 @@ def effects(
     ValueError
         If there is no such sequence, step or time, or a variable was not kept.
     """
-    data = sequences_of(posterior)
+    data = sequences_of(run)
     if data.design is not None and column in table_of(data.design):
-        return _input_effects(posterior, data, column, values, at, by, probability, max_draws)
+        return _input_effects(run, data, column, values, at, by, probability, max_draws)
     places = place_columns(data, *places_of(data, np.arange(data.num_steps)))
     rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
     cells = Averages.of(rows, column, values, at=at, by=by)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    each = _each(posterior, data, max_draws)
+    each = _each(run, data, max_draws)
     return cells.estimand(each, {"symbol": symbols}, "symbols", probability)
 
 
-def _each(posterior: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:
+def _each(run: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:
     """Probabilities of every step, ``(num_steps, num_symbols)``, draw by draw."""
     as_positive_int(max_draws, "max_draws")
-    model: Any = posterior.model
+    model: Any = run.model
     if isinstance(model, Foretells):
-        for draw in draws_of(posterior, model.predictive_variables, max_draws):
+        for draw in draws_of(run, model.predictive_variables, max_draws):
             yield model.step_probs(draw, data)
         return
-    kept = states_of(posterior, max_draws)
-    for point, states in zip(state_space_draws(posterior, max_draws), kept, strict=True):
+    kept = states_of(run, max_draws)
+    for point, states in zip(state_space_draws(run, max_draws), kept, strict=True):
         yield np.asarray(point.link.probs(point.psi(states, data.inputs)))
 
 
 def _input_effects(
-    posterior: Posterior,
+    run: Posterior,
     data: Sequences,
     column: str,
     values: Sequence[Any] | None,
@@ -156,15 +156,15 @@ def _input_effects(
             name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
         }
         settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
-    most, model = as_positive_int(max_draws, "max_draws"), posterior.model
+    most, model = as_positive_int(max_draws, "max_draws"), run.model
     if isinstance(model, MixedHMM):
         draws = np.array([
             [_averages(model, model.state_of(draw), own, data, part) for own in settings]
-            for draw in draws_of(posterior, model.predictive_variables, most)
+            for draw in draws_of(run, model.predictive_variables, most)
         ])  # fmt: skip
         what = "Long-run shares of the symbols"
     else:
-        draws = np.array([*_moved_along(posterior, data, settings, part, most)])
+        draws = np.array([*_moved_along(run, data, settings, part, most)])
         what = "Mean probabilities of the symbols"
     labels = {column: chosen, **({} if by is None else {by: levels})}
     if by is None:
@@ -178,13 +178,13 @@ def _input_effects(
 
 
 def _moved_along(
-    posterior: Posterior, data: Sequences, settings: list[Design], part: IntArray, max_draws: int
+    run: Posterior, data: Sequences, settings: list[Design], part: IntArray, max_draws: int
 ) -> Iterator[FloatArray]:
     """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
     inputs = [data.with_design(design).inputs for design in settings]
     first, sizes = set(data.offsets[:-1].tolist()), np.bincount(part)
-    points = state_space_draws(posterior, max_draws)
-    for point, states in zip(points, states_of(posterior, max_draws), strict=True):
+    points = state_space_draws(run, max_draws)
+    for point, states in zip(points, states_of(run, max_draws), strict=True):
         before = point.drive(data.inputs, data.num_steps)
         more = np.array([point.drive(own, data.num_steps) - before for own in inputs])
         for t in range(data.num_steps) if more.any() else ():
@@ -227,24 +227,22 @@ def long_run(transition: FloatArray) -> FloatArray:
 
 
 def input_sections(
-    posterior: Posterior, probability: float, max_draws: int
+    run: Posterior, probability: float, max_draws: int
 ) -> tuple[list[str], list[Section]]:
     """What each column does, first in a sentence; of hidden chains how much individuals differ."""
-    data: Sequences = posterior.data
+    data: Sequences = run.data
     assert data.design is not None
     given = table_of(data.design)
     groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
     draws, told, sections = max(20, max_draws // 4), [], []
-    is_mixed = isinstance(posterior.model, MixedHMM)
+    is_mixed = isinstance(run.model, MixedHMM)
     for column in given:
         known = np.asarray(given[column])
         is_number = known.dtype.kind in "fM" and len(np.unique(known)) > 2
         values = np.unique(quantiles(known, _CURVE) if is_number else known)
         if column in groups or len(values) > _MOST_LABELS:
             continue
-        found = _input_effects(
-            posterior, data, column, listed(values), None, None, probability, draws
-        )
+        found = _input_effects(run, data, column, listed(values), None, None, probability, draws)
         top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
         labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()
         figures = [found.curves(column, only=labels)] if is_number else []
@@ -257,7 +255,7 @@ def input_sections(
         lead = "In the long run" if is_mixed else "On average"
         told.append(f"{lead} {_most_changed(found, column, values.tolist())}")
     if is_mixed:
-        sections += _who_differs(posterior, probability)
+        sections += _who_differs(run, probability)
     return told, sections
 
 
@@ -280,16 +278,16 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _who_differs(posterior: Posterior, probability: float) -> list[Section]:
+def _who_differs(run: Posterior, probability: float) -> list[Section]:
     """Standard deviations of effects of groups, of each stick of the chain that fits best."""
-    if posterior["sds"].size == 0:
+    if run["sds"].size == 0:
         return []
-    sds = posterior.stack("sds")
+    sds = run.stack("sds")
     tail = 0.5 * (1.0 - probability)
     low, middle, high = np.quantile(sds.mean(axis=1), [tail, 0.5, 1.0 - tail], axis=0)
     rows = [
         (str(name), Interval(float(m), float(lo), float(hi)))
-        for name, m, lo, hi in zip(posterior.coords["sd"], middle, low, high, strict=True)
+        for name, m, lo, hi in zip(run.coords["sd"], middle, low, high, strict=True)
     ]
     return [
         Section(

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import under_name
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
@@ -73,7 +74,7 @@ class HasStateSpace(Protocol):
         """The draw with effects of all levels that data have."""
 
 
-def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
+def sequences_of(run: Posterior, data: Any = None) -> Sequences:
     """Sequences of the posterior's symbols, from what its model takes; its own if left out.
 
     Raises
@@ -83,37 +84,38 @@ def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
     ValueError
         If the posterior does not know its model, or is of other symbols.
     """
-    if not isinstance(posterior, Posterior):
+    if not isinstance(run, Posterior):
         raise TypeError(
-            f"posterior must be a Posterior, which knows its model, got {type(posterior).__name__}"
+            f"run must be a Posterior, which knows its model, got {type(run).__name__}"
             " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
         )
-    known_design = getattr(posterior.data, "design", None) if data is not None else None
-    if data is None:
-        data = posterior.data
-    converted = data_of(posterior.model, data)
+    with under_name("run", of="posterior"):
+        model, design = run.model, None
+        if data is None:
+            data = run.data
+        else:
+            design = getattr(run.data, "design", None)
+    converted = data_of(model, data)
     sequences = converted if isinstance(converted, Sequences) else as_sequences(data)
-    if known_design is not None and sequences.design is not None:  # coded as the posterior's
+    if design is not None and sequences.design is not None:  # coded as the run's
         cells = table_of(sequences.design)
         sequences = sequences.with_design(
-            known_design.like(cells, new_levels=True, num_rows=sequences.num_steps)
+            design.like(cells, new_levels=True, num_rows=sequences.num_steps)
         )
     symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
-    labels = posterior.coords.get("symbol")
+    labels = run.coords.get("symbol")
     if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(
             f"data must have the posterior's {len(labels)} symbols, {few_of(labels)}, got"
             f" {len(symbols)}, {few_of(symbols)} (give as_sequences their alphabet= or"
             " num_symbols=)"
         )
-    if isinstance(posterior.data, Sequences):  # what sticks break by
-        sequences = replace(sequences, order=posterior.data.order)
+    if isinstance(run.data, Sequences):  # what sticks break by
+        sequences = replace(sequences, order=run.data.order)
     return sequences
 
 
-def draws_of(
-    posterior: Posterior, names: Iterable[str], max_draws: int
-) -> list[dict[str, NDArray[Any]]]:
+def draws_of(run: Posterior, names: Iterable[str], max_draws: int) -> list[dict[str, NDArray[Any]]]:
     """Draws of some variables, at most `max_draws`, as many of each chain; one at least.
 
     Raises
@@ -122,20 +124,20 @@ def draws_of(
         If a variable was not kept.
     """
     names, most = tuple(names), as_positive_int(max_draws, "max_draws")
-    missing = [name for name in names if name not in posterior]
+    missing = [name for name in names if name not in run]
     if missing:
         raise ValueError(
-            f"the posterior lacks {', '.join(missing)}: sample with"
+            f"the run lacks {', '.join(missing)}: sample with"
             f" keep=[{', '.join(repr(name) for name in names)}, ...]"
         )
-    if posterior.num_draws == 0:
-        raise ValueError("the posterior has no draws")
-    taken = [chain.from_iterable(posterior.thinned(name, most)) for name in names]
+    if run.num_draws == 0:
+        raise ValueError("the run has no draws")
+    taken = [chain.from_iterable(run.thinned(name, most)) for name in names]
     return [dict(zip(names, draw, strict=True)) for draw in zip(*taken, strict=True)]
 
 
 def state_space_draws(
-    posterior: Posterior,
+    run: Posterior,
     max_draws: int,
     data: Sequences | None = None,
     *,
@@ -152,18 +154,18 @@ def state_space_draws(
     ValueError
         If a variable was not kept.
     """
-    model, link = posterior.model, posterior.link
+    model, link = run.model, run.link
     if not isinstance(model, HasStateSpace):
         raise TypeError(
-            "posterior must be of a model with a state space, as MultinomialLDS is, got one of"
+            "run must be of a model with a state space, as MultinomialLDS is, got one of"
             f" {type(model).__name__}"
         )
     if continued:
-        refuse_without_last_states(posterior)
+        refuse_without_last_states(run)
     names = [*model.predictive_variables, *(["last_states"] if continued else [])]
-    levels = data is not None and data.num_effects > posterior.data.num_effects
+    levels = data is not None and data.num_effects > run.data.num_effects
     names += ["hyperparameters"] if levels else []
-    draws = draws_of(posterior, names, max_draws)
+    draws = draws_of(run, names, max_draws)
     if data is not None and levels:
         draws = [model.at_levels(draw, data) for draw in draws]
     points = [model.state_space(draw, link) for draw in draws]
@@ -172,16 +174,16 @@ def state_space_draws(
     return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
 
 
-def states_of(posterior: Posterior, max_draws: int) -> list[FloatArray]:
+def states_of(run: Posterior, max_draws: int) -> list[FloatArray]:
     """The states of every step, of `draws_of` as many draws; with noise where that was kept."""
-    names = ["states", *(["noise"] if "noise" in posterior else [])]
-    return [joined_states(draw) for draw in draws_of(posterior, names, max_draws)]
+    names = ["states", *(["noise"] if "noise" in run else [])]
+    return [joined_states(draw) for draw in draws_of(run, names, max_draws)]
 
 
-def refuse_without_last_states(posterior: Posterior) -> None:
+def refuse_without_last_states(run: Posterior) -> None:
     """Refuse to go on where a posterior's sequences ended if it does not say where that was."""
-    if "last_states" not in posterior:
+    if "last_states" not in run:
         raise ValueError(
-            "posterior must have kept last_states to go on where its sequences ended, and runs on a"
+            "run must have kept last_states to go on where its sequences ended, and runs on a"
             " cluster keep none: forecast(steps, data) finds them by a particle filter"
         )

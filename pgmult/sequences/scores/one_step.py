@@ -92,7 +92,7 @@ def check_continued(train: Sequences, test: Sequences) -> None:
 
 
 def by_draw(
-    posterior: Posterior, test: Sequences, after: Sequences | None, max_draws: int,
+    run: Posterior, test: Sequences, after: Sequences | None, max_draws: int,
     num_particles: int, random_seed: Any,
 ) -> FloatArray:  # fmt: skip
     """Log p(x_t | x_<t, draw) of all steps, ``(num_chains, num_draws, num_steps)``.
@@ -100,18 +100,18 @@ def by_draw(
     Test sequence s goes on where sequence s of `after`, which the posterior is of, ended; without
     `after`, all are new.
     """
-    model = posterior.model
+    model = run.model
     if isinstance(model, PredictsSteps):
         whole, tested = (test, slice(None)) if after is None else joined(after, test)
-        draws = draws_of(posterior, model.predictive_variables, max_draws)
+        draws = draws_of(run, model.predictive_variables, max_draws)
         found = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
     else:
         if after is not None:
             check_continued(after, test)
-        points = state_space_draws(posterior, max_draws, test, continued=after is not None)
+        points = state_space_draws(run, max_draws, test, continued=after is not None)
         rng = np.random.default_rng(random_seed)
         found = particle_filter(rng, points, test, num_particles).log_predictive
-    return found.reshape(posterior.num_chains, -1, test.num_steps)
+    return found.reshape(run.num_chains, -1, test.num_steps)
 
 
 def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
@@ -122,7 +122,7 @@ def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
 
 
 def one_step_ahead(
-    posterior: Posterior,
+    run: Posterior,
     test: Any,
     *,
     after: Any = None,
@@ -133,7 +133,7 @@ def one_step_ahead(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Must hold what forecasts depend on, and ``last_states`` too where sequences continue and
         the model needs a particle filter.
     test : Sequences, or what the model takes
@@ -160,15 +160,15 @@ def one_step_ahead(
         If the model is neither kind of forecaster.
     """
     with under_name("test", of="data"):
-        test = sequences_of(posterior, test)
+        test = sequences_of(run, test)
     before = None
     if after is not None:
         with under_name("after", of="data"):
-            before = sequences_of(posterior, after)
-            is_of = posterior.is_of(after)
+            before = sequences_of(run, after)
+            is_of = run.is_of(after)
         if not is_of:
             raise ValueError(
                 "after must be the sequences that the posterior was sampled from, got others"
             )
-    log_p = by_draw(posterior, test, before, max_draws, _PARTICLES, as_seed(random_seed))
+    log_p = by_draw(run, test, before, max_draws, _PARTICLES, as_seed(random_seed))
     return scored(log_p, test, left_out=False)

@@ -78,7 +78,7 @@ class Search(Comparison):
 
 
 def compare(
-    posterior: Posterior,
+    run: Posterior,
     other: Posterior | None = None,
     *,
     held_out: Any = None,
@@ -90,7 +90,7 @@ def compare(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of any model of symbols and counts.
     other : Posterior, optional
         Of the same sequences, to be compared with instead of simple models.
@@ -113,29 +113,29 @@ def compare(
         else "Each step that was held out is told from those before it."
     )
 
-    def score(run: Posterior) -> tuple[Score, Sequences, str]:
-        test, after = sequences_of(run), None
+    def score(one: Posterior) -> tuple[Score, Sequences, str]:
+        test, after = sequences_of(one), None
         if not leave_out:
             with under_name("held_out", of="data"), under_name("held_out", of="test"):
                 later, after = as_kind(held_out, "held_out", Sequences), test
-                test = _thinned(sequences_of(run, later))
+                test = _thinned(sequences_of(one, later))
                 check_continued(after, test)
-        return _own(run, test, after, _DRAWS, 100, seed)
+        return _own(one, test, after, _DRAWS, 100, seed)
 
     if other is not None:
         scores = []
-        for run, its in ((posterior, "posterior"), (other, "other")):
-            with under_name(its, of="posterior"):
-                scores.append(score(run)[0])
-        return between_two(names, scores, _unit(posterior.data), how)
-    model, test, note = score(posterior)
-    data = sequences_of(posterior)
+        for one, its in ((run, "run"), (other, "other")):
+            with under_name(its, of="run"):
+                scores.append(score(one)[0])
+        return between_two(names, scores, _unit(run.data), how)
+    model, test, note = score(run)
+    data = sequences_of(run)
     each = {"the model": model, _SHARES: _shares(data, test, leave_out)}
-    for name, rival in rival_models(posterior.model, data).items():
-        run = _sampled_briefly(rival, bare(data), seed)
-        log_p = by_draw(run, bare(test), None if leave_out else bare(data), _DRAWS, 0, seed)
+    for name, rival in rival_models(run.model, data).items():
+        brief = _sampled_briefly(rival, bare(data), seed)
+        log_p = by_draw(brief, bare(test), None if leave_out else bare(data), _DRAWS, 0, seed)
         each[name] = scored(log_p, test, leave_out)
-    own_name = _name_of(posterior.model)
+    own_name = _name_of(run.model)
     simpler = _ORDER if own_name is None else _ORDER[: _ORDER.index(own_name)]
     return Comparison.of(each, _unit(data), how + note, _ADVICE, simpler)
 

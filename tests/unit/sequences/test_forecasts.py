@@ -174,9 +174,9 @@ REFUSALS = {
         lambda: impute(posterior_of(TWO), as_sequences([[0, 1]])), "nothing to impute"
     ),
     "variables not kept": (
-        lambda: predict(only("offset"), TWO), "posterior lacks transition, noise_cov"
+        lambda: predict(only("offset"), TWO), "run lacks transition, noise_cov"
     ),
-    "states not kept": (lambda: predict(posterior_of(TWO)), "posterior lacks states"),
+    "states not kept": (lambda: predict(posterior_of(TWO)), "run lacks states"),
 }  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_a_users_own_model_is_scored():
 
 def test_what_cannot_be_compared():
     posterior = hmm_posterior()
-    with pytest.raises(TypeError, match="posterior must be a Posterior"):
+    with pytest.raises(TypeError, match="run must be a Posterior"):
         compare(dict(posterior), posterior, held_out=TEST)
     with pytest.raises(ValueError, match="other must know its model"):
         compare(posterior, Posterior(dict(posterior)), held_out=TEST)
@@ -194,7 +194,7 @@ def test_what_cannot_be_compared():
 def test_what_cannot_be_scored():
     posterior = hmm_posterior()
     draws = {name: posterior[name] for name in ("initial", "transition")}
-    with pytest.raises(ValueError, match="posterior lacks emission: sample with keep="):
+    with pytest.raises(ValueError, match="run lacks emission: sample with keep="):
         one_step_ahead(posterior_of(MultinomialHMM(2), draws), TEST)
     field = StickBreakingGaussian()
     with pytest.raises(
