@@ -1,9 +1,9 @@
-"""A latent Gaussian: weights of several terms, seen through a design, given hyperparameters.
+"""A latent Gaussian: weights of several terms and their design, given hyperparameters.
 
     psi = A w + offset,      w ~ N(0, Q(x)^-1),      Q block diagonal over terms,
 
 x all terms' hyperparameters, one after the other. Multiplied by a potential on psi, exp(-psi' J psi
-/ 2 + h' psi) with diagonal J, the law of w is Gaussian with precision Q(x) + A' J A. `absorb` finds
+/ 2 + h' psi) with diagonal J, w is Gaussian with precision Q(x) + A' J A. `absorb` finds
 A' J A and A' h once, and `at` factors the sum for any x. This is one family of Gaussians of those
 that `pgmult.latent.moves` moves through; what the moves ask of it is `Family`.
 
@@ -11,8 +11,8 @@ that `pgmult.latent.moves` moves through; what the moves ask of it is `Family`.
 >>> from pgmult.latent.terms import Fixed, Levels
 >>> design = np.column_stack([np.ones(4), np.kron(np.eye(2), np.ones((2, 1)))])
 >>> family = Additive((Fixed(1), Levels(2)), design)
->>> seen = family.absorb(np.ones(4), np.array([1.0, 1.0, 3.0, 3.0]))
->>> family.predictor(family.at(family.start(), seen).mean).round(2)
+>>> absorbed = family.absorb(np.ones(4), np.array([1.0, 1.0, 3.0, 3.0]))
+>>> family.predictor(family.at(family.start(), absorbed).mean).round(2)
 array([1.59, 1.59, 2.26, 2.26])
 """
 
@@ -30,13 +30,13 @@ from pgmult.latent.terms import Term
 
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors
 _REMEMBERED = 4  # laws: of the chains that may run side by side
-_SMALL = 1e-5  # step of the differences that tell slopes of a term's own density
-_DRAWS = 40  # that tell these variances where that is too many
+_SMALL = 1e-5  # step of the differences for derivatives of a term's density
+_DRAWS = 40  # for these variances where that is too many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditioned:
-    """The law of the weights given hyperparameters and a potential.
+    """The distribution of the weights given hyperparameters and a potential.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Conditioned:
 
 
 class Law(Protocol):
-    """A Gaussian law of weights, of several independent columns where weights have two axes."""
+    """A Gaussian distribution of weights; columns are independent where weights have two axes."""
 
     @property
     def mean(self) -> FloatArray:
@@ -86,33 +86,33 @@ class Law(Protocol):
         """The covariance times a vector, or of each column."""
 
     def white(self, rng: np.random.Generator, w: FloatArray) -> Any:
-        """Standard normal numbers that `colour` makes w of, drawn where w does not tell them."""
+        """The standard normal numbers of w, drawn where w does not determine them."""
 
     def colour(self, noise: Any) -> FloatArray:
         """The weights that standard normal numbers stand for."""
 
 
 class Family(Protocol):
-    """Gaussian laws of weights by hyperparameters, and how rows see the weights."""
+    """Gaussian distributions of weights by hyperparameters, and predictors of rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the predictors."""
+        """The shape of the predictors."""
 
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins."""
 
     def is_sd(self) -> Any:
-        """Which hyperparameters are coordinates of standard deviations, which are positive."""
+        """A mask of the hyperparameters that are coordinates of standard deviations."""
 
     def variances(self, law: Any, rng: np.random.Generator) -> FloatArray:
-        """Of the predictors, exactly or from draws."""
+        """Variances of the predictors, exactly or from draws."""
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
 
-    def at(self, x: FloatArray, seen: Any) -> Law:
-        """The law at hyperparameters, given what a potential says of the weights.
+    def at(self, x: FloatArray, absorbed: Any) -> Law:
+        """The distribution at hyperparameters, given an absorbed potential.
 
         Raises
         ------
@@ -121,10 +121,10 @@ class Family(Protocol):
         """
 
     def absorb(self, J: FloatArray, h: FloatArray) -> Any:
-        """What a potential on the rows says of the weights, whatever the hyperparameters."""
+        """The potential on the rows as one on the weights, whatever the hyperparameters."""
 
-    def slopes(self, x: FloatArray, seen: Any) -> FloatArray | None:
-        """Of the log prior and the log evidence in hyperparameters; None where they are dear."""
+    def slopes(self, x: FloatArray, absorbed: Any) -> FloatArray | None:
+        """Derivatives of log prior plus log evidence; None where they are costly."""
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Predictors of the rows."""
@@ -169,11 +169,11 @@ class Additive:
 
     @property
     def shape(self) -> tuple[int]:
-        """Of the predictors: ``(num_rows,)``."""
+        """The shape of the predictors: ``(num_rows,)``."""
         return self.offset.shape
 
     def take(self, rows: Any) -> "Additive":
-        """The same weights, seen by some of the rows."""
+        """The same weights with some of the rows."""
         return Additive(self.terms, self.design[rows], self.offset[rows])
 
     @property
@@ -191,9 +191,9 @@ class Additive:
         return np.concatenate([np.empty(0), *(term.start() for term in self.terms)])
 
     def is_sd(self) -> Any:
-        """Which hyperparameters are coordinates of standard deviations, which are positive."""
-        each = [np.arange(t.num_hyperparameters) < t.num_sds for t in self.terms]
-        return np.concatenate([np.zeros(0, dtype=np.bool_), *each])
+        """A mask of the hyperparameters that are coordinates of standard deviations."""
+        masks = [np.arange(t.num_hyperparameters) < t.num_sds for t in self.terms]
+        return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights from the prior."""
@@ -204,7 +204,7 @@ class Additive:
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
         pairs = zip(self.terms, self.hyperparameters, strict=True)
-        return float(sum(term.log_prior(x[own]) for term, own in pairs))
+        return float(sum(term.log_prior(x[at]) for term, at in pairs))
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Predictors of the rows."""
@@ -231,33 +231,33 @@ class Additive:
             return self.layout.packed(gram), pull
         return (self._full_design.T * J) @ self._full_design, pull
 
-    def at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
-        """The law of the weights at hyperparameters; the last few are remembered."""
+    def at(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> Conditioned:
+        """The distribution of the weights at hyperparameters; the last few are remembered."""
         key = x.tobytes()
-        for at, given, law in self._laws:
-            if at == key and given is seen:
+        for at, source, law in self._laws:
+            if at == key and source is absorbed:
                 return law
-        law = self._at(x, seen)
-        self._laws = ((key, seen, law), *self._laws[: _REMEMBERED - 1])
+        law = self._at(x, absorbed)
+        self._laws = ((key, absorbed, law), *self._laws[: _REMEMBERED - 1])
         return law
 
-    def _at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
-        gram, pull = seen
-        own = list(zip(self.terms, self.hyperparameters, strict=True))
-        prior_log_det = sum(term.log_det(x[at]) for term, at in own)
-        factor = self.layout.factor(gram, [term.precision(x[at]) for term, at in own])
+    def _at(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> Conditioned:
+        gram, pull = absorbed
+        pairs = list(zip(self.terms, self.hyperparameters, strict=True))
+        prior_log_det = sum(term.log_det(x[at]) for term, at in pairs)
+        factor = self.layout.factor(gram, [term.precision(x[at]) for term, at in pairs])
         mean = factor.solve(pull)
         return Conditioned(
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
         )
 
-    def slopes(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> FloatArray | None:
-        """Of the log prior and the log evidence in hyperparameters; None of a sparse factor.
+    def slopes(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> FloatArray | None:
+        """Derivatives of log prior plus log evidence in hyperparameters; None for a sparse factor.
 
         By Fisher's identity they are those of E log p(x, w), w from the law at x: second moments of
-        each term's weights tell them. Of a standard deviation at 0, mirrored there, it is 0.
+        each term's weights suffice. For a standard deviation at 0, mirrored there, it is 0.
         """
-        law = self.at(x, seen)
+        law = self.at(x, absorbed)
         moments = self.layout.moments(law.factor, law.mean)
         if moments is None:
             return None
@@ -267,7 +267,7 @@ class Additive:
         return out
 
     def variances(self, law: Conditioned, rng: np.random.Generator) -> FloatArray:
-        """Of the predictors: exactly where that is affordable, else from draws."""
+        """Variances of the predictors: exact where that is affordable, else from draws."""
         rows, size = self.design.shape
         if not self.layout.is_sparse and 1.0 * rows * size**2 < _AFFORDABLE:
             half = self.layout.halves(law.factor, np.asarray(self._transposed.todense()))
@@ -277,20 +277,20 @@ class Additive:
 
 
 def _expected_slopes(term: Term, x: FloatArray, moments: FloatArray) -> FloatArray:
-    """Of E log p(x, w) in a term's hyperparameters, given E w w' or its diagonal blocks."""
+    """Derivatives of E log p(x, w) in hyperparameters, given E w w' or its diagonal blocks."""
 
     def expected(x: FloatArray) -> float:
         x = np.where(np.arange(len(x)) < term.num_sds, np.abs(x), x)
-        precision, seen = term.precision(x), moments
+        precision, second = term.precision(x), moments
         if sparse.issparse(precision):
             entries = precision.tocoo()
-            product = entries.data @ seen[entries.row, entries.col]
+            product = entries.data @ second[entries.row, entries.col]
         else:
-            if seen.ndim == 2:
-                seen = diagonal_blocks(seen, precision)
+            if second.ndim == 2:
+                second = diagonal_blocks(second, precision)
             elif precision.ndim == 1:
-                seen = np.einsum("gii->gi", seen)
-            product = np.vdot(precision, seen)
+                second = np.einsum("gii->gi", second)
+            product = np.vdot(precision, second)
         return term.log_prior(x) + 0.5 * (term.log_det(x) - float(product))
 
     steps = _SMALL * np.eye(len(x))

@@ -9,7 +9,7 @@ enough where rows have few counts. At the end the moments of the hyperparameters
 
 What is left of the likelihood is the *correction*, sum log p(y | psi) - (h psi - J psi^2 / 2). Its
 variance under the approximation, the *spread*, says how good that is: below 0.2 it can hardly be
-told from the posterior, above 5 moves around it become short.
+distinguished from the posterior, above 5 moves around it become short.
 """
 
 import math
@@ -32,7 +32,7 @@ _PULL = 0.25  # precision of the normal that holds the first predictors near tho
 
 
 class RowsLikelihood(Protocol):
-    """A site of `pgmult.variational.sites` that also tells the log likelihood itself."""
+    """A site of `pgmult.variational.sites` that also returns the log likelihood itself."""
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
@@ -49,23 +49,23 @@ class RowsLikelihood(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Approximation:
-    """Of the posterior of weights and hyperparameters, from the data alone.
+    """A Gaussian near the posterior of weights and hyperparameters, from the data alone.
 
     Attributes
     ----------
     J, h : array, ``(num_rows,)`` or ``(num_rows, num_columns)``
         The potential in the likelihood's place.
-    seen : object
-        What it says of the weights: `Family.absorb`.
+    absorbed : object
+        The potential as a function of the weights: `Family.absorb`.
     guess : Leaning
-        The law that hyperparameters roughly have.
+        A distribution near that of the hyperparameters.
     spread : float
         Variance of the correction, all columns together.
     """
 
     J: FloatArray
     h: FloatArray
-    seen: Any
+    absorbed: Any
     guess: Leaning
     spread: float
 
@@ -74,23 +74,23 @@ class Approximation:
         return rows.total(psi) - np.sum(psi * (self.h - 0.5 * self.J * psi), axis=0)
 
     def gradient(self, rows: RowsLikelihood, psi: FloatArray) -> FloatArray:
-        """Of the correction with respect to each predictor."""
+        """The gradient of the correction with respect to each predictor."""
         return np.asarray(rows.slope(psi) - self.h + self.J * psi)
 
 
-def collapsed(family: Family, seen: Any, x: FloatArray) -> float:
-    """Log density of hyperparameters, weights integrated out, given what a potential says."""
+def collapsed(family: Family, absorbed: Any, x: FloatArray) -> float:
+    """Log density of hyperparameters, weights integrated out, given an absorbed potential."""
     prior = family.log_prior(x)
     if not np.isfinite(prior):
         return -math.inf
     try:
-        return prior + family.at(x, seen).log_evidence
+        return prior + family.at(x, absorbed).log_evidence
     except np.linalg.LinAlgError:
         return -math.inf
 
 
 def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
-    """Find it; random numbers, where variances need draws, are the same each time."""
+    """Return the approximation; where variances need draws, these are the same each time."""
     rng = np.random.default_rng(0)
     x, (J, h) = family.start(), _first_sites(rows, family.shape)
     for i in range(_ROUNDS):
@@ -107,14 +107,14 @@ def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
             law = family.at(x, family.absorb(J, h))
             mean, var = family.predictor(law.mean), family.variances(law, rng)
             J, h = _matching(rows, J, h, mean, var)
-    seen = family.absorb(J, h)
+    absorbed = family.absorb(J, h)
     if len(x):
-        guess = lean(lambda x: collapsed(family, seen, x), guess.mean, guess.root)
-    found = Approximation(J, h, seen, guess, 0.0)
+        guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root)
+    base = Approximation(J, h, absorbed, guess, 0.0)
     near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
-    laws = [family.at(x, seen) for x in near]
-    drawn = [found.correction(rows, family.predictor(law.sample(rng))) for law in laws]
-    return Approximation(J, h, seen, guess, float(np.sum(np.var(drawn, axis=0))))
+    laws = [family.at(x, absorbed) for x in near]
+    drawn = [base.correction(rows, family.predictor(law.sample(rng))) for law in laws]
+    return Approximation(J, h, absorbed, guess, float(np.sum(np.var(drawn, axis=0))))
 
 
 def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leaning) -> FloatArray:
@@ -126,7 +126,7 @@ def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leanin
     return guess.mean
 
 
-def _mode(family: Family, seen: Any, start: FloatArray) -> Leaning:
+def _mode(family: Family, absorbed: Any, start: FloatArray) -> Leaning:
     """Mode and curvature, found where reflected standard deviations are the same."""
     sds = family.is_sd()
 
@@ -134,13 +134,13 @@ def _mode(family: Family, seen: Any, start: FloatArray) -> Leaning:
         return np.where(sds, np.maximum(np.abs(x), 1e-6), x)
 
     def slopes(x: FloatArray) -> FloatArray:
-        return family.slopes(reflected(x), seen) * np.where(sds & (x < 0.0), -1.0, 1.0)
+        return family.slopes(reflected(x), absorbed) * np.where(sds & (x < 0.0), -1.0, 1.0)
 
-    is_known = family.slopes(start, seen) is not None
-    found = laplace(
-        lambda x: collapsed(family, seen, reflected(x)), start, slopes if is_known else None
+    is_known = family.slopes(start, absorbed) is not None
+    guess = laplace(
+        lambda x: collapsed(family, absorbed, reflected(x)), start, slopes if is_known else None
     )
-    return replace(found, mean=reflected(found.mean))
+    return replace(guess, mean=reflected(guess.mean))
 
 
 def _first_sites(rows: RowsLikelihood, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:

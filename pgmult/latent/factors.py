@@ -87,10 +87,10 @@ class ArrowFactor:
         numpy.linalg.LinAlgError
             If the matrix is not positive definite by more than rounding.
         """
-        lower, inverse, across, rest, proper = arrow.eliminate(blocks, between, others)
+        lower, inverse, across, complement, proper = arrow.eliminate(blocks, between, others)
         if not proper:
             raise np.linalg.LinAlgError("a block of a precision is not positive definite")
-        return cls(lower, inverse, between._replace(values=across), _cholesky(rest))
+        return cls(lower, inverse, between._replace(values=across), _cholesky(complement))
 
     @classmethod
     def dense(cls, precision: FloatArray) -> "ArrowFactor":
@@ -101,8 +101,8 @@ class ArrowFactor:
     @property
     def log_det(self) -> float:
         """Log determinant of the precision."""
-        own = np.log(np.einsum("gii->gi", self.lower)).sum()
-        return float(2.0 * (own + np.log(np.diagonal(self.inner)).sum()))
+        blocks = np.log(np.einsum("gii->gi", self.lower)).sum()
+        return float(2.0 * (blocks + np.log(np.diagonal(self.inner)).sum()))
 
     def solve(self, b: FloatArray) -> FloatArray:
         """The precision's inverse times a vector."""
@@ -150,17 +150,17 @@ def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
     """
     nothing, none = np.zeros(1, np.int64), np.empty((len(factors), 0))
     if isinstance(factors[0], SparseFactor):
-        first = factors[0].found
+        first = factors[0].lower
         lower = first._replace(
-            values=np.array([each.found.values for each in factors]),
-            pivots=np.array([each.found.pivots for each in factors]),
+            values=np.array([factor.lower.values for factor in factors]),
+            pivots=np.array([factor.lower.pivots for factor in factors]),
         )
         between = Between(nothing, nothing[:0], none[:, :, None])
         return Stacked(factors[0].order, none[:, :, None, None], between, none[:, :, None], lower)
-    across = np.array([each.across.values for each in factors])
+    across = np.array([factor.across.values for factor in factors])
     return Stacked(
-        order, np.array([each.inverse for each in factors]),
-        factors[0].across._replace(values=across), np.array([each.inner for each in factors]),
+        order, np.array([factor.inverse for factor in factors]),
+        factors[0].across._replace(values=across), np.array([factor.inner for factor in factors]),
         sparse_cholesky.Lower(nothing, nothing[:0], none, none),
     )  # fmt: skip
 
@@ -169,10 +169,10 @@ def between_of(matrix: Any, d: int) -> Between:
     """The full columns of each `d` rows of a sparse array ``(num_blocks * d, num_others)``."""
     entries = matrix.tocoo()
     places = entries.row // d * matrix.shape[1] + entries.col.astype(np.int64)
-    found, which = np.unique(places, return_inverse=True)
-    values = np.zeros((len(found), d))
+    filled, which = np.unique(places, return_inverse=True)
+    values = np.zeros((len(filled), d))
     values[which, entries.row % d] = entries.data
-    block, columns = np.divmod(found, max(matrix.shape[1], 1))
+    block, columns = np.divmod(filled, max(matrix.shape[1], 1))
     indptr = np.searchsorted(block, np.arange(matrix.shape[0] // d + 1))
     return Between(indptr, columns, values)
 
@@ -221,18 +221,18 @@ class Analysis:
 
     @classmethod
     def of(cls, precision: Any) -> "Analysis":
-        """Of a symmetric scipy.sparse array of compressed rows, its entries in order."""
+        """Analyse a symmetric scipy.sparse array of compressed rows, its entries in order."""
         size = precision.shape[0]
         away = sparse.csc_array(
             (np.ones(len(precision.data)), precision.indices, precision.indptr),
             shape=precision.shape,
         )
         away = away + sparse.diags_array(2.0 * np.diff(precision.indptr))  # dominant diagonal
-        found = splu(
+        lu = splu(
             away.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )  # fmt: skip
-        place = np.asarray(found.perm_c, dtype=np.int64)
+        place = np.asarray(lu.perm_c, dtype=np.int64)
         rows = place[np.repeat(np.arange(size), np.diff(precision.indptr))]
         columns = place[precision.indices]
         entries = np.flatnonzero(rows <= columns)
@@ -255,7 +255,7 @@ class Analysis:
 class SparseFactor:
     """P = R' L D L' R, R a permutation that keeps L sparse."""
 
-    found: sparse_cholesky.Lower
+    lower: sparse_cholesky.Lower
     order: IntArray
 
     @classmethod
@@ -267,37 +267,37 @@ class SparseFactor:
         numpy.linalg.LinAlgError
             If it is not positive definite.
         """
-        found, proper = sparse_cholesky.factor(
+        lower, proper = sparse_cholesky.factor(
             analysis.upper_indptr, analysis.upper_rows, precision.data[analysis.entries],
             analysis.parent, analysis.starts,
         )  # fmt: skip
         if not proper:
             raise np.linalg.LinAlgError("a sparse precision is not positive definite")
-        return cls(found, analysis.order)
+        return cls(lower, analysis.order)
 
     @property
     def log_det(self) -> float:
         """Log determinant of the precision."""
-        return float(np.log(self.found.pivots).sum())
+        return float(np.log(self.lower.pivots).sum())
 
     def solve(self, b: FloatArray) -> FloatArray:
         """The precision's inverse times a vector."""
         x = b[self.order]
-        sparse_cholesky.solve_lower(self.found, x)
-        return self._back(x / self.found.pivots)
+        sparse_cholesky.solve_lower(self.lower, x)
+        return self._back(x / self.lower.pivots)
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""
-        return self._back(e / np.sqrt(self.found.pivots))
+        return self._back(e / np.sqrt(self.lower.pivots))
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
         out = x[self.order]
-        sparse_cholesky.multiply_upper(self.found, out)
-        return np.asarray(np.sqrt(self.found.pivots) * out)
+        sparse_cholesky.multiply_upper(self.lower, out)
+        return np.asarray(np.sqrt(self.lower.pivots) * out)
 
     def _back(self, x: FloatArray) -> FloatArray:
-        sparse_cholesky.solve_upper(self.found, x)
+        sparse_cholesky.solve_upper(self.lower, x)
         out = np.empty_like(x)
         out[self.order] = x
         return out

@@ -11,7 +11,7 @@ mixture of Gaussians::
     s | x   inverse gamma((dof + d) / 2, (dof + z'z) / 2),     x = mean + root z
     x | s   an elliptical slice update: prior N(mean, s root root'), likelihood f / t
 
-All coordinates move at once, mostly in one or two tries. Any mean and root leave the law invariant,
+All coordinates move at once, mostly in one or two tries. Any mean and root leave f invariant,
 as long as they do not depend on x; worse ones make more tries and shorter moves.
 
 `Leaning` is a Student t that may be skewed, as laws of standard deviations and length scales are:
@@ -35,7 +35,7 @@ _DOF = 8.0
 _STEP = 0.2  # of the differences that find curvatures
 _LEAST_CURVATURE = 0.05
 _REACH = 5.0  # of the search for a mode around its start
-_ROOM = 1.05  # of a leaning law, that much wider than points tell
+_ROOM = 1.05  # factor by which a leaning distribution is wider than the points suggest
 _LEAST_KNOWN = 2.0  # effective points a coordinate that count as much as what was believed
 _LEAN_POINTS = 32  # a coordinate and round, and as many again
 _LEAN_MOST = 8  # coordinates that more points are taken for
@@ -96,7 +96,7 @@ class Leaning:
         return np.sinh(np.arcsinh(leant) - self.lean), leant
 
     def log_density(self, x: FloatArray) -> FloatArray:
-        """At points ``(..., num_coordinates)``, up to a constant."""
+        """The log density at points ``(..., num_coordinates)``, up to a constant."""
         e, leant = self._student(x)
         squares = e * e
         slopes = 0.5 * np.log((1.0 + squares) / (1.0 + leant * leant)).sum(axis=-1)
@@ -133,21 +133,21 @@ def laplace(
     def loss(x: FloatArray) -> float:
         return at_start - log_density(x)
 
-    found = minimize(
+    mode = minimize(
         loss, start, jac=slopes and (lambda x: -slopes(x)), method="L-BFGS-B",
         bounds=[(x - _REACH, x + _REACH) for x in start],
         options={"ftol": 1e-5, "eps": 1e-4},
     )  # fmt: skip
-    values, vectors = np.linalg.eigh(_curvature(loss, found.x, slopes))
+    values, vectors = np.linalg.eigh(_curvature(loss, mode.x, slopes))
     cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
-    return Leaning(found.x, np.linalg.cholesky(cov), np.zeros(len(start)))
+    return Leaning(mode.x, np.linalg.cholesky(cov), np.zeros(len(start)))
 
 
 def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: FloatArray) -> Leaning:
-    """The law with the moments of a density, by importance sampling from a rough mean and root.
+    """Return the `Leaning` with the moments of a density, by importance sampling from a rough one.
 
     Takes some 100 evaluations a coordinate, at points that fill space evenly; where their weights
-    are too uneven to tell moments, much of what was known before stays.
+    are too uneven to estimate moments, the previous moments keep most of the weight.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: Flo
             continue
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
-        known = 1.0 / np.sum(weights**2) / size
-        share = known / (known + _LEAST_KNOWN)
+        effective = 1.0 / np.sum(weights**2) / size
+        share = effective / (effective + _LEAST_KNOWN)
         centre = weights @ points
         away = points - centre
         cov = share * np.einsum("n,ni,nj->ij", weights, away, away)
@@ -203,17 +203,17 @@ def _curvature(
     """Second derivatives by differences."""
     steps = _STEP * np.eye(len(point))
     if slopes is not None:
-        found = np.array([slopes(point - step) - slopes(point + step) for step in steps])
-        return np.asarray(0.25 * (found + found.T) / _STEP)
-    here = loss(point)
+        changes = np.array([slopes(point - step) - slopes(point + step) for step in steps])
+        return np.asarray(0.25 * (changes + changes.T) / _STEP)
+    centre = loss(point)
     ahead = np.array([loss(point + step) for step in steps])
     behind = np.array([loss(point - step) for step in steps])
-    out = np.diag(ahead + behind - 2.0 * here)
+    out = np.diag(ahead + behind - 2.0 * centre)
     for i in range(len(point)):
         for j in range(i):
             both = loss(point + steps[i] + steps[j]) + loss(point - steps[i] - steps[j])
             alone = ahead[i] + behind[i] + ahead[j] + behind[j]
-            out[i, j] = out[j, i] = 0.5 * (both - alone) + here
+            out[i, j] = out[j, i] = 0.5 * (both - alone) + centre
     return out / _STEP**2
 
 

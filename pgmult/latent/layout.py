@@ -57,8 +57,8 @@ class Layout:
         self.first, self.order, self.places = None, np.arange(sum(sizes)), self.weights
         if most >= _MANY_LEVELS and not self.is_sparse:
             self.first = apart.index(most)
-            own = self.weights[self.first]
-            self.order = np.concatenate([self.order[own], np.delete(self.order, own)])
+            first = self.weights[self.first]
+            self.order = np.concatenate([self.order[first], np.delete(self.order, first)])
             self.places = slices([0 if i == self.first else size for i, size in enumerate(sizes)])
             self._num_blocks = terms[self.first].num_blocks
         self._analysis: Analysis | None = None
@@ -69,8 +69,8 @@ class Layout:
             return gram
         if self.first is None:
             return np.asarray(gram.todense())
-        own = self.weights[self.first]
-        size = own.stop - own.start
+        at = self.weights[self.first]
+        size = at.stop - at.start
         d = size // self._num_blocks
         ordered = gram[self.order][:, self.order]
         top = ordered[:size, :size].tocoo()
@@ -80,7 +80,7 @@ class Layout:
         return blocks, between, np.asarray(ordered[size:, size:].todense())
 
     def factor(self, gram: Any, precisions: Sequence[Any]) -> Factor:
-        """Of a packed matrix plus the precisions of the terms."""
+        """Factor a packed matrix plus the precisions of the terms."""
         if self.is_sparse:
             precision = (gram + joined(precisions)).tocsr()
             precision.sort_indices()
@@ -93,11 +93,11 @@ class Layout:
         mine = precisions[self.first]
         if mine.ndim == 1:
             mine = mine.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
-        rest, places = (
-            [each for i, each in enumerate(parts) if i != self.first]
+        inner_precisions, places = (
+            [item for i, item in enumerate(parts) if i != self.first]
             for parts in (precisions, self.places)
         )
-        inner = ArrowFactor.of(blocks + mine, between, _added(others, rest, places))
+        inner = ArrowFactor.of(blocks + mine, between, _added(others, inner_precisions, places))
         return _Reordered(inner, self.order)
 
     def moments(self, factor: Factor, mean: FloatArray) -> list[FloatArray] | None:
@@ -106,15 +106,15 @@ class Layout:
         if not isinstance(inner, ArrowFactor):
             return None
         blocks, others = inner.inverse_blocks()
-        found = []
-        for i, (own, place) in enumerate(zip(self.weights, self.places, strict=True)):
-            w = mean[own]
+        moments = []
+        for i, (at, place) in enumerate(zip(self.weights, self.places, strict=True)):
+            w = mean[at]
             if i == self.first:
-                each = w.reshape(blocks.shape[:2])
-                found.append(blocks + each[:, :, None] * each[:, None])
+                rows = w.reshape(blocks.shape[:2])
+                moments.append(blocks + rows[:, :, None] * rows[:, None])
             else:
-                found.append(others[place, place] + w[:, None] * w)
-        return found
+                moments.append(others[place, place] + w[:, None] * w)
+        return moments
 
     def halves(self, factor: Factor, columns: FloatArray) -> FloatArray:
         """The inverse of a factor that is not sparse times columns of weights."""
@@ -124,7 +124,7 @@ class Layout:
 
     def stacked(self, factors: Sequence[Factor]) -> Stacked:
         """Several factors, as compiled functions take them."""
-        return stacked([_inner(each) for each in factors], self.order)
+        return stacked([_inner(factor) for factor in factors], self.order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,18 +162,18 @@ def _inner(factor: Factor) -> Factor:
 
 
 def slices(sizes: Sequence[int]) -> list[slice]:
-    """Of so many numbers each, one after the other."""
+    """Consecutive slices of these sizes."""
     return [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *sizes]).tolist())]
 
 
 def _added(gram: FloatArray, precisions: Sequence[Any], places: Sequence[slice]) -> FloatArray:
     """A dense matrix with the precisions of terms added in their places."""
     out = gram.copy()
-    for precision, own in zip(precisions, places, strict=True):
+    for precision, place in zip(precisions, places, strict=True):
         if sparse.issparse(precision):
-            out[own, own] += precision.todense()
+            out[place, place] += precision.todense()
         else:
-            diagonal_blocks(out[own, own], precision)[...] += precision
+            diagonal_blocks(out[place, place], precision)[...] += precision
     return out
 
 
@@ -187,7 +187,7 @@ def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
 
 def joined(precisions: Sequence[Any]) -> Any:
     """The precisions of terms, or of groups of them, as one sparse array."""
-    return sparse.block_diag([_as_sparse(each) for each in precisions], format="csr")
+    return sparse.block_diag([_as_sparse(precision) for precision in precisions], format="csr")
 
 
 def _as_sparse(precision: Any) -> Any:

@@ -72,9 +72,9 @@ class Point(NamedTuple):
     psi: FloatArray
 
     @classmethod
-    def of(cls, x: FloatArray, w: FloatArray, family: Family, found: Approximation) -> "Point":
+    def of(cls, x: FloatArray, w: FloatArray, family: Family, base: Approximation) -> "Point":
         """The point with these hyperparameters and weights."""
-        return cls(x, w, family.at(x, found.seen), family.predictor(w))
+        return cls(x, w, family.at(x, base.absorbed), family.predictor(w))
 
 
 def swing(
@@ -82,25 +82,25 @@ def swing(
     point: Point,
     family: Family,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
     kicks: int = 3,
 ) -> Point:
-    """One Hamiltonian path of the weights about their Gaussian law; old columns where refused."""
+    """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
     law = point.law
     step = 0.5 * math.pi / kicks * rng.uniform(0.8, 1.2)
     cos, sin = math.cos(step), math.sin(step)
     z, v, psi = point.w - law.mean, law.sample(rng) - law.mean, point.psi
-    gain = -found.correction(rows, psi)
+    gain = -base.correction(rows, psi)
     for i in range(kicks + 1):
         length = step * (0.5 if i in (0, kicks) else 1.0)
-        g = family.pull(found.gradient(rows, psi))
+        g = family.pull(base.gradient(rows, psi))
         kicked = law.solve(g)
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=0)
         v = v + length * kicked
         if i < kicks:
             z, v = z * cos + v * sin, v * cos - z * sin
             psi = family.predictor(law.mean + z)
-    gain = gain + found.correction(rows, psi)
+    gain = gain + base.correction(rows, psi)
     accepted = gain > -rng.exponential(size=np.shape(gain))
     return point._replace(
         w=np.where(accepted, law.mean + z, point.w), psi=np.where(accepted, psi, point.psi)
@@ -112,7 +112,7 @@ def turn(
     point: Point,
     family: Family,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
     """An elliptical slice of each column of the weights."""
 
@@ -120,10 +120,10 @@ def turn(
         return columns.T.reshape(point.w.shape)
 
     def correction(columns: FloatArray, active: BoolArray) -> FloatArray:
-        return np.reshape(found.correction(rows, family.predictor(in_place(columns))), -1)
+        return np.reshape(base.correction(rows, family.predictor(in_place(columns))), -1)
 
     law = point.law
-    parts = (np.atleast_2d(part.T) for part in (point.w, law.sample(rng), law.mean))
+    parts = (np.atleast_2d(array.T) for array in (point.w, law.sample(rng), law.mean))
     w = in_place(elliptical_slice(rng, correction, *parts))
     return point._replace(w=w, psi=family.predictor(w))
 
@@ -133,21 +133,21 @@ def leap(
     point: Point,
     family: Family,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
     """A new point that does not depend on the old one, or the old one."""
     for _ in range(_TRIES):  # a law cut off where there is no prior is the same up to a constant
-        x = found.guess.sample(rng)
+        x = base.guess.sample(rng)
         if np.isfinite(family.log_prior(x)):
             break
     else:
         return point
     try:
-        law = family.at(x, found.seen)
+        law = family.at(x, base.absorbed)
     except np.linalg.LinAlgError:
         return point
     w = law.sample(rng)
-    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, found)
+    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, base)
 
 
 def reflect(
@@ -155,20 +155,20 @@ def reflect(
     point: Point,
     family: Additive,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
-    """A point mostly on the other side of the law that a leap draws from, or the old one."""
-    x = found.guess.reflected(rng, point.x)
+    """A point mostly on the other side of what a leap draws from, or the old one."""
+    x = base.guess.reflected(rng, point.x)
     if not np.isfinite(family.log_prior(x)):
         return point
     try:
-        law = family.at(x, found.seen)
+        law = family.at(x, base.absorbed)
     except np.linalg.LinAlgError:
         return point
     cos, sin = REFLECTED
     noise = point.law.white(rng, point.w)
     w = law.colour(cos * noise + sin * rng.standard_normal(noise.shape))
-    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, found)
+    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, base)
 
 
 def _weighed(
@@ -177,14 +177,14 @@ def _weighed(
     new: Point,
     family: Family,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
-    """The new point or the old one, by their densities over those of the law of leaps."""
+    """The new point or the old one, by their densities over those of the distribution of leaps."""
 
     def log_weight(at: Point) -> float:
-        correction = float(np.sum(found.correction(rows, at.psi)))
+        correction = float(np.sum(base.correction(rows, at.psi)))
         density = family.log_prior(at.x) + at.law.log_evidence + correction
-        return density - float(found.guess.log_density(at.x))
+        return density - float(base.guess.log_density(at.x))
 
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
@@ -194,16 +194,16 @@ def carry(
     point: Point,
     family: Family,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
     x = sample_hyperparameters(
-        rng, lambda x: collapsed(family, found.seen, x), point.x, found.guess
+        rng, lambda x: collapsed(family, base.absorbed, x), point.x, base.guess
     )
-    law = family.at(x, found.seen)
+    law = family.at(x, base.absorbed)
     w = law.colour(point.law.white(rng, point.w))
     new = Point(x, w, law, family.predictor(w))
-    gain = np.sum(found.correction(rows, new.psi) - found.correction(rows, point.psi))
+    gain = np.sum(base.correction(rows, new.psi) - base.correction(rows, point.psi))
     return new if gain > -rng.exponential() else point
 
 
@@ -212,11 +212,11 @@ def interweave(
     point: Point,
     family: Additive,
     rows: RowsLikelihood,
-    found: Approximation,
+    base: Approximation,
 ) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
     x, w = interwoven(rng, family, point.x, point.w, point.psi, rows.total)
-    return Point.of(x, w, family, found)
+    return Point.of(x, w, family, base)
 
 
 def interwoven(
@@ -230,35 +230,35 @@ def interwoven(
     """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
     x, w = x.copy(), w.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
-    for term, own, weights in parts:
+    for term, at, weights in parts:
         for i in range(term.num_hyperparameters):
-            x[own] = _given_weights(rng, term, x[own], w[weights], i)
+            x[at] = _given_weights(rng, term, x[at], w[weights], i)
         for i in range(term.num_sds):
-            part = np.zeros_like(w)
+            column = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
-            part[scaled] = w[scaled]
-            moved = family.times(part)
-            new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, total)
-            x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
+            column[scaled] = w[scaled]
+            moved = family.times(column)
+            new, ratio = _stretched(rng, term, x[at], i, psi - moved, moved, total)
+            x[at], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
     return x, w
 
 
 def given_weights(
     rng: np.random.Generator, family: Additive, x: FloatArray, w: FloatArray
 ) -> FloatArray:
-    """All hyperparameters by their prior and the law of the weights."""
+    """All hyperparameters by their prior and the density of the weights."""
     x = x.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
-    for term, own, weights in parts:
+    for term, at, weights in parts:
         for i in range(term.num_hyperparameters):
-            x[own] = _given_weights(rng, term, x[own], w[weights], i)
+            x[at] = _given_weights(rng, term, x[at], w[weights], i)
     return x
 
 
 def _given_weights(
     rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int
 ) -> FloatArray:
-    """One hyperparameter of a term by its prior and the law of the weights."""
+    """One hyperparameter of a term by its prior and the density of the weights."""
     if i >= term.num_sds:
         return _sliced(
             rng,
@@ -268,14 +268,14 @@ def _given_weights(
             lambda new: 0.5 * (term.log_det(new) - _product(term.precision(new), w, w)),
         )
     # a standard deviation multiplied by r does to the weights' law what dividing them by r does
-    precision, part = term.precision(x), np.zeros_like(w)
-    part[term.scaled_by(i)] = w[term.scaled_by(i)]
-    count, here = len(w[term.scaled_by(i)]), sd_at(float(x[i]))
-    linear = _product(precision, part, w - part)
-    square = _product(precision, part, part)
+    precision, scaled = term.precision(x), np.zeros_like(w)
+    scaled[term.scaled_by(i)] = w[term.scaled_by(i)]
+    count, current = len(w[term.scaled_by(i)]), sd_at(float(x[i]))
+    linear = _product(precision, scaled, w - scaled)
+    square = _product(precision, scaled, scaled)
 
     def gain(new: FloatArray) -> float:
-        inverse = here / sd_at(float(new[i]))
+        inverse = current / sd_at(float(new[i]))
         return count * math.log(inverse) - inverse * (linear + 0.5 * inverse * square)
 
     return _sliced(rng, term, x, i, gain)
@@ -286,20 +286,20 @@ def _stretched(
     term: Term,
     x: FloatArray,
     i: int,
-    rest: FloatArray,
-    part: FloatArray,
+    fixed: FloatArray,
+    scaled: FloatArray,
     total: Callable[[FloatArray], float],
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
-    here = sd_at(float(x[i]))
+    current = sd_at(float(x[i]))
     out = _sliced(
         rng,
         term,
         x,
         i,
-        lambda new: total(rest + sd_at(float(new[i])) / here * part),
+        lambda new: total(fixed + sd_at(float(new[i])) / current * scaled),
     )
-    return out, sd_at(float(out[i])) / here
+    return out, sd_at(float(out[i])) / current
 
 
 def _sliced(
@@ -317,9 +317,9 @@ def _sliced(
         prior = term.log_prior(new)
         return prior + gain(new) if math.isfinite(prior) else -math.inf
 
-    here = float(x[i])
-    level = log_density(here) - rng.exponential()
-    left = here - _WIDTH * rng.random()
+    current = float(x[i])
+    level = log_density(current) - rng.exponential()
+    left = current - _WIDTH * rng.random()
     right = left + _WIDTH
     while log_density(left) > level:
         left -= _WIDTH
@@ -327,9 +327,9 @@ def _sliced(
         right += _WIDTH
     while True:
         value = left + (right - left) * rng.random()
-        if log_density(value) > level or value == here:
+        if log_density(value) > level or value == current:
             return new
-        if value < here:
+        if value < current:
             left = value
         else:
             right = value

@@ -6,7 +6,7 @@ same standard deviations. Sticks see them through M = d psi / d log pi at the da
 (M_kk = 1, M_kc = -pi_c / sum_{l>k} pi_l for c > k), so that no category is special and another
 order of sticks changes little.
 
-Levels without data are drawn from the law of their term: independent effects, or a walk's value
+Levels without data are drawn from the prior of their term: independent effects, or a walk's value
 given those at its known times. Random numbers of a level are keyed by its label, so that what is
 drawn for it does not depend on which other new levels there are.
 """
@@ -47,18 +47,18 @@ class Joint(NamedTuple):
     ----------
     names : tuple of str
         Of the effects that sticks see.
-    seen : array, ``(num_sticks, num_names)``
+    matrix : array, ``(num_sticks, num_names)``
         M, or the identity.
     offset : array, ``(num_sticks,)``
     """
 
     names: tuple[str, ...]
-    seen: FloatArray
+    matrix: FloatArray
     offset: FloatArray
 
 
 class _Piece(NamedTuple):
-    """A term: the law of its weights, how rows see them, and those of new levels."""
+    """A term: the prior of its weights, their design, and that of new levels."""
 
     prior: Term
     design: Any
@@ -76,7 +76,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
-    """A latent Gaussian, and what is to be told of it.
+    """A latent Gaussian, with names for reports.
 
     Attributes
     ----------
@@ -92,25 +92,25 @@ class Latent:
 
     @property
     def names(self) -> NDArray[np.str_]:
-        """Of the weights."""
+        """Names of the weights."""
         return np.array([name for piece in self.pieces for name in piece.names], dtype=np.str_)
 
     @property
     def sd_names(self) -> NDArray[np.str_]:
-        """Of the standard deviations."""
+        """Names of the standard deviations."""
         return np.array([name for piece in self.pieces for name in piece.sds], dtype=np.str_)
 
     def sds(self, x: FloatArray) -> FloatArray:
         """Standard deviations at hyperparameters, slopes in the units of their columns."""
-        found = []
-        for piece, own in zip(self.pieces, self.family.hyperparameters, strict=True):
+        sds = []
+        for piece, at in zip(self.pieces, self.family.hyperparameters, strict=True):
             if piece.units is None:
-                found.append(np.exp(log_sd(x[own][: piece.prior.num_sds])))
+                sds.append(np.exp(log_sd(x[at][: piece.prior.num_sds])))
             else:
                 prior = piece.prior.term if isinstance(piece.prior, Copies) else piece.prior
                 assert isinstance(prior, Levels)
-                found.append(np.sqrt(np.sum((piece.units @ prior.cov_root(x[own])) ** 2, axis=1)))
-        return np.concatenate(found)
+                sds.append(np.sqrt(np.sum((piece.units @ prior.cov_root(x[at])) ** 2, axis=1)))
+        return np.concatenate(sds)
 
     def draw(self, rng: np.random.Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
         """Predictors of all rows, ``(num_rows, num_sticks)``, with effects of new levels drawn.
@@ -124,10 +124,10 @@ class Latent:
         psi = np.concatenate([self.family.predictor(w) for w in weights])
         psi = psi.reshape(len(weights) * self.num_sticks, -1).T.copy()
         key = new_key(rng)
-        for piece, own in zip(self.pieces, self.family.hyperparameters, strict=True):
+        for piece, at in zip(self.pieces, self.family.hyperparameters, strict=True):
             if piece.fresh is not None:
                 noise = piece.noise(key, len(weights))
-                new = [piece.prior.spread(x[b, own], noise[:, b]) for b in range(len(weights))]
+                new = [piece.prior.spread(x[b, at], noise[:, b]) for b in range(len(weights))]
                 psi += np.concatenate([piece.fresh @ w for w in new]).reshape(psi.shape[::-1]).T
         return np.asarray(psi)
 
@@ -163,7 +163,7 @@ def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None 
         offset = (joint.offset[:, None] + offset).ravel()
     parts = [sparse.csr_array(piece.design) for piece in pieces]
     family = Additive([piece.prior for piece in pieces], sparse.hstack(parts), offset)
-    return Latent(family, tuple(pieces), 1 if joint is None else len(joint.seen))
+    return Latent(family, tuple(pieces), 1 if joint is None else len(joint.matrix))
 
 
 def mapping(shares: FloatArray) -> FloatArray:
@@ -177,12 +177,12 @@ def mapping(shares: FloatArray) -> FloatArray:
 
 def _spread_over(piece: _Piece, joint: Joint) -> _Piece:
     """A term's effects of categories."""
-    num = joint.seen.shape[1]
+    num = joint.matrix.shape[1]
 
     def stacked(design: Any) -> Any:
         if design is None:
             return None
-        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in joint.seen])
+        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in joint.matrix])
 
     names = [f"{name},{of}" for name in piece.names for of in joint.names]
     return piece._replace(
@@ -195,7 +195,7 @@ def _spread_over(piece: _Piece, joint: Joint) -> _Piece:
 
 
 def _coefficients(design: Design, laws: Priors) -> _Piece:
-    """Those of the design's columns, whose scale may be learned."""
+    """The coefficients of the design's columns, whose scale may be learned."""
     names, scales = design.names.tolist(), _coefficient_scales(design, laws)
     law = laws.get("fixed")
     if not isinstance(law, HalfT | Horseshoe):
@@ -206,8 +206,8 @@ def _coefficients(design: Design, laws: Priors) -> _Piece:
     prior = Shrunk(
         np.zeros(len(names)) + scales, learned.astype(np.int64), law.scale, dof, is_local
     )
-    own = [f"fixed[{names[i]}]" for i in learned] if is_local else []
-    return _Piece(prior, design.matrix, names, sds=("fixed", *own))
+    local = [f"fixed[{names[i]}]" for i in learned] if is_local else []
+    return _Piece(prior, design.matrix, names, sds=("fixed", *local))
 
 
 def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
@@ -229,27 +229,27 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
     keys = _keys(f"{level}\0{i}" for level in levels for i in range(term.width))
     if term.times is not None:
         # the value at the middle time, which has no weight, is 0
-        kept = np.delete(np.arange(term.size), term.size // 2)
+        free = np.delete(np.arange(term.size), term.size // 2)
         walk = Scaled.walk(term.times, **prior)
         design, fresh = _at_times(term)
         return _Piece(
-            walk, design[:, kept], [names[i] for i in kept], fresh, (term.name,), keys=keys
+            walk, design[:, free], [names[i] for i in free], fresh, (term.name,), keys=keys
         )
     values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
-    each = _by_level(term.codes, values, len(term.known))
+    columns = _by_level(term.codes, values, len(term.known))
     if term.neighbours is not None:
         return _Piece(
-            Areas.of(term.neighbours, term.size, **prior), each, names, None, (term.name,)
+            Areas.of(term.neighbours, term.size, **prior), columns, names, None, (term.name,)
         )
     fresh = _by_level(-1 - term.codes, values, len(term.new)) if len(term.new) else None
     if term.slopes is None:
         alone = Levels(len(term.known), 1, **prior)
-        return _Piece(alone, each, names, fresh, (term.name,), keys=keys)
+        return _Piece(alone, columns, names, fresh, (term.name,), keys=keys)
     scales = sd.scale * term.slopes.scale if HalfT in laws else np.full(term.width, sd.scale)
     wide = Levels(len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta)
     sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
     units = term.slopes.unscale(np.eye(term.width))
-    return _Piece(wide, each, names, fresh, sds, units, keys)
+    return _Piece(wide, columns, names, fresh, sds, units, keys)
 
 
 def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
@@ -268,8 +268,8 @@ def _at_times(term: GroupTerm) -> tuple[Any, Any]:
     """
     times, num = term.times, len(term.new)
     assert times is not None
-    ones = np.ones((len(term.codes), 1))
-    design = _by_level(term.codes, ones, term.size)
+    intercept = np.ones((len(term.codes), 1))
+    design = _by_level(term.codes, intercept, term.size)
     if not num:
         return design, None
     at = term.new_times()
@@ -289,11 +289,11 @@ def _at_times(term: GroupTerm) -> tuple[Any, Any]:
     cov = (cov + np.where(bridge, gap * low * (1.0 - high), 0.0)) / Scaled.unit_of(times)
     # a time's own number moves no time that is nearer to what is known
     nearest = np.argsort(out + share, kind="stable")
-    cov += _SINGULAR * cov.max() * np.eye(num)  # labels may tell one time in several ways
+    cov += _SINGULAR * cov.max() * np.eye(num)  # labels may write one time in several ways
     root = np.zeros((num, num))
     root[np.ix_(nearest, nearest)] = np.linalg.cholesky(cov[np.ix_(nearest, nearest)])
-    each = _by_level(-1 - term.codes, ones, num)
-    return design + each @ line, sparse.csr_array(each @ root)
+    fresh = _by_level(-1 - term.codes, intercept, num)
+    return design + fresh @ line, sparse.csr_array(fresh @ root)
 
 
 # --------------------------------------------------------------------------- priors by name
@@ -305,16 +305,19 @@ def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
     Raises
     ------
     TypeError, ValueError
-        If it is no mapping from names to laws.
+        If it is no mapping from names to distributions.
     """
     if not isinstance(priors, Mapping):
-        raise TypeError(f"{name} must be a mapping from terms to laws, got {brief(priors)}")
+        raise TypeError(
+            f"{name} must be a mapping from terms to distributions, got {brief(priors)}"
+        )
     for key, laws in priors.items():
         every = laws if isinstance(laws, tuple) else (laws,)
         if not isinstance(key, str) or not all(isinstance(law, Law) for law in every):
             raise TypeError(
-                f"{name} must give each term a law of pgmult.priors (Normal, HalfT, Horseshoe, LKJ,"
-                f" LogNormal), or a tuple of them, got {brief(laws)} for {brief(key)}"
+                f"{name} must give each term a distribution of pgmult.priors (Normal, HalfT,"
+                f" Horseshoe, LKJ, LogNormal), or a tuple of them, got {brief(laws)} for"
+                f" {brief(key)}"
             )
         for law in every:
             if isinstance(law, Normal) and law.mean != 0.0:
@@ -331,25 +334,25 @@ def check_priors(design: Design, priors: Priors, learns_scales: bool = False) ->
     Parameters
     ----------
     design : Design
-    priors : mapping from term to law
+    priors : mapping from term to distribution
     learns_scales : bool
         Whether the scale of "fixed" coefficients may be learned.
 
     Raises
     ------
     ValueError
-        That says what there is.
+        If a prior is of a term that the model does not have.
     """
-    own: dict[str, tuple[type, ...]] = dict.fromkeys(design.names.tolist(), (Normal,))
-    known = {"fixed": (Normal, HalfT, Horseshoe) if learns_scales else (Normal,), **own}
+    columns: dict[str, tuple[type, ...]] = dict.fromkeys(design.names.tolist(), (Normal,))
+    fixed = {"fixed": (Normal, HalfT, Horseshoe) if learns_scales else (Normal,), **columns}
     allowed: dict[str, tuple[type, ...]] = {}
     for term in design.terms:
         more = (LogNormal,) if term.kind == "process" else (LKJ,) if term.kind == "slopes" else ()
         allowed[term.name] = (HalfT, *more)
-    titles = [*known, *(term.title for term in design.terms)]
+    titles = [*fixed, *(term.title for term in design.terms)]
     for key, laws in priors.items():
-        names = [key] if key in known else terms_named(key)
-        places = [allowed.get(name, known.get(name)) for name in names]
+        names = [key] if key in fixed else terms_named(key)
+        places = [allowed.get(name, fixed.get(name)) for name in names]
         if not places or None in places:
             raise ValueError(f"priors has {key!r}, but the model has {', '.join(titles)}")
         for law in laws if isinstance(laws, tuple) else (laws,):
@@ -360,12 +363,12 @@ def check_priors(design: Design, priors: Priors, learns_scales: bool = False) ->
 
 
 def laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
-    """What is said of a term, by kind of law."""
-    found: dict[type, Any] = {}
+    """The priors that were set for a term, by kind of distribution."""
+    by_kind: dict[type, Any] = {}
     for key, laws in priors.items():
         if term.name in terms_named(key):
-            found |= {type(law): law for law in (laws if isinstance(laws, tuple) else (laws,))}
-    return found
+            by_kind |= {type(law): law for law in (laws if isinstance(laws, tuple) else (laws,))}
+    return by_kind
 
 
 def _coefficient_scales(design: Design, priors: Priors) -> Any:
@@ -382,17 +385,17 @@ def _coefficient_scales(design: Design, priors: Priors) -> Any:
 
 
 def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
-    """Every prior in the units of the user's columns: term, parameter, law."""
+    """Every prior in the units of the user's columns: term, parameter, distribution."""
     scales = np.zeros(len(design.names)) + _coefficient_scales(design, priors)
-    found = [
+    rows = [
         (str(name), "coefficient", str(Normal(0.0, scale / unit)))
         for name, scale, unit in zip(design.names, scales, design.scale, strict=True)
     ]
     common = priors.get("fixed")
     if isinstance(common, HalfT | Horseshoe):
-        told = "coefficient" if isinstance(common, Horseshoe) else "sd"
-        found = [row for row in found if row[0] in ("Intercept", *priors)]
-        found.append(("fixed, a standard deviation of each column", told, str(common)))
+        parameter = "coefficient" if isinstance(common, Horseshoe) else "sd"
+        rows = [row for row in rows if row[0] in ("Intercept", *priors)]
+        rows.append(("fixed, a standard deviation of each column", parameter, str(common)))
     for term in design.terms:
         laws = laws_of(term, priors)
         sd = laws.get(HalfT, _SD)
@@ -401,14 +404,14 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
             for name, unit in zip(term.slopes.names, units, strict=True):
                 if name == "Intercept" and term.slopes.centre.any():
                     name = "Intercept, where columns are average"
-                found.append((term.title, f"sd of {name}", str(HalfT(sd.dof, sd.scale / unit))))
+                rows.append((term.title, f"sd of {name}", str(HalfT(sd.dof, sd.scale / unit))))
             if term.width > 1:
-                found.append((term.title, "correlations", str(laws.get(LKJ, _CORRELATION))))
+                rows.append((term.title, "correlations", str(laws.get(LKJ, _CORRELATION))))
             continue
-        found.append((term.title, "sd", str(sd)))
+        rows.append((term.title, "sd", str(sd)))
         if isinstance(term, ProcessTerm):
             length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
-            found.append((term.title, "length scale", str(length)))
+            rows.append((term.title, "length scale", str(length)))
         if term.kind == "map":
-            found.append((term.title, "share of neighbours", "Uniform(0, 1)"))
-    return found
+            rows.append((term.title, "share of neighbours", "Uniform(0, 1)"))
+    return rows

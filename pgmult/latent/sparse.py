@@ -28,7 +28,7 @@ class SparseMatrix:
 
     @classmethod
     def of(cls, matrix: Any) -> "SparseMatrix":
-        """Of an array or a scipy.sparse array."""
+        """Convert an array or a scipy.sparse array."""
         rows = sparse.csr_array(matrix, dtype=np.float64)
         rows.sum_duplicates()
         indptr, columns = (np.asarray(x, dtype=np.int64) for x in (rows.indptr, rows.indices))

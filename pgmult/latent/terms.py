@@ -11,7 +11,7 @@ Gaussian given a few hyperparameters::
     Basis     w_j ~ N(0, sd^2 s_j(length_scale))           Gaussian processes by basis functions
     Copies    several of one of these                      an effect of each category
 
-Standard deviations are half-t, with 3 degrees of freedom if nothing else is said, correlations
+Standard deviations are half-t, with 3 degrees of freedom by default, correlations
 LKJ(2) (Lewandowski, Kurowicka and Joe 2009), log length scales normal.
 
 Hyperparameters are moved in coordinates on the whole line or half line in which their posterior has
@@ -40,7 +40,7 @@ from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.sparse import SparseMatrix
 
 _DOF = 3.0
-_ETA = 2.0  # of the LKJ law
+_ETA = 2.0  # of the LKJ prior
 _LEAST_VARIANCE = 1e-8  # of a basis function, beside sd^2
 _MOST_LOG_ODDS = 9.0  # of the share of a map: .9999
 
@@ -64,10 +64,12 @@ def _log_half_t(x: FloatArray, scale: Any, dof: float) -> float:
     """Log density of coordinates whose standard deviations are half-t, up to a constant."""
     total, scales = 0.0, scale.tolist() if isinstance(scale, np.ndarray) else [scale] * len(x)
     # a few, some fifty times a sweep: numpy would take ten times as long
-    for each, own in zip(x.tolist(), scales, strict=True):
-        if not 0.0 < each <= LARGEST:
+    for coordinate, width in zip(x.tolist(), scales, strict=True):
+        if not 0.0 < coordinate <= LARGEST:
             return -math.inf
-        total += each - 0.5 * (dof + 1.0) * math.log1p(sd_at(each) ** 2 / (dof * own**2))
+        total += coordinate - 0.5 * (dof + 1.0) * math.log1p(
+            sd_at(coordinate) ** 2 / (dof * width**2)
+        )
     return total
 
 
@@ -79,10 +81,10 @@ def _positives(value: Any, name: str) -> Any:
     """A positive number, or a row of them."""
     if np.ndim(value) == 0:
         return positive(value, name)
-    found = np.asarray(value, dtype=np.float64)
-    if found.ndim != 1 or not (np.isfinite(found) & (found > 0.0)).all():
+    scales = np.asarray(value, dtype=np.float64)
+    if scales.ndim != 1 or not (np.isfinite(scales) & (scales > 0.0)).all():
         raise ValueError(f"{name} must be positive numbers, got {value}")
-    return found
+    return scales
 
 
 Scales = Annotated[Any, _positives]
@@ -123,7 +125,7 @@ class Term(Protocol):
         """Log density of hyperparameters, up to a constant."""
 
     def precision(self, x: FloatArray) -> Any:
-        """Of the weights: a diagonal, blocks ``(num_levels, d, d)`` or a sparse array."""
+        """The weights' precision: a diagonal, blocks ``(num_levels, d, d)`` or a sparse array."""
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
@@ -194,7 +196,7 @@ class Shrunk(Checked):
     learned : int array
         Of which coefficients.
     scale, dof : float
-        Of the half-t law of sd.
+        Of the half-t prior of sd.
     is_local : bool
         Whether the l_j are learned.
     """
@@ -227,12 +229,12 @@ class Shrunk(Checked):
         return from_sd(np.full(self.num_sds, 0.5))
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From their priors."""
+        """Draw from their priors."""
         common = _sample_half_t(rng, self.scale, self.dof, 1)
         return np.append(common, _sample_half_t(rng, 1.0, 1.0, self.num_sds - 1))
 
     def log_prior(self, x: FloatArray) -> float:
-        """The half-t laws."""
+        """The half-t densities."""
         return _log_half_t(x[:1], self.scale, self.dof) + _log_half_t(x[1:], 1.0, 1.0)
 
     def _log_sds(self, x: FloatArray) -> FloatArray:
@@ -267,10 +269,10 @@ class Levels(Checked):
     width : int
         Effects of a level: 1 for an intercept, one more for each slope.
     scale : float or array, ``(width,)``
-        Of the half-t law of standard deviations.
+        Of the half-t prior of standard deviations.
     dof : float
     eta : float
-        Of the LKJ law of correlations.
+        Of the LKJ prior of correlations.
     """
 
     num_levels: int
@@ -291,7 +293,7 @@ class Levels(Checked):
 
     @property
     def scales(self) -> FloatArray:
-        """Of each standard deviation."""
+        """The prior scale of each standard deviation."""
         return np.asarray(np.zeros(self.width) + self.scale)
 
     @property
@@ -311,12 +313,12 @@ class Levels(Checked):
         return x
 
     def _shapes(self) -> FloatArray:
-        """Of the symmetric beta laws of partial correlations under LKJ, row by row."""
+        """Shapes of the symmetric beta priors of partial correlations under LKJ, row by row."""
         d = self.width
         return np.array([self.eta + 0.5 * (d - 2 - j) for i in range(1, d) for j in range(i)])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From half-t laws and LKJ."""
+        """Draw from half-t distributions and LKJ."""
         sds = _sample_half_t(rng, self.scale, self.dof, self.width)
         if self.width == 1:
             return sds
@@ -325,7 +327,7 @@ class Levels(Checked):
         return np.concatenate([sds, np.arctanh(partial)])
 
     def log_prior(self, x: FloatArray) -> float:
-        """Half-t laws and LKJ."""
+        """Half-t densities and LKJ."""
         log_density = _log_half_t(x[: self.width], self.scale, self.dof)
         if self.width > 1:
             z = np.abs(x[self.width :])
@@ -377,11 +379,11 @@ class Apart(Levels):
         return self.width
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From half-t laws."""
+        """Draw from half-t distributions."""
         return _sample_half_t(rng, self.scale, self.dof, self.width)
 
     def log_prior(self, x: FloatArray) -> float:
-        """Half-t laws."""
+        """Half-t densities."""
         return _log_half_t(x, self.scale, self.dof)
 
     def cov_root(self, x: FloatArray) -> FloatArray:
@@ -423,7 +425,7 @@ class Scaled(_OneSd, Checked):
         K, symmetric and positive definite.
     log_det_structure : float
     scale, dof : float
-        Of the half-t law of sd.
+        Of the half-t prior of sd.
     """
 
     structure: SparseMatrix
@@ -444,9 +446,9 @@ class Scaled(_OneSd, Checked):
         full = sparse.diags_array(
             [ahead + behind, -ahead[:-1], -ahead[:-1]], offsets=[0, 1, -1]
         ).tocsr()
-        kept = np.delete(np.arange(num), num // 2)
+        free = np.delete(np.arange(num), num // 2)
         log_det = float(np.sum(np.log(unit / gaps)))
-        return cls(SparseMatrix.of(full[kept][:, kept]), log_det, **prior)
+        return cls(SparseMatrix.of(full[free][:, free]), log_det, **prior)
 
     @staticmethod
     def unit_of(times: FloatArray) -> float:
@@ -465,11 +467,11 @@ class Scaled(_OneSd, Checked):
         return from_sd(np.array([0.5]))
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From the half-t law."""
+        """Draw from the half-t distribution."""
         return _sample_half_t(rng, self.scale, self.dof, 1)
 
     def log_prior(self, x: FloatArray) -> float:
-        """The half-t law."""
+        """The half-t density."""
         return _log_half_t(x[:1], self.scale, self.dof)
 
     def precision(self, x: FloatArray) -> Any:
@@ -496,7 +498,7 @@ class Basis(_OneSd, Checked):
         In radians per unit of the inputs, half their range.
     num_inputs : int
     scale, dof : float
-        Of the half-t law of sd.
+        Of the half-t prior of sd.
     length : float
         The log length scale is N(log length, length_sd^2), in the same units.
     length_sd : float
@@ -521,12 +523,12 @@ class Basis(_OneSd, Checked):
         return np.array([float(from_sd(np.array(0.5))), math.log(self.length)])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From their priors."""
+        """Draw from their priors."""
         length = math.log(self.length) + self.length_sd * rng.standard_normal()
         return np.append(_sample_half_t(rng, self.scale, self.dof, 1), length)
 
     def log_prior(self, x: FloatArray) -> float:
-        """The half-t law and the normal one of the log length scale."""
+        """The half-t density and the normal one of the log length scale."""
         z = float(x[1] - math.log(self.length)) / self.length_sd
         return _log_half_t(x[:1], self.scale, self.dof) - 0.5 * z**2
 
@@ -560,7 +562,7 @@ class Areas(_OneSd, Checked):
         K; the diagonal of areas without neighbours is 1.
     eigenvalues : array, ``(size,)``
     scale, dof : float
-        Of the half-t law of sd.
+        Of the half-t prior of sd.
     """
 
     structure: SparseMatrix
@@ -572,7 +574,7 @@ class Areas(_OneSd, Checked):
 
     @classmethod
     def of(cls, pairs: IntArray, num_areas: int, **prior: float) -> "Areas":
-        """Of a map with these pairs of neighbours, ``(num_pairs, 2)``: O(num_areas^3), once."""
+        """Make the term of a map with these pairs of neighbours, ``(num_pairs, 2)``."""
         structure, eigenvalues = _scaled_laplacian(pairs.tobytes(), num_areas)
         return cls(structure, eigenvalues, **prior)
 
@@ -586,14 +588,14 @@ class Areas(_OneSd, Checked):
         return np.append(from_sd(np.array([0.5])), 3.0)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """From their priors."""
+        """Draw from their priors."""
         least = 1.0 / (1.0 + math.exp(_MOST_LOG_ODDS))
         share = rng.uniform(least, 1.0 - least)
         sd = _sample_half_t(rng, self.scale, self.dof, 1)
         return np.append(sd, math.log(share / (1.0 - share)))
 
     def log_prior(self, x: FloatArray) -> float:
-        """The half-t law, and the logistic one of log odds."""
+        """The half-t density, and the logistic one of log odds."""
         if abs(x[1]) > _MOST_LOG_ODDS:
             return -math.inf
         odds = abs(float(x[1]))
@@ -608,30 +610,30 @@ class Areas(_OneSd, Checked):
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
         share = 1.0 / (1.0 + math.exp(-float(x[1])))
-        own = np.log(share * self.eigenvalues + (1.0 - share)).sum()
-        return float(own) - 2.0 * self.size * float(log_sd(x[0]))
+        log_eigenvalues = np.log(share * self.eigenvalues + (1.0 - share)).sum()
+        return float(log_eigenvalues) - 2.0 * self.size * float(log_sd(x[0]))
 
 
 @lru_cache(maxsize=4)
-def _scaled_laplacian(told: bytes, num_areas: int) -> tuple[SparseMatrix, FloatArray]:
+def _scaled_laplacian(buffer: bytes, num_areas: int) -> tuple[SparseMatrix, FloatArray]:
     """K of a map, and its eigenvalues; the last few maps are remembered."""
-    pairs = np.frombuffer(told, dtype=np.int64).reshape(-1, 2)
+    pairs = np.frombuffer(buffer, dtype=np.int64).reshape(-1, 2)
     one = np.ones(len(pairs))
     beside = sparse.csr_array((one, (pairs[:, 0], pairs[:, 1])), shape=(num_areas, num_areas))
     beside = beside + beside.T
     laplacian = (sparse.diags_array(beside.sum(axis=1)) - beside).tocsr()
     eigenvalues, unit = np.ones(num_areas), np.ones(num_areas)
     alone = np.zeros(num_areas)
-    count, part = csgraph.connected_components(beside, directed=False)
+    count, component = csgraph.connected_components(beside, directed=False)
     for i in range(count):
-        here = np.flatnonzero(part == i)
-        if len(here) == 1:
-            alone[here] = 1.0
+        areas = np.flatnonzero(component == i)
+        if len(areas) == 1:
+            alone[areas] = 1.0
             continue
-        found = np.linalg.eigvalsh(laplacian[here][:, here].toarray())
-        found[0] = 0.0
-        unit[here] = np.sum(1.0 / found[1:]) / len(here)
-        eigenvalues[here] = unit[here] * found
+        values = np.linalg.eigvalsh(laplacian[areas][:, areas].toarray())
+        values[0] = 0.0
+        unit[areas] = np.sum(1.0 / values[1:]) / len(areas)
+        eigenvalues[areas] = unit[areas] * values
     structure = sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)
     return SparseMatrix.of(structure), eigenvalues
 
@@ -658,17 +660,17 @@ class Copies:
 
     @property
     def num_blocks(self) -> int:
-        """Those of the term."""
+        """Blocks of the term."""
         return int(self.term.num_blocks)
 
     @property
     def num_sds(self) -> int:
-        """Those of the term."""
+        """Standard deviations of the term."""
         return int(self.term.num_sds)
 
     @property
     def num_hyperparameters(self) -> int:
-        """Those of the term."""
+        """Hyperparameters of the term."""
         return int(self.term.num_hyperparameters)
 
     def start(self) -> FloatArray:
@@ -684,7 +686,7 @@ class Copies:
         return float(self.term.log_prior(x))
 
     def precision(self, x: FloatArray) -> Any:
-        """Of the same kind as the term's."""
+        """A precision of the same kind as the term's."""
         one = self.term.precision(x)
         if sparse.issparse(one):
             return sparse.kron(one, sparse.eye_array(self.num), format="csr")
@@ -698,8 +700,8 @@ class Copies:
 
     def scaled_by(self, which: int) -> Any:
         """All copies of the weights that it multiplies."""
-        own = np.arange(self.term.size)[self.term.scaled_by(which)]
-        return (own[:, None] * self.num + np.arange(self.num)).ravel()
+        scaled = np.arange(self.term.size)[self.term.scaled_by(which)]
+        return (scaled[:, None] * self.num + np.arange(self.num)).ravel()
 
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
         """Weights of levels without data."""

@@ -70,8 +70,8 @@ class AdditiveRows:
     @property
     def respondents(self) -> FloatArray:
         """How many observations each row stands for, ``(num_rows,)``."""
-        own = self.counts.sum(axis=1) if self.times is None else self.times
-        return np.asarray(own, dtype=np.float64)
+        sizes = self.counts.sum(axis=1) if self.times is None else self.times
+        return np.asarray(sizes, dtype=np.float64)
 
     @property
     def is_weighted(self) -> bool:
@@ -121,8 +121,8 @@ class AdditiveRows:
             raise ValueError("rows must be of categories to be told one by one, got events")
         if self.counts.sum() > _MOST_RESPONDENTS:
             return ObservedRows(("cell", "category"), self.counts, {})
-        each = np.concatenate([np.repeat(np.arange(len(row)), row) for row in self.counts])
-        counts = (each[:, None] == np.arange(self.num_categories)).astype(np.int64)
+        outcomes = np.concatenate([np.repeat(np.arange(len(row)), row) for row in self.counts])
+        counts = (outcomes[:, None] == np.arange(self.num_categories)).astype(np.int64)
         cells = {"cells": (("respondent",), self.of_observed(np.arange(self.num_rows)))}
         return ObservedRows(("respondent", "category"), counts, cells)
 
@@ -142,10 +142,10 @@ class AdditiveRows:
             counts = self.made(rng, probs, self.counts.sum(axis=1), size)
             return replace(self, counts=counts, entries=None)
         rows = np.repeat(np.arange(self.num_rows), np.asarray(self.times).astype(np.int64))
-        ones = np.ones(len(rows), dtype=np.int64)
+        single = np.ones(len(rows), dtype=np.int64)
         return replace(
-            self, counts=self.made(rng, probs[rows], ones, size), design=self.design.take(rows),
-            times=ones.astype(np.float64), entries=None,
+            self, counts=self.made(rng, probs[rows], single, size), design=self.design.take(rows),
+            times=single.astype(np.float64), entries=None,
         )  # fmt: skip
 
     def made(

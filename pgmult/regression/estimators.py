@@ -69,19 +69,19 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         taken = _OUTCOME
         while any(name.startswith(taken) for name in table):
             taken += "_"
-        own = {f"{taken}{name}": values for name, values in outcome.items()}
+        outcomes = {f"{taken}{name}": values for name, values in outcome.items()}
         weights = None
         if weight is not None:
-            first = next(iter(own.values()))
-            given = _check_sample_weight(weight, first)
-            weight = as_weights(given, "sample_weight")
+            first = next(iter(outcomes.values()))
+            checked = _check_sample_weight(weight, first)
+            weight = as_weights(checked, "sample_weight")
             if not weight.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
-            weights, own = f"{taken}weight", own | {f"{taken}weight": weight}
-        left = list(own)[: len(outcome)]
+            weights, outcomes = f"{taken}weight", outcomes | {f"{taken}weight": weight}
+        left = list(outcomes)[: len(outcome)]
         left_side = left[0] if len(left) == 1 else f"c({', '.join(left)})"
         formula = f"{left_side} ~ {self._right_side(list(table))}"
-        return rows_of(formula, {**table, **own}, weights=weights, **more)
+        return rows_of(formula, {**table, **outcomes}, weights=weights, **more)
 
     def _sample(self, data: AdditiveRows, effects: str = "sticks") -> None:
         model = AdditiveRegression(
@@ -105,11 +105,11 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""
         check_is_fitted(self)
         design, mean = self.posterior_.data.design, np.mean(self.posterior_["weights"], axis=(0, 1))
-        own = mean.reshape(len(mean), -1)[:, : len(design.names) * self._num_copies].T
-        own = own.reshape(len(design.names), -1)
+        effects = mean.reshape(len(mean), -1)[:, : len(design.names) * self._num_copies].T
+        effects = effects.reshape(len(design.names), -1)
         if design.names[0] != "Intercept":
-            return np.asarray(own / design.scale[:, None])
-        return np.asarray(design.unscale(own))
+            return np.asarray(effects / design.scale[:, None])
+        return np.asarray(design.unscale(effects))
 
     @property
     def _num_copies(self) -> int:
@@ -124,8 +124,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     @property
     def intercept_(self) -> FloatArray:
         """Posterior mean of each output's intercept, where all columns are 0."""
-        found = self._weights()[self.posterior_.data.design.names == "Intercept"]
-        return np.asarray(found[0]) if len(found) else np.zeros(found.shape[1])
+        intercepts = self._weights()[self.posterior_.data.design.names == "Intercept"]
+        return np.asarray(intercepts[0]) if len(intercepts) else np.zeros(intercepts.shape[1])
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
         """X as columns by name; arrays are checked as scikit-learn does."""
@@ -137,7 +137,9 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         elif hasattr(X, "columns"):
             names = [str(name) for name in X.columns]
             validate_data(self, X, skip_check_array=True, reset=reset)
-            table = {name: np.asarray(X[own]) for name, own in zip(names, X.columns, strict=True)}
+            table = {
+                name: np.asarray(X[label]) for name, label in zip(names, X.columns, strict=True)
+            }
         else:
             array = validate_data(self, X, dtype=np.float64, reset=reset)
             table = {f"x{j}": column for j, column in enumerate(array.T)}
@@ -156,15 +158,15 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
             return self.formula.partition("~")[2] or self.formula
         if self.groups is None:
             return " + ".join(map(_quoted, names))
-        known = isinstance(self.groups, str) and self.groups in names
-        if not known and not (type(self.groups) is int and abs(self.groups) < len(names)):
+        is_column = isinstance(self.groups, str) and self.groups in names
+        if not is_column and not (type(self.groups) is int and abs(self.groups) < len(names)):
             raise ValueError(
                 f"groups must be a column of X, {', '.join(names)}, got {brief(self.groups)}"
             )
         group = self.groups if isinstance(self.groups, str) else names[self.groups]
-        rest = [_quoted(name) for name in names if name != group]
-        bar = "|" if len(rest) < _MOST_CORRELATED else "||"
-        both = " + ".join(["1", *rest])
+        others = [_quoted(name) for name in names if name != group]
+        bar = "|" if len(others) < _MOST_CORRELATED else "||"
+        both = " + ".join(["1", *others])
         return f"{both} + ({both} {bar} {_quoted(group)})"
 
 
@@ -250,9 +252,9 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
             self.classes_, codes = as_classes(y)
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, codes)
-            seen = np.unique(codes if sample_weight is None else codes[sample_weight > 0])
-            if len(seen) == 1:
-                only = self.classes_[seen[0]]
+            present = np.unique(codes if sample_weight is None else codes[sample_weight > 0])
+            if len(present) == 1:
+                only = self.classes_[present[0]]
                 raise ValueError(f"y must have two classes, got one class: {only!r}")
             outcome = {"": labels_of(self.classes_, "y")[codes]}
         data = self._rows(table, outcome, sample_weight)
@@ -290,17 +292,17 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         return len(self.classes_) if self.posterior_.model.effects == "softmax" else 1
 
     def _weights(self) -> FloatArray:
-        """Of the classes in their order, or of the log odds of the second of two."""
+        """Effects on the classes in their order, or on the log odds of the second of two."""
         check_is_fitted(self)
-        found, order = super()._weights(), self.posterior_.data.order
+        effects, order = super()._weights(), self.posterior_.data.order
         if self._num_copies > 1:
-            return found[:, np.argsort(order)[self._places]]
+            return effects[:, np.argsort(order)[self._places]]
         if len(self.classes_) > 2 or self.posterior_.model.effects != "sticks":
             raise AttributeError(
                 "coef_ of several classes needs effects='softmax': what a stick's coefficient means"
                 " depends on the sticks before it (posterior_.contrasts() has log odds)"
             )
-        return found if order[0] == self._places[1] else -found
+        return effects if order[0] == self._places[1] else -effects
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -348,8 +350,8 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         values, codes = np.unique(as_nonnegative(y, "y"), return_inverse=True)
         family = as_choice(self.distribution, "distribution", ("poisson", "negative_binomial"))
         data = self._rows(table, {"": codes}, sample_weight, family=family)
-        whole: Any = values if (values % 1.0).any() else values.astype(np.int64)
-        self._sample(replace(data, counts=whole[data.counts]))
+        numbers: Any = values if (values % 1.0).any() else values.astype(np.int64)
+        self._sample(replace(data, counts=numbers[data.counts]))
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -373,8 +375,10 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         mean, y = self.predict(X), as_nonnegative(y, "y")
         weight = _check_sample_weight(sample_weight, y)
         flat = np.full(len(y), weight @ y / weight.sum())
-        found, most = (float(weight @ (xlogy(y, y) - xlogy(y, at) - y + at)) for at in (mean, flat))
-        return 1.0 - found / most if most > 0.0 else float("nan")
+        deviance, most = (
+            float(weight @ (xlogy(y, y) - xlogy(y, at) - y + at)) for at in (mean, flat)
+        )
+        return 1.0 - deviance / most if most > 0.0 else float("nan")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -47,19 +47,19 @@ def _outcome(
         return table_column(columns, left.name, "the left-hand side"), None
     call = left.function if isinstance(left, Call) else ""
     parts = left.arguments if isinstance(left, Call) else ()
-    names = [part.name for part in parts if isinstance(part, Name)]
+    names = [argument.name for argument in parts if isinstance(argument, Name)]
     if call not in ("p", "c") or len(names) < len(parts):
         formula.refuse(
             f"its left-hand side is a column, p(successes, trials) or c(red, green), got {left}"
         )
-    found = {name: table_column(columns, name, "the left-hand side") for name in names}
+    columns_of_outcome = {name: table_column(columns, name, "the left-hand side") for name in names}
     if call == "p":
         if len(names) != 2:
             formula.refuse(f"p(successes, trials) takes two columns, got {left}")
-        return found[names[0]], found[names[1]]
-    if len(found) < 2:
+        return columns_of_outcome[names[0]], columns_of_outcome[names[1]]
+    if len(columns_of_outcome) < 2:
         formula.refuse(f"c(...) takes two columns of counts or more, got {left}")
-    return found, None
+    return columns_of_outcome, None
 
 
 def rows_of(
@@ -120,12 +120,12 @@ def rows_of(
         if order is not None:
             raise ValueError(f"order must be left out for events, got {brief(order)}")
         cells, first = _cells(design, counts)
-        each = np.bincount(cells, times, len(first)).astype(np.float64)
-        told: NDArray[Any] = np.column_stack([cells, times])[times > 0]
-        entries: NDArray[Any] | None = told if times.dtype.kind == "i" else None
+        multiplicity = np.bincount(cells, times, len(first)).astype(np.float64)
+        pairs: NDArray[Any] = np.column_stack([cells, times])[times > 0]
+        entries: NDArray[Any] | None = pairs if times.dtype.kind == "i" else None
         return AdditiveRows(
             counts[first], design.take(first), np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, each, entries=entries,
+            np.asarray(categories), family, multiplicity, entries=entries,
         )  # fmt: skip
     weighted: NDArray[Any] = counts * times[:, None]
     if order is None:
@@ -210,10 +210,10 @@ def _counts(
         counts = [as_counts(y, "successes"), as_counts(trials - y, "trials less successes")]
         return ["success", "failure"], np.column_stack(counts)
     if isinstance(y, dict):
-        return list(y), np.column_stack([as_counts(each, name) for name, each in y.items()])
+        return list(y), np.column_stack([as_counts(column, name) for name, column in y.items()])
     order = columns[parsed.outcome.name].order if isinstance(parsed.outcome, Name) else None
-    known, codes = Levels.of({"y": y}, {"y": order})
-    return known.names.tolist(), (codes[:, None] == np.arange(len(known))).astype(np.int64)
+    levels, codes = Levels.of({"y": y}, {"y": order})
+    return levels.names.tolist(), (codes[:, None] == np.arange(len(levels))).astype(np.int64)
 
 
 def outcomes_of(data: AdditiveRows, table: Any) -> IntArray:
@@ -230,8 +230,8 @@ def outcomes_of(data: AdditiveRows, table: Any) -> IntArray:
     num_rows = len(next(iter(columns.values())).values)
     with under_name("held_out: the left-hand side", of="the left-hand side"):
         read = _events if data.is_events else _counts
-        found, counts = read(parse(str(data.design.formula)), columns, num_rows)
-    places = find_labels(data.categories, found, "held_out", what="outcomes of")
+        categories, counts = read(parse(str(data.design.formula)), columns, num_rows)
+    places = find_labels(data.categories, categories, "held_out", what="outcomes of")
     out = np.zeros((num_rows, data.num_categories), dtype=np.int64)
     out[:, places] = counts
     return out

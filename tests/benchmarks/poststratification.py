@@ -97,7 +97,7 @@ def knowing_sds(run, table):
     from pgmult.regression.models.approximated import approximated
 
     for family, _, found in approximated(data, model):
-        law = family.at(x, found.seen)
+        law = family.at(x, found.absorbed)
         weights.append([law.sample(rng) for _ in range(200)])
     draws = [latent.draw(rng, np.array(w), np.tile(x, (3, 1))) for w in zip(*weights, strict=True)]
     probs = np.mean([model.link(data).probs(psi) for psi in draws], axis=0)

@@ -174,7 +174,7 @@ class MultinomialGP(StickFields):
         points = []
         for family, _, found in _parts(data, self):
             x = hyperparameters_near(rng, family, found.guess)
-            points.append(Point.of(x, family.at(x, found.seen).sample(rng), family, found))
+            points.append(Point.of(x, family.at(x, found.absorbed).sample(rng), family, found))
         return self._state_of(points, data)
 
     def step(

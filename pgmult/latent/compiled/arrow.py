@@ -39,10 +39,10 @@ def eliminate(blocks, between, others):
     num, d, _ = blocks.shape
     indptr, columns, values = between
     lower, inverse = blocks.copy(), np.empty((num, d, d))
-    across, rest = np.empty((len(columns), d)), others.copy()
+    across, complement = np.empty((len(columns), d)), others.copy()
     for g in range(num):
         if cholesky(lower[g]) != 0:
-            return lower, inverse, across, rest, False
+            return lower, inverse, across, complement, False
         inverted = invert_lower(lower[g])
         for i in range(d):
             copy(inverted[i], inverse[g, i])
@@ -55,8 +55,8 @@ def eliminate(blocks, between, others):
                 total = 0.0
                 for i in range(d):
                     total += across[e, i] * across[f, i]
-                rest[columns[e], columns[f]] -= total
-    return lower, inverse, across, rest, True
+                complement[columns[e], columns[f]] -= total
+    return lower, inverse, across, complement, True
 
 
 @jit
@@ -64,7 +64,7 @@ def forward(inverse, between, inner, b):
     """The factor's inverse times b."""
     num, d, _ = inverse.shape
     indptr, columns, across = between
-    out, rest = np.empty(len(b)), b[num * d :].copy()
+    out, remaining = np.empty(len(b)), b[num * d :].copy()
     for g in range(num):
         top = out[g * d : (g + 1) * d]
         for i in range(d):
@@ -73,10 +73,10 @@ def forward(inverse, between, inner, b):
                 top[i] += inverse[g, i, j] * b[g * d + j]
         for e in range(indptr[g], indptr[g + 1]):
             for i in range(d):
-                rest[columns[e]] -= across[e, i] * top[i]
+                remaining[columns[e]] -= across[e, i] * top[i]
     done = out[num * d :]
-    for i in range(len(rest)):
-        done[i] = (rest[i] - dot(inner[i, :i], done[:i])) / inner[i, i]
+    for i in range(len(remaining)):
+        done[i] = (remaining[i] - dot(inner[i, :i], done[:i])) / inner[i, i]
     return out
 
 
@@ -86,17 +86,17 @@ def backward(inverse, between, inner, e):
     num, d, _ = inverse.shape
     indptr, columns, across = between
     out, top = np.empty(len(e)), np.empty(d)
-    rest = out[num * d :]
-    copy(e[num * d :], rest)
-    for i in range(len(rest) - 1, -1, -1):
-        rest[i] /= inner[i, i]
-        _subtract(rest[:i], rest[i], inner[i, :i])
+    others = out[num * d :]
+    copy(e[num * d :], others)
+    for i in range(len(others) - 1, -1, -1):
+        others[i] /= inner[i, i]
+        _subtract(others[:i], others[i], inner[i, :i])
     for g in range(num):
         for i in range(d):
             top[i] = e[g * d + i]
         for f in range(indptr[g], indptr[g + 1]):
             for i in range(d):
-                top[i] -= across[f, i] * rest[columns[f]]
+                top[i] -= across[f, i] * others[columns[f]]
         for i in range(d):
             out[g * d + i] = 0.0
             for j in range(i, d):
@@ -109,16 +109,16 @@ def multiply_back(lower, between, inner, x):
     """The transposed factor times x: what `backward` undoes."""
     num, d, _ = lower.shape
     indptr, columns, across = between
-    out, rest = np.zeros(len(x)), x[num * d :]
-    for i in range(len(rest)):
-        _subtract(out[num * d : num * d + i + 1], -rest[i], inner[i, : i + 1])
+    out, others = np.zeros(len(x)), x[num * d :]
+    for i in range(len(others)):
+        _subtract(out[num * d : num * d + i + 1], -others[i], inner[i, : i + 1])
     for g in range(num):
         for i in range(d):
             for j in range(i + 1):
                 out[g * d + j] += lower[g, i, j] * x[g * d + i]
         for e in range(indptr[g], indptr[g + 1]):
             for i in range(d):
-                out[g * d + i] += across[e, i] * rest[columns[e]]
+                out[g * d + i] += across[e, i] * others[columns[e]]
     return out
 
 

@@ -25,16 +25,16 @@ class Lower(NamedTuple):
 def tree_of(indptr, rows):
     """The elimination tree, -1 above its roots, and where each column of L begins."""
     n = len(indptr) - 1
-    parent, seen, count = np.full(n, -1), np.empty(n, np.int64), np.zeros(n, np.int64)
+    parent, visited, count = np.full(n, -1), np.empty(n, np.int64), np.zeros(n, np.int64)
     for k in range(n):
-        seen[k] = k
+        visited[k] = k
         for p in range(indptr[k], indptr[k + 1]):
             i = rows[p]
-            while seen[i] != k:
+            while visited[i] != k:
                 if parent[i] < 0:
                     parent[i] = k
                 count[i] += 1
-                seen[i] = k
+                visited[i] = k
                 i = parent[i]
     starts = np.zeros(n + 1, np.int64)
     starts[1:] = np.cumsum(count)
@@ -45,19 +45,19 @@ def tree_of(indptr, rows):
 def factor(indptr, rows, values, parent, starts):
     """L and D, and whether the matrix is positive definite."""
     n = len(parent)
-    found = Lower(starts, np.empty(starts[n], np.int64), np.empty(starts[n]), np.empty(n))
-    filled, seen = starts[:n].copy(), np.empty(n, np.int64)
+    lower = Lower(starts, np.empty(starts[n], np.int64), np.empty(starts[n]), np.empty(n))
+    filled, visited = starts[:n].copy(), np.empty(n, np.int64)
     path, touched, row = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n)
     for k in range(n):
-        seen[k] = k
+        visited[k] = k
         first = n
         for p in range(indptr[k], indptr[k + 1]):
             i = rows[p]
             row[i] += values[p]
             length = 0
-            while seen[i] != k:
+            while visited[i] != k:
                 path[length] = i
-                seen[i] = k
+                visited[i] = k
                 length += 1
                 i = parent[i]
             while length > 0:
@@ -68,40 +68,40 @@ def factor(indptr, rows, values, parent, starts):
             i = touched[t]
             value, row[i] = row[i], 0.0
             for p in range(starts[i], filled[i]):
-                row[found.rows[p]] -= found.values[p] * value
-            share = value / found.pivots[i]
+                row[lower.rows[p]] -= lower.values[p] * value
+            share = value / lower.pivots[i]
             pivot -= share * value
-            found.rows[filled[i]], found.values[filled[i]] = k, share
+            lower.rows[filled[i]], lower.values[filled[i]] = k, share
             filled[i] += 1
         if not pivot > 0.0:
-            return found, False
-        found.pivots[k] = pivot
-    return found, True
+            return lower, False
+        lower.pivots[k] = pivot
+    return lower, True
 
 
 @jit
-def solve_lower(found, x):
+def solve_lower(lower, x):
     """Replace x by L^-1 x."""
     for j in range(len(x)):
-        for p in range(found.indptr[j], found.indptr[j + 1]):
-            x[found.rows[p]] -= found.values[p] * x[j]
+        for p in range(lower.indptr[j], lower.indptr[j + 1]):
+            x[lower.rows[p]] -= lower.values[p] * x[j]
 
 
 @jit
-def solve_upper(found, x):
+def solve_upper(lower, x):
     """Replace x by L'^-1 x."""
     for j in range(len(x) - 1, -1, -1):
         total = x[j]
-        for p in range(found.indptr[j], found.indptr[j + 1]):
-            total -= found.values[p] * x[found.rows[p]]
+        for p in range(lower.indptr[j], lower.indptr[j + 1]):
+            total -= lower.values[p] * x[lower.rows[p]]
         x[j] = total
 
 
 @jit
-def multiply_upper(found, x):
+def multiply_upper(lower, x):
     """Replace x by L' x."""
     for j in range(len(x)):
         total = x[j]
-        for p in range(found.indptr[j], found.indptr[j + 1]):
-            total += found.values[p] * x[found.rows[p]]
+        for p in range(lower.indptr[j], lower.indptr[j + 1]):
+            total += lower.values[p] * x[lower.rows[p]]
         x[j] = total

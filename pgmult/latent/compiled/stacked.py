@@ -49,10 +49,10 @@ def colour(factors, which, e, x):
     between, lower = factors.between, factors.lower
     if lower.pivots.size > 0:
         mine = Lower(lower.indptr, lower.rows, lower.values[which], lower.pivots[which])
-        own = e / np.sqrt(mine.pivots)
-        solve_upper(mine, own)
+        coloured = e / np.sqrt(mine.pivots)
+        solve_upper(mine, coloured)
     else:
         across = Between(between.indptr, between.columns, between.values[which])
-        own = backward(factors.inverse[which], across, factors.inner[which], e)
-    for j in range(own.size):
-        x[factors.order[j]] = own[j]
+        coloured = backward(factors.inverse[which], across, factors.inner[which], e)
+    for j in range(coloured.size):
+        x[factors.order[j]] = coloured[j]

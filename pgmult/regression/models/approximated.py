@@ -50,7 +50,7 @@ class Block(NamedTuple):
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights from the approximation."""
         x = hyperparameters_near(rng, self.family, self.found.guess)
-        w = self.family.at(x, self.found.seen).sample(rng)
+        w = self.family.at(x, self.found.absorbed).sample(rng)
         if isinstance(self.rows, CountSite) and not math.isinf(self.rows.size):
             x = np.append(x, math.log(self.rows.size))
         return x, w
@@ -131,7 +131,7 @@ def _events(data: AdditiveRows, family: Additive, site: CountSite) -> Block:
     if data.family == "poisson":
         return Block(family, site, found)
     for _ in range(2):
-        at = family.at(found.guess.mean, found.seen).mean
+        at = family.at(found.guess.mean, found.absorbed).mean
         rates = np.exp(np.minimum(family.predictor(at), MOST_EVENTS))
         site = replace(site, size=rough_size(site.counts, rates, np.asarray(site.weights)))
         found = approximate(family, site)
@@ -197,11 +197,11 @@ def _softmax(data: AdditiveRows, latent: Latent) -> Block:
         ]
         family = Additive(latent.family.terms, sparse.vstack(parts), offset.T.ravel())
         found = approximate(family, site)
-        eta = latent.family.predictor(family.at(found.guess.mean, found.seen).mean)
+        eta = latent.family.predictor(family.at(found.guess.mean, found.absorbed).mean)
         near = softmax(eta.reshape(-1, num).T, axis=1) + _LEAST_SHARE
         probs = near / near.sum(axis=1, keepdims=True)
     rows: Any = _SoftmaxRows(taken, np.linalg.pinv(M), family.offset)
     rng = np.random.default_rng(0)
-    law = family.at(found.guess.mean, found.seen)
+    law = family.at(found.guess.mean, found.absorbed)
     left = [found.correction(rows, family.predictor(law.sample(rng))) for _ in range(40)]
     return Block(family, rows, replace(found, spread=float(np.var(left))))

@@ -70,7 +70,7 @@ class Around:
     @classmethod
     def of(cls, family: Additive, found: Approximation) -> "Around":
         """The approximation's."""
-        gram, shift = found.seen
+        gram, shift = found.absorbed
         prior = np.concatenate([term.precision(found.guess.mean) for term in family.terms])
         precision = gram + np.diag(prior)
         inverse = invert_lower(lower_cholesky(precision))

@@ -338,7 +338,7 @@ def test_around_the_posterior_itself_everything_is_accepted(rng):
     found = rough(family, rows)
     np.testing.assert_allclose(found.J, rows.J)
     x = family.start()
-    point = Point.of(x, family.at(x, found.seen).mean, family, found)
+    point = Point.of(x, family.at(x, found.absorbed).mean, family, found)
     draws = []
     for _ in range(400):
         new = swing(rng, point, family, rows, found)
@@ -353,12 +353,12 @@ def test_moves_change_no_input(rng, rows):
     family = a_family()
     found = rough(family, rows)
     x = family.start()
-    point = Point.of(x, family.at(x, found.seen).sample(rng), family, found)
+    point = Point.of(x, family.at(x, found.absorbed).sample(rng), family, found)
     before = [point.x.copy(), point.w.copy(), point.psi.copy()]
     for move in (interweave, leap, carry, swing, turn):
         new = move(rng, point, family, rows, found)
         np.testing.assert_allclose(new.psi, family.predictor(new.w), atol=1e-12)
-        np.testing.assert_allclose(new.law.mean, family.at(new.x, found.seen).mean, rtol=1e-9)
+        np.testing.assert_allclose(new.law.mean, family.at(new.x, found.absorbed).mean, rtol=1e-9)
     for mine, theirs in zip(before, (point.x, point.w, point.psi), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
