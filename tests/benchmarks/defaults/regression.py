@@ -46,14 +46,12 @@ def survey(rng):
             Truth("effects at values", effects, (value, party), float(share))
             for party, share in zip(PARTIES, shares, strict=True)
         ]
-    gap = (probs(age, np.ones(400, int), region) - probs(age, np.zeros(400, int), region)).mean(
-        axis=0
-    )
+    men, women = (probs(age, np.full(400, s), region).mean(axis=0) for s in (1, 0))
     truths += [
         Truth(
             "differences", Question("comparisons", ("sex",)), ("sex", "m less f", party), float(d)
         )
-        for party, d in zip(PARTIES, (of_men - of_women).mean(axis=0), strict=True)
+        for party, d in zip(PARTIES, men - women, strict=True)
     ]
     cells = [(a, s, r) for a in (20, 35, 50, 65, 80) for s in range(2) for r in range(8)]
     a, s, r = map(np.array, zip(*cells, strict=True))
