@@ -23,13 +23,13 @@ _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 
 
 def spread(num_draws: int, max_draws: int) -> IntArray:
-    """At most `max_draws` of the numbers of draws, evenly spread."""
+    """Return at most `max_draws` of the numbers of draws, evenly spread."""
     count = min(as_positive_int(max_draws, "max_draws"), num_draws)
     return np.unique(np.linspace(0, num_draws - 1, count).astype(np.int64))
 
 
 def share_of_draws(max_draws: int, num_chains: int) -> int:
-    """How many of at most `max_draws` are each chain's, one at least."""
+    """Return each chain's share of at most `max_draws` draws, one at least."""
     return max(1, as_positive_int(max_draws, "max_draws") // num_chains)
 
 
@@ -42,8 +42,8 @@ def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Poster
             f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, posterior))}"
             " (name it in keep= of pgmult.sample)"
         )
-    found: Posterior = posterior
-    return found
+    draws: Posterior = posterior
+    return draws
 
 
 def as_chain(posterior: Posterior, chain: Any) -> int:
@@ -53,8 +53,8 @@ def as_chain(posterior: Posterior, chain: Any) -> int:
 
 def as_topic_numbers(topics: Any, size: int) -> IntArray:
     """Numbers of topics among `size`."""
-    given = as_list(topics, "topics", "numbers of topics")
-    numbers = [as_positive_int(k, "topics", minimum=0, maximum=size - 1) for k in given]
+    asked = as_list(topics, "topics", "numbers of topics")
+    numbers = [as_positive_int(k, "topics", minimum=0, maximum=size - 1) for k in asked]
     return np.array(numbers, dtype=np.int64)
 
 
@@ -71,17 +71,17 @@ def of_chain(
 
 
 def _kept(posterior: Posterior, names: Sequence[str]) -> list[str]:
-    """Those of some variables that were kept."""
+    """Return the names of variables that the run holds."""
     return [name for name in names if name in posterior]
 
 
 def data_of_run(posterior: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
-    """What a posterior was sampled with: its own data, or `data`, which must be the same."""
-    known = as_draws(posterior)
-    given = as_kind(known.data if data is None else data, "data", kind, hint)
-    if data is not None and not known.is_of(given):
-        raise ValueError(f"data must be what the posterior was sampled with, got {given!r}")
-    return given
+    """Return the data of a run, or `data`, which must be the same."""
+    draws = as_draws(posterior)
+    checked = as_kind(draws.data if data is None else data, "data", kind, hint)
+    if data is not None and not draws.is_of(checked):
+        raise ValueError(f"data must be what the posterior was sampled with, got {checked!r}")
+    return checked
 
 
 def regression_variables(posterior: Posterior, data: Any) -> list[str]:
@@ -143,9 +143,9 @@ def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
     """The mean over draws, nan left out; one draw at a time is in memory."""
     total, count = np.zeros(()), np.zeros(())
     for draw in draws:
-        known = ~np.isnan(draw)
-        total = total + (draw if known.all() else np.where(known, draw, 0.0))
-        count = count + (1 if known.all() else known)
+        is_number = ~np.isnan(draw)
+        total = total + (draw if is_number.all() else np.where(is_number, draw, 0.0))
+        count = count + (1 if is_number.all() else is_number)
     return np.asarray(total / count)
 
 
@@ -156,7 +156,7 @@ def quantile(values: FloatArray, at: float | list[float], axis: int) -> FloatArr
 
 
 def independent_draws(draws: FloatArray, num_chains: int) -> FloatArray:
-    """How many independent draws each entry rests on, of all chains that have it together.
+    """Return the effective draws of each entry, over all chains that have it.
 
     Chains that disagree make them few: see `pgmult.sampling.diagnostics.ess_bulk`.
 
@@ -174,9 +174,9 @@ def independent_draws(draws: FloatArray, num_chains: int) -> FloatArray:
     if len(draws) < num_chains * MIN_DRAWS or not worth.size:
         return worth
     by_chain = draws.reshape(num_chains, -1, *worth.shape)
-    there = ~np.isnan(by_chain).any(axis=1)
-    for chains in np.unique(there.reshape(num_chains, -1), axis=1).T:
-        entries = (chains == there.T).all(axis=-1).T
+    is_present = ~np.isnan(by_chain).any(axis=1)
+    for chains in np.unique(is_present.reshape(num_chains, -1), axis=1).T:
+        entries = (chains == is_present.T).all(axis=-1).T
         if chains.any():
             worth[entries] = ess_bulk(by_chain[chains][:, :, entries])
     return worth
@@ -192,16 +192,16 @@ def most_probable(topics: FloatArray, num_words: int) -> IntArray:
 
 
 def telling(topics: FloatArray, num_words: int) -> IntArray:
-    """Words that tell each topic from the others, ``(num_topics, num_words)``.
+    """Return the words that distinguish topics, ``(num_topics, num_words)``.
 
-    Of the most probable words (fifteen of a large vocabulary) those of whose probability the
-    largest share is the topic's. `topics` is as for `most_probable`.
+    Among the most probable words (fifteen of a large vocabulary) these have the largest share of
+    their probability in the topic. `topics` is as for `most_probable`.
     """
     by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
     pool = most_probable(topics, max(num_words, min(_POOL, by_word.shape[1] // 20)))
     shares = by_word / np.maximum(by_word.sum(axis=0), np.finfo(float).tiny)
-    own = np.take_along_axis(shares, pool, axis=1)
-    chosen = np.argsort(-own, axis=1, kind="stable")[:, :num_words]
+    exclusive = np.take_along_axis(shares, pool, axis=1)
+    chosen = np.argsort(-exclusive, axis=1, kind="stable")[:, :num_words]
     return np.asarray(np.take_along_axis(pool, chosen, axis=1))
 
 

@@ -1,4 +1,4 @@
-"""What a run of a topic model can be asked: its methods, and the actions of ``pgmult topics``."""
+"""The verbs of a run of a topic model: its methods, and the actions of ``pgmult topics``."""
 
 from pgmult.core.family import Family, Verb
 

@@ -82,7 +82,7 @@ blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport(Report):
-    """What is known of the topics of a run; print it for a text.
+    """The report on a run of topics; print it for a text.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class TopicReport(Report):
     topics: Mapping[int, Report]
 
     def topic(self, topic: int) -> Report:
-        """What is known of one topic, by its number in the draws."""
+        """The report on one topic, by its number in the draws."""
         last = len(self.topics) - 1
         return self.topics[as_positive_int(topic, "topic", minimum=0, maximum=last)]
 
@@ -160,8 +160,8 @@ def report(
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
     if comparison is True:
         comparison = compare_with_rivals(posterior, random_seed=random_seed)
-    found = _TopicTable.of(posterior, reference, by, num_words, count, random_seed)
-    verdict, sections = [found.largest, found.agreement], [found.section()]
+    topics = _TopicTable.of(posterior, reference, by, num_words, count, random_seed)
+    verdict, sections = [topics.largest, topics.agreement], [topics.section()]
     if "keyword_shares" in posterior:
         table = keywords(posterior).table()
         sections.append(Section("Topics with keywords", table=table))
@@ -173,22 +173,24 @@ def report(
     else:
         verdict += comparison.sentences
         sections.append(comparison.section())
-    told, worth = list[str](), {"shares of topics": found.worth}
+    covariate_sentences, worth = list[str](), {"shares of topics": topics.worth}
     if covariates:
-        told, own, more = _of_covariates(posterior, found, random_seed)
-        sections += own
+        covariate_sentences, covariate_sections, more = _of_covariates(
+            posterior, topics, random_seed
+        )
+        sections += covariate_sections
         worth |= more
-    verdict[2:2] = told
+    verdict[2:2] = covariate_sentences
     verdict += _mixing(posterior, worth)
-    sections.append(found.stability_section())
-    if found.correlations is not None:
-        together, section = _correlations(found)
+    sections.append(topics.stability_section())
+    if topics.correlations is not None:
+        together, section = _correlations(topics)
         verdict += together
         sections.append(section)
-    if found.documents is not None:
-        sections.append(_documents(found.documents))
+    if topics.documents is not None:
+        sections.append(_documents(topics.documents))
     sections.append(_diagnostics(posterior))
-    about = {k: found.of_topic(place) for place, k in enumerate(found.order.tolist())}
+    about = {k: topics.of_topic(place) for place, k in enumerate(topics.order.tolist())}
     made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
     made.save(page)
     return made
@@ -199,7 +201,7 @@ def report(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TopicTable:
-    """What is known of topics, the largest first; `order` has their numbers in the draws."""
+    """Summaries of all topics, the largest first; `order` has their numbers in the draws."""
 
     chain: int
     num_chains: int
@@ -237,8 +239,8 @@ class _TopicTable:
         if num_documents and ("theta" in posterior or "psi" in posterior):
             documents = quotes(posterior, order.tolist(), num_documents, chain=chain)
         if "mu" in posterior and "Sigma" in posterior:
-            whole = topic_correlations(posterior, chain=chain, random_seed=random_seed)
-            correlations = whole.take(order).excess()
+            unsorted = topic_correlations(posterior, chain=chain, random_seed=random_seed)
+            correlations = unsorted.take(order).excess()
         probable, names = scores["probability"], topic_names(posterior, chain)
         most_probable = probable.top(_JUDGED)
         judged = [most_probable[k] for k in order]
@@ -259,16 +261,16 @@ class _TopicTable:
 
     @property
     def agreement(self) -> str:
-        """How far chains agree, in a sentence."""
-        found, text = self.stability, self.stability.headline
+        """The agreement of chains, in a sentence."""
+        stability, text = self.stability, self.stability.headline
         text = f"{text[0].upper()}{text[1:]}"
         if self.num_chains == 1:
             text += ": sample several chains to see which topics are found again."
-        elif found.given_one_mode:
+        elif stability.given_one_mode:
             text += "."
         else:
-            text += f"; {found.breakdown}."
-            if not found.matches.by_all.all():
+            text += f"; {stability.breakdown}."
+            if not stability.matches.by_all.all():
                 text += (
                     " The others belong to modes that chains do not leave: more chains tell how"
                     ' often each is found, and starts="shared" reads one mode.'
@@ -277,16 +279,16 @@ class _TopicTable:
 
     def section(self) -> Section:
         """The table of topics."""
-        told = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in self.shares.T]
+        cells = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in self.shares.T]
         columns = [
             Column("topic", self.order, "no."),
-            Column("share", self.shares[0], "share, %", told),
+            Column("share", self.shares[0], "share, %", cells),
             Column("share_sd", self.shares[1]),
         ]
         legend = ["share: of all words, posterior mean ± sd"]
         if not np.isnan(self.worth).all():
-            told = [f"({x:.0f})" if x < FEW_DRAWS else f"{x:.0f}" for x in self.worth]
-            columns.append(Column("independent_draws", self.worth, "draws", told))
+            cells = [f"({x:.0f})" if x < FEW_DRAWS else f"{x:.0f}" for x in self.worth]
+            columns.append(Column("independent_draws", self.worth, "draws", cells))
             legend.append(
                 "draws: how many independent ones the ± rests on, rough and in parentheses if fewer"
                 f" than {FEW_DRAWS:.0f}"
@@ -299,8 +301,8 @@ class _TopicTable:
             legend.append("chains: how many found it")
         again = self.stability.found_again
         if not np.isnan(again).any():
-            told = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
-            columns.append(Column("again", again, "again, %", told))
+            cells = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
+            columns.append(Column("again", again, "again, %", cells))
             legend.append(
                 "again: how probably one more chain finds it, in parentheses where less than"
                 f" {100 * LIKELY:.0f} %"
@@ -339,13 +341,13 @@ class _TopicTable:
         return "\n".join(lines)
 
     def stability_section(self) -> Section:
-        """How far each topic's counterparts in other chains are; nothing with one chain."""
+        """Distances of topics to their counterparts in other chains; nothing with one chain."""
         drawn = [self.stability.figure(self.names)] if self.num_chains > 1 else []
         note = drawn[0].caption if drawn else ""
         return Section("How stable the topics are", note, figures=drawn, shown=0, key="stability")
 
     def of_topic(self, k: int) -> Report:
-        """What is known of one topic."""
+        """The report on one topic."""
         facts = [f"{100 * self.shares[0, k]:.1f} % of all words"]
         if self.num_chains > 1:
             facts.append(f"{self.stability.chains[k]} of {self.num_chains} chains")
@@ -382,14 +384,14 @@ def _share_text(quote: Quote) -> str:
     return f"{quote.document} {mean} [{lower}, {upper}]"
 
 
-def _documents(found: Quotes) -> Section:
-    """Where topics are largest: texts to unfold, or names."""
+def _documents(shown: Quotes) -> Section:
+    """Documents where topics are largest: texts to unfold, or names."""
     rows = [
         (name, "  ".join(map(_share_text, of)))
-        for name, of in zip(found.names, found.quotes, strict=True)
+        for name, of in zip(shown.names, shown.quotes, strict=True)
     ]
     drawn = []
-    if not found.note:
+    if not shown.note:
         drawn = [
             _details(
                 name,
@@ -399,11 +401,11 @@ def _documents(found: Quotes) -> Section:
                     for quote in of
                 ],
             )
-            for name, of in zip(found.names, found.quotes, strict=True)
+            for name, of in zip(shown.names, shown.quotes, strict=True)
         ]  # fmt: skip
     note = (
         "The documents with the largest share of each topic: posterior mean"
-        f" [{100 * found.probability:g} % interval]."
+        f" [{100 * shown.probability:g} % interval]."
     )
     return Section(
         "Representative documents", note, head=("topic", "documents"), rows=rows,
@@ -412,31 +414,33 @@ def _documents(found: Quotes) -> Section:
 
 
 def _details(title: str | Markup, inside: object, **attributes: object) -> Markup:
-    """What is shown where one asks for it."""
+    """Content that a reader unfolds."""
     shown = inside.svg() if isinstance(inside, Figure) else inside
     return tag("details", tag("summary", title), shown, **attributes)
 
 
 def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
-    """Which topics go together: of those that can be relied upon in a sentence, and all pairs."""
-    found, names = cast(TopicCorrelations, topics.correlations), topics.names
+    """Pairs of topics that occur together: reliable ones in a sentence, all in a table."""
+    correlations, names = cast(TopicCorrelations, topics.correlations), topics.names
     again = topics.stability.is_likely
 
     def worth_of(pairs: Sequence[PairCorrelation]) -> FloatArray:
         places = [pair.first for pair in pairs], [pair.second for pair in pairs]
-        return independent_draws(found.draws[:, places[0], places[1]], 1)
+        return independent_draws(correlations.draws[:, places[0], places[1]], 1)
 
-    together, _ = strongest_pairs(found, len(names) ** 2)
+    together, _ = strongest_pairs(correlations, len(names) ** 2)
     sure = [p for p in together if p.lower > 0.0 and again[p.first] and again[p.second]][:_PAIRS]
     most = [
         f'"{names[pair.first]}" with "{names[pair.second]}"'
         for pair, worth in zip(sure, worth_of(sure), strict=True)
         if not worth < FEW_DRAWS
     ]
-    told = list[str]()
+    sentences = list[str]()
     if most:
-        told.append(Leading(f"Topics that go together most: {', '.join(most[:2])}.", "together"))
-    likely, unlikely = strongest_pairs(found, _PAIRS)
+        sentences.append(
+            Leading(f"Topics that go together most: {', '.join(most[:2])}.", "together")
+        )
+    likely, unlikely = strongest_pairs(correlations, _PAIRS)
     pairs = [*likely, *unlikely]
     parts = [
         Column("correlation", [pair.mean for pair in pairs], "correlation", list(map(str, pairs))),
@@ -446,13 +450,14 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
     table = told_worth(Table("", parts), worth_of(pairs))
     note = (
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
-        f" anyway: 0 where topics are unrelated. Posterior mean [{100 * found.probability:g} %"
-        f" interval], {found.scope}. All pairs, similar topics side by side; a dot: the interval"
-        " contains zero. Rest on a cell to read its correlation."
+        " anyway: 0 where topics are unrelated. Posterior mean"
+        f" [{100 * correlations.probability:g} % interval], {correlations.scope}. All pairs,"
+        " similar topics side by side; a dot: the interval contains zero. Rest on a cell to read"
+        " its correlation."
     )
-    return told, Section(
+    return sentences, Section(
         "Topics that go together (+) and that avoid each other (-)", note, table=table,
-        figures=[found.figure()], key="together",
+        figures=[correlations.figure()], key="together",
     )  # fmt: skip
 
 
@@ -460,9 +465,9 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
 
 
 def _of_covariates(
-    posterior: Posterior, found: _TopicTable, random_seed: int
+    posterior: Posterior, topics: _TopicTable, random_seed: int
 ) -> tuple[list[str], list[Section], dict[str, FloatArray]]:
-    """What covariates do, words by group, and what the model misses; nothing without covariates.
+    """Effects of covariates, words by group, and checks; nothing without covariates.
 
     At last how many independent draws intervals of each kind rest on.
     """
@@ -479,22 +484,22 @@ def _of_covariates(
 
     def shares(name: str, by: str | None = None) -> TopicShares:
         made = effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed)
-        return made.take(found.order)
+        return made.take(topics.order)
 
     for name, labels in few.items():
         of_column = shares(name)
         for label in labels[1:]:
             gap = cast(TopicShares, of_column.difference(name, label, labels[0]))
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
-            told = found.stability.is_likely & (gap.worth.ravel() >= FEW_DRAWS)
-            verdict.append(Leading(_largest_difference(gap, title, told), title))
+            is_named = topics.stability.is_likely & (gap.worth.ravel() >= FEW_DRAWS)
+            verdict.append(Leading(_largest_difference(gap, title, is_named), title))
             drawn = replace(gap.figure(), caption="")
             sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
             worth[f"differences by {name}"] = gap.worth
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
     for name in (name for name, of in levels.items() if not of):
         curves = shares(name, by)
-        of_curve = np.median(curves.worth.reshape(-1, len(found.names)), axis=0)
+        of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
         sections.append(_curves(curves, of_curve < FEW_DRAWS))
     if data.design.terms:
@@ -503,9 +508,9 @@ def _of_covariates(
         sections.append(Section("What goes with random terms", table=table))
     if data.content is not None and "group_topics" in posterior:
         groups = content(posterior)
-        sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], found.order)))
-    kept = "theta" in posterior or "psi" in posterior
-    if kept and data.num_documents * data.num_words <= _MOST_CELLS:
+        sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.order)))
+    has_shares = "theta" in posterior or "psi" in posterior
+    if has_shares and data.num_documents * data.num_words <= _MOST_CELLS:
         named: list[str] = [name for name in few if "group_topics" not in posterior]
         if data.content is not None:
             named = [*named, data.content.name]
@@ -518,11 +523,11 @@ def _of_covariates(
     return verdict, sections, worth
 
 
-def _largest_difference(found: TopicShares, title: str, is_told: BoolArray) -> str:
-    """Whether any topic differs beyond its interval, and which of those that are told do most."""
-    mean, (lower, upper) = found.mean, found.interval()
+def _largest_difference(gap: TopicShares, title: str, is_told: BoolArray) -> str:
+    """Say whether any topic differs beyond its interval, and which of the named ones do most."""
+    mean, (lower, upper) = gap.mean, gap.interval()
     differs = (lower > 0.0) | (upper < 0.0)
-    interval = f"{100 * found.probability:g} % interval"
+    interval = f"{100 * gap.probability:g} % interval"
     if not differs.any():
         return f"{title}: no topic's share differs beyond its {interval}."
     text = f"{title}: {differs.sum()} of {len(mean)} topics differ beyond their {interval}"
@@ -531,50 +536,50 @@ def _largest_difference(found: TopicShares, title: str, is_told: BoolArray) -> s
         return f"{text}, none of which another chain would find on enough draws."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
-        f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
+        f'"{gap.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
     among = "" if len(sure) == differs.sum() else "of those that another chain would find, "
     return f"{text}; {among}in percentage points most, {parts}."
 
 
-def _curves(found: TopicShares, is_rough: BoolArray) -> Section:
-    *groups, along, _ = found.axes
-    in_percent = replace(found, draws=100.0 * found.draws)
-    numbers = found.columns_of("topic")["topic"]
+def _curves(shares: TopicShares, is_rough: BoolArray) -> Section:
+    *groups, along, _ = shares.axes
+    in_percent = replace(shares, draws=100.0 * shares.draws)
+    numbers = shares.columns_of("topic")["topic"]
     drawn = [
         replace(
             in_percent.at(topic=k).curves(along), size=_SMALL, has_legend=False,
             y_label=f"{name}{' (rough)' * rough}",
         ).svg()
-        for k, name, rough in zip(numbers, found.names, is_rough.tolist(), strict=True)
+        for k, name, rough in zip(numbers, shares.names, is_rough.tolist(), strict=True)
     ]  # fmt: skip
-    labels = found.labels[groups[0]] if groups else [""]
+    labels = shares.labels[groups[0]] if groups else [""]
     names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
     few = f" Rough: most of a curve rests on fewer than {FEW_DRAWS:.0f} independent draws."
     few *= bool(is_rough.any())
     legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
     return Section(
         f"Along {along}{''.join(f', by {by}' for by in groups)}",
-        f"{found.caption} Shares in percent, each on its own scale.{few}",
+        f"{shares.caption} Shares in percent, each on its own scale.{few}",
         figures=[joined(legend, panels(drawn))], shown=0,
     )  # fmt: skip
 
 
-def _words(found: Sequence[GroupWords]) -> Section:
-    first, second = found[0].groups
+def _words(compared: Sequence[GroupWords]) -> Section:
+    first, second = compared[0].groups
     note = (
         f"The words that {first} and {second} use most differently within a topic: how many times"
         f" as probable they are with {first} (to the right) as with {second} (to the left),"
-        f" posterior median and {100 * found[0].probability:g} % interval, {found[0].scope}; then"
-        f" how often each group has them in 1,000 words. Greyed topics have fewer than {FEW_TOKENS}"
-        f" tokens in a group, which say hardly anything; greyed words rest on fewer than"
-        f" {FEW_DRAWS:.0f} independent draws."
+        f" posterior median and {100 * compared[0].probability:g} % interval, {compared[0].scope};"
+        " then how often each group has them in 1,000 words. Greyed topics have fewer than"
+        f" {FEW_TOKENS} tokens in a group, which say hardly anything; greyed words rest on fewer"
+        f" than {FEW_DRAWS:.0f} independent draws."
     )
-    ends = np.concatenate([[0.0], *(words.log_ratio.interval().ravel() for words in found)])
+    ends = np.concatenate([[0.0], *(words.log_ratio.interval().ravel() for words in compared)])
     limit = min(_RATIO_LIMIT, max(1.0, float(np.quantile(np.abs(ends), 0.95))))
     drawn = []
-    for words in found:
+    for words in compared:
         pairs = zip(words.tokens, words.groups, strict=True)
         tokens = " and ".join(f"{n:,.0f} tokens of {group}" for n, group in pairs)
         title = joined(f"{words.name} ", tag("small", tokens))
@@ -601,17 +606,17 @@ def _within(posterior: Posterior) -> Iterator[tuple[str, float, float, float]]:
 
 
 def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
-    """How many of the intervals can be relied upon, and whether chains have settled."""
+    """Say how many intervals can be relied upon, and whether chains have settled."""
     if posterior.num_draws < diagnostics.MIN_DRAWS:
         return [f"{posterior.num_draws} draws a chain are too few to rely on: draw more."]
-    told = [
+    counts = [
         f"{(of >= FEW_DRAWS).sum()} of {len(of)} {name}"
         for name, of in worth.items() if not np.isnan(of).all()
     ]  # fmt: skip
-    if not told:  # nothing ever changed
+    if not counts:  # nothing ever changed
         return []
     rough = any((of < FEW_DRAWS).any() for of in worth.values())
-    listed = " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+    listed = " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]]))
     sentence = (
         f"Intervals of {listed} can be relied upon: they rest on {FEW_DRAWS:.0f} independent draws"
         f" or more.{' The others are rough, and marked.' * rough}"
@@ -635,7 +640,7 @@ def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
 
 
 def _drift(posterior: Posterior) -> float | None:
-    """How far a chain's log likelihood rises between its halves, nats per word, at most."""
+    """Largest rise of a chain's log likelihood between its halves, nats a word."""
     try:
         size = posterior.data.num_tokens
     except (AttributeError, ValueError):
@@ -647,7 +652,7 @@ def _drift(posterior: Posterior) -> float | None:
 
 
 def _diagnostics(posterior: Posterior) -> Section:
-    """How each chain mixes by itself: chains that start apart need not agree."""
+    """Diagnostics of each chain by itself: chains that start apart need not agree."""
     values = np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64)
     chains = f"{posterior.num_chains} chain{'s' * (posterior.num_chains > 1)}"
     note = f"{chains} of {posterior.num_draws} draws, each by itself."

@@ -90,19 +90,19 @@ def _filter_time(J, h, centre, pull, step_var, before, after, sums, count):
 
 
 @jit
-def _filter(chains, seen, r, first, room):
+def _filter(chains, potentials, r, first, room):
     """Filter the chains of row r from number `first` on; how many, and their log normaliser."""
-    _, num_times, num_chains = seen.J.shape
+    _, num_times, num_chains = potentials.J.shape
     count = min(LANES, num_chains - first)
-    here = slice(first, first + count)
-    centre, mean, var = chains.centre[here], room.mean, room.var
+    block = slice(first, first + count)
+    centre, mean, var = chains.centre[block], room.mean, room.var
     exponent, product = np.zeros(LANES), np.ones(LANES)
     for t in range(num_times):
         earlier, pull, spread = t - 1, chains.persistence, chains.innovation_var[r]
         if t == 0:
             earlier, pull, spread = 0, 0.0, chains.initial_var[r]
         _filter_time(
-            seen.J[r, t, here], seen.h[r, t, here], centre, pull, spread,
+            potentials.J[r, t, block], potentials.h[r, t, block], centre, pull, spread,
             (mean[earlier], var[earlier]), (mean[t], var[t]), (exponent, product), count,
         )  # fmt: skip
         if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
@@ -114,7 +114,7 @@ def _filter(chains, seen, r, first, room):
 
 @jit
 def _look_back_time(persistence, step_var, mean, var, gain, count):
-    """Of d_t given d_{t+1}: the mean where that is 0, the standard deviation, and the slope.
+    """Return mean (where d_{t+1} is 0), standard deviation and slope of d_t given d_{t+1}.
 
     In the place of its mean and variance given all up to t.
     """
@@ -145,23 +145,23 @@ def _place_time(middle, sd, gain, noise, later, out, count):
 @jit
 def _place(noise, r, first, count, room):
     """Deviations of filtered chains, the last time first, from their noise."""
-    here, placed = slice(first, first + count), room.placed
+    block, placed = slice(first, first + count), room.placed
     last = placed.shape[0] - 1
     for t in range(last, -1, -1):
         _place_time(
-            room.mean[t], room.var[t], room.gain[t], noise[r, t, here],
+            room.mean[t], room.var[t], room.gain[t], noise[r, t, block],
             placed[min(t + 1, last)], placed[t], count,
         )  # fmt: skip
 
 
 @jit
-def place_chains(worker, start, stop, chains, seen, noise, out):
+def place_chains(worker, start, stop, chains, potentials, noise, out):
     """The draw of chains that standard normal `noise` makes, (num_rows, num_times, num_chains)."""
-    _, num_times, num_chains = seen.J.shape
+    _, num_times, num_chains = potentials.J.shape
     room = _make_room(num_times)
     for r in range(start, stop):
         for first in range(0, num_chains, LANES):
-            count, _ = _filter(chains, seen, r, first, room)
+            count, _ = _filter(chains, potentials, r, first, room)
             _look_back(chains.persistence, chains.innovation_var[r], room, count)
             _place(noise, r, first, count, room)
             for t in range(num_times - 1, -1, -1):
@@ -170,13 +170,13 @@ def place_chains(worker, start, stop, chains, seen, noise, out):
 
 
 @jit
-def noise_of_chains(worker, start, stop, chains, seen, x, noise):
+def noise_of_chains(worker, start, stop, chains, potentials, x, noise):
     """The standard normal numbers from which `place_chains` makes x."""
-    _, num_times, num_chains = seen.J.shape
+    _, num_times, num_chains = potentials.J.shape
     room = _make_room(num_times)
     for r in range(start, stop):
         for first in range(0, num_chains, LANES):
-            count, _ = _filter(chains, seen, r, first, room)
+            count, _ = _filter(chains, potentials, r, first, room)
             _look_back(chains.persistence, chains.innovation_var[r], room, count)
             for t in range(num_times):
                 later = min(t + 1, num_times - 1)  # of no weight at the last time
@@ -199,26 +199,26 @@ def _log_binomials(taken, reaching, centre, placed, count):
 
 
 @jit
-def log_densities(worker, start, stop, active, chains, seen, noise, counts, out):
+def log_densities(worker, start, stop, active, chains, potentials, noise, counts, out):
     """out[r] = log normaliser of row r, and the log likelihood of counts where `noise` places it.
 
     Rows that are not `active` keep their value.
     """
-    _, num_times, num_chains = seen.J.shape
+    _, num_times, num_chains = potentials.J.shape
     room = _make_room(num_times)
     for r in range(start, stop):
         if not active[r]:
             continue
         out[r] = 0.0
         for first in range(0, num_chains, LANES):
-            count, level = _filter(chains, seen, r, first, room)
+            count, level = _filter(chains, potentials, r, first, room)
             out[r] += level
             _look_back(chains.persistence, chains.innovation_var[r], room, count)
             _place(noise, r, first, count, room)
-            here = slice(first, first + count)
+            block = slice(first, first + count)
             for t in range(num_times - 1, -1, -1):
                 out[r] += _log_binomials(
-                    counts.taken[r, t, here], counts.reaching[r, t, here], chains.centre[here],
+                    counts.taken[r, t, block], counts.reaching[r, t, block], chains.centre[block],
                     room.placed[t], count,
                 )  # fmt: skip
 
@@ -353,7 +353,7 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
     The draw is one of the Gaussian, times a scale that depends on where the chain is.
     """
     room, noise, J = w.room, np.empty(LANES), w.blocks[_J]
-    here, both, there = w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
+    current, both, other = w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
     middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
     num_times = middle.shape[0]
     for t in range(num_times - 1, -1, -1):
@@ -365,7 +365,7 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
             middle[t], across[t], width,
         )  # fmt: skip
         for i in range(width):
-            there[i] += noise[i] * noise[i]
+            other[i] += noise[i] * noise[i]
     for t in range(num_times):
         for i in range(width):
             middle[t, i] += w.rows[_CENTRE, i]
@@ -375,14 +375,14 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
         if t == 0:
             earlier, weight, pull = 0, 1.0 / chains.initial_var[r], 0.0
         before = along[earlier]
-        _add_inner(along[t], along[t], before, before, pull, weight, J[t], here, width)
+        _add_inner(along[t], along[t], before, before, pull, weight, J[t], current, width)
         _add_inner(along[t], across[t], before, across[earlier], pull, weight, J[t], both, width)
     for i in range(width):
         g, state = gamma(half, state)
-        stretch = 0.5 * (DOF + here[i]) / g
+        stretch = 0.5 * (DOF + current[i]) / g
         root = math.sqrt(stretch)
         both[i] *= root
-        there[i] *= stretch
+        other[i] *= stretch
         for t in range(num_times):
             across[t, i] *= root
     return state
@@ -391,7 +391,7 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
 @jit
 def _weigh_points(half, waiting, w, point, cos, sin):
     """Log density of each unfinished chain at its angle, minus that of the Student-t."""
-    value, here, both, there = w.rows[_VALUE], w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
+    value, current, both, other = w.rows[_VALUE], w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
     middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
     for i in range(waiting):
         angle = w.rows[_ANGLE, i]
@@ -403,8 +403,8 @@ def _weigh_points(half, waiting, w, point, cos, sin):
         )
     for i in range(waiting):
         square = (
-            here[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
-            + there[i] * sin[i] * sin[i]
+            current[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
+            + other[i] * sin[i] * sin[i]
         )  # fmt: skip
         value[i] += half * math.log1p(square / DOF) - 0.5 * square
 

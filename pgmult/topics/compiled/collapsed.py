@@ -71,9 +71,9 @@ def count_topics(entries, assignments, topic_counts, word_counts):
 @jit
 def _set_bound(k, smoothing, totals, at):
     """A bound of c_k for totals of topic k from `lowest` to `highest`."""
-    whole = totals[k] + smoothing
-    at.lowest[k] = whole * (1.0 - _SLACK) - smoothing
-    at.highest[k] = whole * (1.0 + _SLACK) - smoothing
+    smoothed_total = totals[k] + smoothing
+    at.lowest[k] = smoothed_total * (1.0 - _SLACK) - smoothing
+    at.highest[k] = smoothed_total * (1.0 + _SLACK) - smoothing
     at.bounds[k] = 1.0 / (at.lowest[k] + smoothing)
 
 
@@ -88,13 +88,13 @@ def _move_bound(k, smoothing, eta, alpha, tallies, at):
 
 
 @jit(within=True)
-def _rank_used(here, used):
+def _rank_used(row_counts, used):
     """Write the topics that a document has into `used`, often used ones first; how many."""
     num_used = 0
-    for k in range(here.shape[0]):
-        if here[k] > 0:
+    for k in range(row_counts.shape[0]):
+        if row_counts[k] > 0:
             j = num_used
-            while j > 0 and here[used[j - 1]] < here[k]:
+            while j > 0 and row_counts[used[j - 1]] < row_counts[k]:
                 used[j] = used[j - 1]
                 j -= 1
             used[j] = k
@@ -130,24 +130,24 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
     i = 0
     for d in range(indptr.shape[0] - 1):
         state = open_stream(key, d)
-        here = topic_counts[d]
-        num_used = _rank_used(here, used)
+        by_topic = topic_counts[d]
+        num_used = _rank_used(by_topic, used)
         for j in range(num_used):
             place[used[j]] = j
-            weights[j] = here[used[j]] * scale[used[j]]
+            weights[j] = by_topic[used[j]] * scale[used[j]]
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
-            there = word_counts[w]
+            by_word = word_counts[w]
             for _ in range(counts[entry]):
                 k = assignments[i]
-                there[k] -= 1
+                by_word[k] -= 1
                 totals[k] -= 1
                 scale[k] = 1.0 / (totals[k] + smoothing)
                 prior[w] -= alpha[k] * bounds[k]
-                here[k] -= 1
+                by_topic[k] -= 1
                 j = place[k]
-                if here[k] > 0:
-                    weights[j] = here[k] * scale[k]
+                if by_topic[k] > 0:
+                    weights[j] = by_topic[k] * scale[k]
                 else:
                     num_used -= 1
                     used[j] = used[num_used]
@@ -157,7 +157,7 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
                     _move_bound(k, smoothing, eta, alpha, tallies, at)
                 total = 0.0
                 for j in range(num_used):
-                    total += weights[j] * (there[used[j]] + eta)
+                    total += weights[j] * (by_word[used[j]] + eta)
                     running[j] = total
                 while True:
                     u, state = uniform(state)
@@ -170,24 +170,24 @@ def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
                         break
                     threshold -= total
                     k = 0
-                    sofar = alpha[0] * bounds[0] * (there[0] + eta)
+                    sofar = alpha[0] * bounds[0] * (by_word[0] + eta)
                     while sofar <= threshold and k < num_topics - 1:
                         k += 1
-                        sofar += alpha[k] * bounds[k] * (there[k] + eta)
+                        sofar += alpha[k] * bounds[k] * (by_word[k] + eta)
                     u, state = uniform(state)
                     if not u * bounds[k] > scale[k]:
                         break
                 assignments[i] = k
                 i += 1
-                here[k] += 1
-                there[k] += 1
+                by_topic[k] += 1
+                by_word[k] += 1
                 totals[k] += 1
                 scale[k] = 1.0 / (totals[k] + smoothing)
                 prior[w] += alpha[k] * bounds[k]
-                if here[k] == 1:
+                if by_topic[k] == 1:
                     used[num_used] = k
                     place[k] = num_used
                     num_used += 1
-                weights[place[k]] = here[k] * scale[k]
+                weights[place[k]] = by_topic[k] * scale[k]
                 if totals[k] > highest[k]:
                     _move_bound(k, smoothing, eta, alpha, tallies, at)

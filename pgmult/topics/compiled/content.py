@@ -27,7 +27,7 @@ def log_rising(a, n):
 
 
 @jit
-def _log_density(x, shape, rate, ones, totals, shares, times, size):
+def _log_density(x, shape, rate, singles, totals, shares, times, size):
     """Log density of x = log c: its gamma prior and the counts, group probabilities integrated out.
 
     Cells with one token give a factor c each, `ones` of them; others stand in shares and times.
@@ -35,7 +35,7 @@ def _log_density(x, shape, rate, ones, totals, shares, times, size):
     if not abs(x) < FURTHEST:
         return -math.inf
     c = math.exp(x)
-    value = (shape + ones) * x - rate * c
+    value = (shape + singles) * x - rate * c
     for total in totals:
         if total > 0:
             value -= log_rising(c, total)
@@ -75,7 +75,7 @@ def sample_tables(
     totals = np.empty(num_groups, dtype=np.int64)
     for k in range(start, stop):
         state = open_stream(key, k)
-        size, ones = 0, 0
+        size, singles = 0, 0
         for g in range(num_groups):
             totals[g] = 0
             for v in range(num_words):
@@ -85,27 +85,27 @@ def sample_tables(
                 totals[g] += n
                 tables[k, v] += 1  # the first token sits down at a table of its own
                 if n == 1:
-                    ones += 1
+                    singles += 1
                 else:
                     shares[size], times[size] = topics[k, v], n
                     places[size] = v
                     size += 1
         if not hold:
             x = math.log(concentration[k])
-            here = _log_density(x, shape, rate, ones, totals, shares, times, size)
+            density = _log_density(x, shape, rate, singles, totals, shares, times, size)
             e, state = exponential(state)
-            level = here - e
+            level = density - e
             u, state = uniform(state)
             left = x - u
             right = left + 1.0
-            while _log_density(left, shape, rate, ones, totals, shares, times, size) > level:
+            while _log_density(left, shape, rate, singles, totals, shares, times, size) > level:
                 left -= 1.0
-            while _log_density(right, shape, rate, ones, totals, shares, times, size) > level:
+            while _log_density(right, shape, rate, singles, totals, shares, times, size) > level:
                 right += 1.0
             while True:
                 u, state = uniform(state)
                 new = left + (right - left) * u
-                if _log_density(new, shape, rate, ones, totals, shares, times, size) > level:
+                if _log_density(new, shape, rate, singles, totals, shares, times, size) > level:
                     break
                 if new < x:
                     left = new

@@ -36,11 +36,11 @@ def _allocate_document(d, entries, by_word, theta, topic_counts, state):
     topic_counts[:] = 0
     weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
     for entry in range(indptr[d], indptr[d + 1]):
-        there = by_word[words[entry]]
-        total = dot(theta, there)
+        word_probs = by_word[words[entry]]
+        total = dot(theta, word_probs)
         if counts[entry] > MANY:
             for k in range(num_topics):
-                weights[k] = theta[k] * there[k] if total > 0.0 else theta[k]
+                weights[k] = theta[k] * word_probs[k] if total > 0.0 else theta[k]
             state = split(np.int64(counts[entry]), weights, taken, state)
             for k in range(num_topics):
                 topic_counts[k] += taken[k]
@@ -49,10 +49,10 @@ def _allocate_document(d, entries, by_word, theta, topic_counts, state):
             u, state = uniform(state)
             running, k = 0.0, 0
             if total > 0.0:
-                running = theta[0] * there[0]
+                running = theta[0] * word_probs[0]
                 while running < u * total and k < num_topics - 1:
                     k += 1
-                    running += theta[k] * there[k]
+                    running += theta[k] * word_probs[k]
             else:  # a word that no topic can tell from another says nothing of theta
                 running = theta[0]
                 while running < u and k < num_topics - 1:

@@ -1,4 +1,4 @@
-r"""What an allocation is worth, token by token, and what it would be with two topics joined.
+r"""Scores of an allocation, token by token, and their changes when two topics are joined.
 
 With the counts that leave token i out, its word has the probability and its topic the conditional
 
@@ -28,15 +28,15 @@ def _sum(values):
 
 
 @jit
-def _weigh_entry(here, there, alpha, eta, scale, weights):
+def _weigh_entry(by_topic, by_word, alpha, eta, scale, weights):
     for k in range(weights.shape[0]):
-        weights[k] = (here[k] + alpha[k]) * (there[k] + eta) * scale[k]
+        weights[k] = (by_topic[k] + alpha[k]) * (by_word[k] + eta) * scale[k]
 
 
 @jit
-def _weigh_own(here, there, k, alpha, eta, totals, smoothing):
+def _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing):
     """The weight of a token's own topic k, with the token left out."""
-    weight = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
+    weight = (by_topic[k] - 1 + alpha[k]) * (by_word[k] - 1 + eta)
     return weight / (totals[k] - 1 + smoothing)
 
 
@@ -47,25 +47,25 @@ def score_tokens(entries, assignments, alpha, eta, tallies):
     topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
-    whole = alpha.sum()
+    alpha_sum = alpha.sum()
     scale = 1.0 / (totals + smoothing)
     weights = np.empty(num_topics)
     loo = 0.0
     i = 0
     for d in range(indptr.shape[0] - 1):
-        here = topic_counts[d]
-        length = here.sum()
+        by_topic = topic_counts[d]
+        length = by_topic.sum()
         for entry in range(indptr[d], indptr[d + 1]):
-            there = word_counts[words[entry]]
-            _weigh_entry(here, there, alpha, eta, scale, weights)
+            by_word = word_counts[words[entry]]
+            _weigh_entry(by_topic, by_word, alpha, eta, scale, weights)
             for _ in range(counts[entry]):
                 k = assignments[i]
                 i += 1
-                kept = weights[k]
-                weights[k] = _weigh_own(here, there, k, alpha, eta, totals, smoothing)
+                before = weights[k]
+                weights[k] = _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing)
                 total = _sum(weights)
-                loo += math.log(total / (length - 1 + whole))
-                weights[k] = kept
+                loo += math.log(total / (length - 1 + alpha_sum))
+                weights[k] = before
     return loo
 
 
@@ -82,15 +82,15 @@ def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
     shares, terms = np.empty(num_topics), np.empty(num_topics)
     i = 0
     for d in range(indptr.shape[0] - 1):
-        here = topic_counts[d]
+        by_topic = topic_counts[d]
         for entry in range(indptr[d], indptr[d + 1]):
-            there = word_counts[words[entry]]
-            _weigh_entry(here, there, alpha, eta, scale, weights)
+            by_word = word_counts[words[entry]]
+            _weigh_entry(by_topic, by_word, alpha, eta, scale, weights)
             for _ in range(counts[entry]):
                 k = assignments[i]
                 i += 1
-                kept = weights[k]
-                weights[k] = _weigh_own(here, there, k, alpha, eta, totals, smoothing)
+                before = weights[k]
+                weights[k] = _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing)
                 total = _sum(weights)
                 least = _SHARED * total
                 size = 0
@@ -104,7 +104,7 @@ def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
                     for a in range(b):
                         share = shares[a] + shares[b]
                         out[shared[a], shared[b]] += terms[a] + terms[b] - share * math.log(share)
-                weights[k] = kept
+                weights[k] = before
 
 
 @jit
@@ -162,19 +162,19 @@ def join_in_words(word_counts, totals, eta, out):
     smoothing = eta * num_words
     none = math.lgamma(eta)
     used = np.empty(num_topics, dtype=np.int64)
-    own = np.empty(num_topics)
+    log_gammas = np.empty(num_topics)
     for w in range(num_words):
         size = 0
         for k in range(num_topics):
             if word_counts[w, k] > 0:
                 used[size] = k
-                own[size] = math.lgamma(word_counts[w, k] + eta)
+                log_gammas[size] = math.lgamma(word_counts[w, k] + eta)
                 size += 1
         for j in range(1, size):
             for i in range(j):
                 a, b = used[i], used[j]
                 both = word_counts[w, a] + word_counts[w, b]
-                out[a, b] += math.lgamma(both + eta) + none - own[i] - own[j]
+                out[a, b] += math.lgamma(both + eta) + none - log_gammas[i] - log_gammas[j]
     for b in range(1, num_topics):
         for a in range(b):
             out[a, b] += (
@@ -195,26 +195,26 @@ def place_tokens(worker, start, stop, key, entries, first, alpha, by_word, passe
     """
     indptr, words, counts = entries
     num_topics = by_word.shape[1]
-    here = np.empty(num_topics)
+    by_topic = np.empty(num_topics)
     running = np.empty(num_topics)
     for d in range(start, stop):
         state = open_stream(key, d)
-        here[:] = alpha
+        by_topic[:] = alpha
         for turn in range(passes):
             i = first[d]
             for entry in range(indptr[d], indptr[d + 1]):
                 w = words[entry]
                 for _ in range(counts[entry]):
                     if turn > 0:
-                        here[assignments[i]] -= 1.0
+                        by_topic[assignments[i]] -= 1.0
                     total = 0.0
                     for k in range(num_topics):
-                        total += here[k] * by_word[w, k]
+                        total += by_topic[k] * by_word[w, k]
                         running[k] = total
                     u, state = uniform(state)
                     k = 0
                     while running[k] <= u * total and k < num_topics - 1:
                         k += 1
                     assignments[i] = k
-                    here[k] += 1.0
+                    by_topic[k] += 1.0
                     i += 1

@@ -121,29 +121,31 @@ def _read(rows, r, lane, depth, mean, key, psi, lanes):
     """One document into its lane: its likelihood, a first guess of x and its weight, its noise."""
     n = psi.shape[1]
     m = min(r, mean.shape[0] - 1)
-    rest, largest, prior = 0, mean[m, 0], 0.0
+    remaining, largest, prior = 0, mean[m, 0], 0.0
     for k in rows.sticks:
-        rest += rows.counts[r, k]
+        remaining += rows.counts[r, k]
     for k in range(1, n):
         largest = max(largest, mean[m, k])
     if rows.softmax:
         for k in range(n):
             prior += math.exp(mean[m, k] - largest)
-    smoothed = math.log(rest + 0.5 * n) - largest - math.log(max(prior, 1.0))
-    lanes.total[lane] = max(rest, 1)
+    smoothed = math.log(remaining + 0.5 * n) - largest - math.log(max(prior, 1.0))
+    lanes.total[lane] = max(remaining, 1)
     for k in range(depth):
         at = k * WIDTH + lane
         count = rows.counts[r, rows.sticks[k]]
-        lanes.mean[at], lanes.taken[at], lanes.reaching[at] = mean[m, k], count, rest
+        lanes.mean[at], lanes.taken[at], lanes.reaching[at] = mean[m, k], count, remaining
         lanes.old[at] = psi[r, k] - mean[m, k]
         if rows.softmax:
             lanes.x[at] = math.log(count + 0.5) - smoothed - mean[m, k]
             lanes.slope[at] = count + 0.5
         else:
-            left = rest - count
+            left = remaining - count
             lanes.x[at] = math.log((count + 0.5) / (left + 0.5)) - mean[m, k]
-            lanes.slope[at] = (count + 0.5) * (left + 0.5) / (rest + 1.0) if rest > 0 else 0.0
-            rest = left
+            lanes.slope[at] = (
+                (count + 0.5) * (left + 0.5) / (remaining + 1.0) if remaining > 0 else 0.0
+            )
+            remaining = left
     state = open_stream(key, rows.streams[r])
     for k in range(depth):
         lanes.v[k * WIDTH + lane], state = normal(state)
@@ -233,13 +235,13 @@ def _factor(lanes, precision, depth, softmax, packed):
     """The factor of the Gaussian's precision, and its mean."""
     end, ridge = row_at(depth), splat(1.0 + _RIDGE * depth)
     for i in range(depth):
-        row, own = row_at(i), load(lanes.curvature, i * WIDTH)
-        shared = divide(own, load(lanes.total, 0))
+        row, pivot = row_at(i), load(lanes.curvature, i * WIDTH)
+        shared = divide(pivot, load(lanes.total, 0))
         for j in range(i + 1):
             value = splat(precision[i, j])
             if softmax:
                 value = subtract_product(value, shared, load(lanes.curvature, j * WIDTH))
-            value = multiply(add(value, own), ridge) if i == j else value
+            value = multiply(add(value, pivot), ridge) if i == j else value
             store(packed, row + j * WIDTH, narrow(value))
         store(packed, end + i * WIDTH, narrow(load(lanes.linear, i * WIDTH)))
     store(packed, end + depth * WIDTH, narrow(splat(1.0)))
@@ -265,7 +267,7 @@ def _slopes(lanes, depth, softmax):
 
 @jit(within=True)
 def _change_of_normalizer(lanes, depth, room):
-    """Of log sum exp(psi), from `old` to x; `room` has eight numbers."""
+    """Return the change of log sum exp(psi) from `old` to x; `room` has eight numbers."""
     before, total_before = _sum_exponentials(lanes, lanes.old, depth)
     after, total_after = _sum_exponentials(lanes, lanes.x, depth)
     store(room, 0, divide(total_after, total_before))
@@ -276,7 +278,7 @@ def _change_of_normalizer(lanes, depth, room):
 
 @jit(within=True)
 def _gain(lanes, precision, depth, softmax):
-    """By how much the log density of x exceeds that of `old`."""
+    """Return the log density of x less that of `old`."""
     gain, half = splat(0.0), splat(0.5)
     if softmax:
         change = _change_of_normalizer(lanes, depth, lanes.angle)
@@ -288,8 +290,8 @@ def _gain(lanes, precision, depth, softmax):
         if not softmax:
             change = softplus_change(add(mean, old), add(mean, x))
             gain = subtract_product(gain, load(lanes.reaching, at), change)
-        own = multiply(half, splat(precision[i, i]))
-        before, after = multiply(own, old), multiply(own, x)
+        diagonal = multiply(half, splat(precision[i, i]))
+        before, after = multiply(diagonal, old), multiply(diagonal, x)
         for j in range(i):
             shared = splat(precision[i, j])
             before = add_product(before, shared, load(lanes.old, j * WIDTH))

@@ -76,7 +76,7 @@ def pad_rows(worker, start, stop, probs, out):
 
 @jit
 def pad_columns(worker, start, stop, probs, out):
-    """As `pad_rows` for columns: eight of them at a time, so that whole cache lines are used."""
+    """Do what `pad_rows` does for columns, eight at a time, so that whole cache lines are used."""
     num_rows = probs.shape[0]
     for first in range(start, stop, WIDTH):
         last = min(first + WIDTH, stop)
@@ -207,7 +207,7 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
     weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
     for d in range(start, stop):
         state = open_stream(key, d)
-        here = d * size
+        row_start = d * size
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
             if counts[entry] > MANY:
@@ -221,11 +221,11 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
             ahead = words[min(entry + _AHEAD, words.shape[0] - 1)] * size
             for j in range(0, size, _LINE):
                 fetch(by_word, ahead + j)
-            there = w * size
-            sums = multiply(load(theta, here), load(by_word, there))
+            word_start = w * size
+            sums = multiply(load(theta, row_start), load(by_word, word_start))
             store(running, 0, sums)
             for j in range(WIDTH, size, WIDTH):
-                sums = add_product(sums, load(theta, here + j), load(by_word, there + j))
+                sums = add_product(sums, load(theta, row_start + j), load(by_word, word_start + j))
                 store(running, j, sums)
             sums = running_sums(sums)
             total = last(sums)
@@ -241,7 +241,7 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
                 store(passed, 0, below)
                 k = lane + np.int64(passed[lane])
                 # rounding may end on a topic that is not possible, single precision on none
-                possible = theta[here + k] * by_word[there + k] > np.float32(0.0)
+                possible = theta[row_start + k] * by_word[word_start + k] > np.float32(0.0)
                 if not (total > _SMALLEST and possible):
                     k = _pick_exactly(d, w, u, exact_theta, exact_topics)
                     if k < 0:

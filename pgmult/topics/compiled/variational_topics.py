@@ -51,10 +51,10 @@ def invert_lanes(a, n, row):
     Tiles of four columns stay in registers; `row` is room for one row.
     """
     for i in range(n):
-        here = row_at(i)
-        last = multiply(load(a, here + i * WIDTH), splat(-1.0))
+        row_place = row_at(i)
+        last = multiply(load(a, row_place + i * WIDTH), splat(-1.0))
         for k in range(0, i * WIDTH, WIDTH):
-            store(row, k, multiply(load(a, here + k), last))
+            store(row, k, multiply(load(a, row_place + k), last))
         j = 0
         while j + 4 <= i:
             first, second = load(row, j * WIDTH), load(row, (j + 1) * WIDTH)
@@ -72,21 +72,21 @@ def invert_lanes(a, n, row):
             x2 = multiply(third, load(a, here2 + 2 * WIDTH))
             x3 = splat(0.0)
             for k in range(j + 3, i):
-                there, scale = row_at(k) + j * WIDTH, load(row, k * WIDTH)
-                x0 = add_product(x0, scale, load(a, there))
-                x1 = add_product(x1, scale, load(a, there + WIDTH))
-                x2 = add_product(x2, scale, load(a, there + 2 * WIDTH))
-                x3 = add_product(x3, scale, load(a, there + 3 * WIDTH))
-            store(a, here + j * WIDTH, x0)
-            store(a, here + (j + 1) * WIDTH, x1)
-            store(a, here + (j + 2) * WIDTH, x2)
-            store(a, here + (j + 3) * WIDTH, x3)
+                entry_place, scale = row_at(k) + j * WIDTH, load(row, k * WIDTH)
+                x0 = add_product(x0, scale, load(a, entry_place))
+                x1 = add_product(x1, scale, load(a, entry_place + WIDTH))
+                x2 = add_product(x2, scale, load(a, entry_place + 2 * WIDTH))
+                x3 = add_product(x3, scale, load(a, entry_place + 3 * WIDTH))
+            store(a, row_place + j * WIDTH, x0)
+            store(a, row_place + (j + 1) * WIDTH, x1)
+            store(a, row_place + (j + 2) * WIDTH, x2)
+            store(a, row_place + (j + 3) * WIDTH, x3)
             j += 4
         while j < i:
             x = splat(0.0)
             for k in range(j, i):
                 x = add_product(x, load(row, k * WIDTH), load(a, row_at(k) + j * WIDTH))
-            store(a, here + j * WIDTH, x)
+            store(a, row_place + j * WIDTH, x)
             j += 1
 
 
@@ -127,17 +127,17 @@ def _log_theta_bound(mean, var, out):
     log sigma(x) >= x / 2 - log 2 cosh(xi / 2) - (x^2 - xi^2) tanh(xi / 2) / (4 xi), Jaakkola and
     Jordan (2000), whose last term has expectation 0 at the best xi, sqrt(E x^2).
     """
-    rest = 0.0
+    tail = 0.0
     for k in range(mean.shape[0]):
         xi = math.sqrt(mean[k] * mean[k] + var[k])
         both = 0.5 * xi + math.log1p(math.exp(-xi))
-        out[k] = rest + 0.5 * mean[k] - both
-        rest -= 0.5 * mean[k] + both
-    out[mean.shape[0]] = rest
+        out[k] = tail + 0.5 * mean[k] - both
+        tail -= 0.5 * mean[k] + both
+    out[mean.shape[0]] = tail
 
 
 @jit
-def _allocate_expected(d, entries, given, found):
+def _allocate_expected(d, entries, fixed, local):
     """q(z) of one document given q(psi): expected tokens of each topic, `taken`.
 
     Token probabilities are theta[k] by_word[w, k] weights[entry] / count, with theta[k] =
@@ -145,8 +145,8 @@ def _allocate_expected(d, entries, given, found):
     word has probability 0 under every topic.
     """
     indptr, words, counts = entries
-    theta, taken = found.theta[d], found.taken[d]
-    _log_theta_bound(found.mean[d], found.var[d], theta)
+    theta, taken = local.theta[d], local.taken[d]
+    _log_theta_bound(local.mean[d], local.var[d], theta)
     num_topics = theta.shape[0]
     shift = theta[0]
     for k in range(1, num_topics):
@@ -155,32 +155,32 @@ def _allocate_expected(d, entries, given, found):
         theta[k] = math.exp(theta[k] - shift)
         taken[k] = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
-        there = given.by_word[words[entry]]
-        total = dot(theta, there)
+        word_probs = fixed.by_word[words[entry]]
+        total = dot(theta, word_probs)
         if not total > 0.0:
             return math.nan
         weight = counts[entry] / total
-        found.weights[entry] = weight
+        local.weights[entry] = weight
         for k in range(num_topics):
-            taken[k] += weight * there[k]
+            taken[k] += weight * word_probs[k]
     for k in range(num_topics):
         taken[k] *= theta[k]
     return shift
 
 
 @jit(within=True)
-def _load_systems(document, given, found, packed):
+def _load_systems(document, fixed, local, packed):
     """J and h of each lane's document given q(z), and the Gaussian system that they make."""
-    n = given.precision.shape[0]
-    _load_precision(given.precision, packed)
+    n = fixed.precision.shape[0]
+    _load_precision(fixed.precision, packed)
     for lane in range(WIDTH):
         d = document[lane]
         if d < 0:
             continue
-        mean, var, J, h = found.mean[d], found.var[d], found.J[d], found.h[d]
+        mean, var, J, h = local.mean[d], local.var[d], local.J[d], local.h[d]
         reaching = 0.0
         for k in range(n, -1, -1):
-            count = found.taken[d, k]
+            count = local.taken[d, k]
             reaching += count
             if k < n:
                 xi = math.sqrt(mean[k] * mean[k] + var[k])
@@ -188,30 +188,30 @@ def _load_systems(document, given, found, packed):
                 J[k] = reaching * slope
                 h[k] = count - 0.5 * reaching
                 packed[row_at(k) + k * WIDTH + lane] += J[k]
-                packed[row_at(n) + k * WIDTH + lane] = h[k] - J[k] * given.centre[k]
+                packed[row_at(n) + k * WIDTH + lane] = h[k] - J[k] * fixed.centre[k]
         packed[row_at(n) + n * WIDTH + lane] = 1.0
 
 
 @jit(within=True)
-def _score(d, lane, shift, entries, given, found, packed):
+def _score(d, lane, shift, entries, fixed, local, packed):
     """The bound's terms in one document, whose factors stand in a lane of `packed`."""
     indptr, words, counts = entries
-    mean, var, J, h = found.mean[d], found.var[d], found.J[d], found.h[d]
+    mean, var, J, h = local.mean[d], local.var[d], local.J[d], local.h[d]
     score = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
         count = counts[entry]
         score += count * (
-            math.log(count / found.weights[entry]) + shift + given.word_shift[words[entry]]
+            math.log(count / local.weights[entry]) + shift + fixed.word_shift[words[entry]]
         )
     for k in range(mean.shape[0]):  # precision (mean - centre) is h - J mean: normal equations
-        score -= 0.5 * (mean[k] - given.centre[k]) * (h[k] - J[k] * mean[k])
+        score -= 0.5 * (mean[k] - fixed.centre[k]) * (h[k] - J[k] * mean[k])
         score += 0.5 * J[k] * var[k]
         score += math.log(packed[row_at(k) + k * WIDTH + lane])
     return score
 
 
 @jit
-def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, found):
+def infer_documents(worker, start, stop, entries, fixed, tolerance, max_steps, local):
     """Coordinate ascent in q(psi_d) and q(z_d) of each document, the globals fixed.
 
     A step is q(psi) given the expected counts and xi, then xi, then q(z). It ends when a step
@@ -220,7 +220,7 @@ def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, f
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic or whose
     Gaussian is not proper.
     """
-    n = given.precision.shape[0]
+    n = fixed.precision.shape[0]
     packed, x = np.empty(row_at(n + 1)), np.zeros(n * WIDTH)
     squares, row = np.empty(n * WIDTH), np.empty(n * WIDTH)
     document, before = np.full(WIDTH, -1), np.empty(n + 1)
@@ -229,13 +229,13 @@ def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, f
         for lane in range(WIDTH):
             if document[lane] < 0 and upcoming < stop:
                 document[lane] = upcoming
-                found.steps[upcoming] = 0
+                local.steps[upcoming] = 0
                 upcoming += 1
-                if math.isnan(_allocate_expected(upcoming - 1, entries, given, found)):
+                if math.isnan(_allocate_expected(upcoming - 1, entries, fixed, local)):
                     return upcoming
         if document.max() < 0:
             return 0
-        _load_systems(document, given, found, packed)
+        _load_systems(document, fixed, local, packed)
         x[:] = 0.0
         solve_lanes(packed, x, n)
         invert_lanes(packed, n, row)
@@ -245,20 +245,20 @@ def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, f
             if d < 0:
                 continue
             for k in range(n):
-                found.mean[d, k] = given.centre[k] + x[k * WIDTH + lane]
-                found.var[d, k] = squares[k * WIDTH + lane]
-            before[:] = found.taken[d]
-            shift = _allocate_expected(d, entries, given, found)
+                local.mean[d, k] = fixed.centre[k] + x[k * WIDTH + lane]
+                local.var[d, k] = squares[k * WIDTH + lane]
+            before[:] = local.taken[d]
+            shift = _allocate_expected(d, entries, fixed, local)
             if not math.isfinite(shift):
                 return 1 + d
             moved, tokens = 0.0, 0.0
             for k in range(n + 1):
-                moved += 0.5 * abs(found.taken[d, k] - before[k])
-                tokens += found.taken[d, k]
-            found.steps[d] += 1
-            if moved > tolerance * tokens and found.steps[d] < max_steps:
+                moved += 0.5 * abs(local.taken[d, k] - before[k])
+                tokens += local.taken[d, k]
+            local.steps[d] += 1
+            if moved > tolerance * tokens and local.steps[d] < max_steps:
                 continue
-            found.scores[d] = _score(d, lane, shift, entries, given, found, packed)
+            local.scores[d] = _score(d, lane, shift, entries, fixed, local, packed)
             document[lane] = -1
 
 
@@ -284,28 +284,28 @@ def expected_word_counts(worker, start, stop, by_words, weights, theta, by_word,
 @jit(within=True)
 def _add_crossproducts(a, i, n, summed):
     """Add row i of A'A, A lower triangular, to `summed`, lane by lane."""
-    here = row_at(i)
+    row = row_at(i)
     j = 0
     while j + 4 <= i + 1:
-        x0, x1 = load(summed, here + j * WIDTH), load(summed, here + (j + 1) * WIDTH)
-        x2, x3 = load(summed, here + (j + 2) * WIDTH), load(summed, here + (j + 3) * WIDTH)
+        x0, x1 = load(summed, row + j * WIDTH), load(summed, row + (j + 1) * WIDTH)
+        x2, x3 = load(summed, row + (j + 2) * WIDTH), load(summed, row + (j + 3) * WIDTH)
         for r in range(i, n):
-            there = row_at(r)
-            y = load(a, there + i * WIDTH)
-            x0 = add_product(x0, y, load(a, there + j * WIDTH))
-            x1 = add_product(x1, y, load(a, there + (j + 1) * WIDTH))
-            x2 = add_product(x2, y, load(a, there + (j + 2) * WIDTH))
-            x3 = add_product(x3, y, load(a, there + (j + 3) * WIDTH))
-        store(summed, here + j * WIDTH, x0)
-        store(summed, here + (j + 1) * WIDTH, x1)
-        store(summed, here + (j + 2) * WIDTH, x2)
-        store(summed, here + (j + 3) * WIDTH, x3)
+            other_row = row_at(r)
+            y = load(a, other_row + i * WIDTH)
+            x0 = add_product(x0, y, load(a, other_row + j * WIDTH))
+            x1 = add_product(x1, y, load(a, other_row + (j + 1) * WIDTH))
+            x2 = add_product(x2, y, load(a, other_row + (j + 2) * WIDTH))
+            x3 = add_product(x3, y, load(a, other_row + (j + 3) * WIDTH))
+        store(summed, row + j * WIDTH, x0)
+        store(summed, row + (j + 1) * WIDTH, x1)
+        store(summed, row + (j + 2) * WIDTH, x2)
+        store(summed, row + (j + 3) * WIDTH, x3)
         j += 4
     while j <= i:
-        x = load(summed, here + j * WIDTH)
+        x = load(summed, row + j * WIDTH)
         for r in range(i, n):
             x = add_product(x, load(a, row_at(r) + i * WIDTH), load(a, row_at(r) + j * WIDTH))
-        store(summed, here + j * WIDTH, x)
+        store(summed, row + j * WIDTH, x)
         j += 1
 
 

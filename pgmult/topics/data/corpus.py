@@ -86,8 +86,8 @@ class Versions(NamedTuple):
         """
         probs = np.empty((len(theta), topics.shape[2]))
         for version in np.unique(self.codes):
-            here = self.codes == version
-            probs[here] = theta[here] @ topics[version]
+            rows = self.codes == version
+            probs[rows] = theta[rows] @ topics[version]
         return probs
 
 
@@ -140,8 +140,8 @@ class Corpus:
         totals = np.empty(self.num_documents, dtype=np.int64)
         for rows in self.pieces():
             bounds = self.indptr[rows.start : rows.stop + 1]
-            there = self.counts[bounds[0] : bounds[-1]]
-            running = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
+            counts = self.counts[bounds[0] : bounds[-1]]
+            running = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
             totals[rows] = np.diff(running[bounds - bounds[0]])
         return totals
 
@@ -171,7 +171,7 @@ class Corpus:
 
     @property
     def versions(self) -> Versions | None:
-        """Which version of the topics each document uses; None where all use the same."""
+        """The version of the topics that each document uses; None where all use the same."""
         return None
 
     def by_version(self, corpus: "Corpus | None" = None) -> "Corpus":
@@ -263,8 +263,8 @@ class Corpus:
 
     def extended(self, kind: type[Kind], **more: Any) -> Kind:
         """The same documents as a subclass of `Corpus`, with its further fields."""
-        own = {field.name: getattr(self, field.name) for field in fields(Corpus)}
-        return kind(**own, **more)
+        values = {field.name: getattr(self, field.name) for field in fields(Corpus)}
+        return kind(**values, **more)
 
     def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
         """The fields of a subclass that have one entry per document, of some documents."""
@@ -447,9 +447,9 @@ def simulate_words(
     words = np.empty(len(assignments), dtype=np.int32)
     for k in range(len(topics)):
         running = np.cumsum(topics[k])
-        here = assignments == k
-        u = rng.random(np.count_nonzero(here)) * running[-1]
-        words[here] = np.searchsorted(running, u, side="right")
+        of_topic = assignments == k
+        u = rng.random(np.count_nonzero(of_topic)) * running[-1]
+        words[of_topic] = np.searchsorted(running, u, side="right")
     return replace(
         like,
         indptr=np.concatenate([[0], np.cumsum(like.totals)]),

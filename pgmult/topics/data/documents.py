@@ -1,4 +1,4 @@
-"""What is known about documents besides their words: the columns of the table they came from.
+"""Columns of the table that documents came from, and the counts of words that were left out.
 
 A `DocumentTable` holds the columns, texts among them, compressed, and travels with the corpus: into
 the run directory, and through every choice of rows. So quotes can be read from a run that was
@@ -82,7 +82,7 @@ class WordLoss:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Losses(Tabled):
-    """What was lost between texts and counts; print it for a table.
+    """Words and texts that were left out between texts and counts; print it for a table.
 
     Attributes
     ----------
@@ -109,13 +109,13 @@ class Losses(Tabled):
     ngrams: int = 1
 
     def table(self) -> Table:
-        """What was read, what was left out for each reason, and what was kept."""
+        """Counts of words read, left out for each reason, and kept."""
         words, tokens = (
             [getattr(loss, of) for loss in self.left_out] for of in ("words", "tokens")
         )
         words = [self.words, *words, self.words - sum(words)]
         tokens = [self.tokens, *tokens, self.tokens - sum(tokens)]
-        told = [f"{n:,} ({n / max(self.tokens, 1):.1%})" for n in tokens]
+        cells = [f"{n:,} ({n / max(self.tokens, 1):.1%})" for n in tokens]
         caption, empty = f"{self.documents:,} documents", self.without_text + self.emptied
         if empty:
             caption += (
@@ -125,7 +125,7 @@ class Losses(Tabled):
         columns = [
             Column("reason", ["read", *(loss.reason for loss in self.left_out), "kept"], "words"),
             Column("words", words, "different", "{:,}".format),
-            Column("tokens", tokens, "in running text", told),
+            Column("tokens", tokens, "in running text", cells),
         ]
         return Table(f"{caption}.", columns)
 
@@ -199,7 +199,7 @@ class DocumentTable:
 
 
 def _are_numbers(column: NDArray[Any]) -> bool:
-    """Whether a column of objects holds only numbers and missing values."""
+    """Return whether a column of objects holds only numbers and missing values."""
     kinds = {type(cell) for cell in column.tolist()} if column.dtype.kind == "O" else set()
     numbers = {kind for kind in kinds if issubclass(kind, int | float) and kind is not bool}
     return bool(numbers) and kinds <= {*numbers, type(None)}

@@ -44,7 +44,7 @@ class ContentGroups:
 
     @property
     def name(self) -> str:
-        """What makes groups, such as ``party:house``."""
+        """The columns that make groups, such as ``party:house``."""
         return ":".join(self.known.columns)
 
     @property

@@ -90,15 +90,22 @@ def pack_corpus(
         num_words, named = None, []
         for number, block in enumerate(blocks):
             corpus = corpus_from(block, f"counts[{number}]" if in_blocks else "counts")
-            known = corpus.vocabulary
+            vocabulary_of_corpus = corpus.vocabulary
             if num_words is None:
-                num_words, words = corpus.num_words, known if words is None else words
+                num_words, words = (
+                    corpus.num_words,
+                    vocabulary_of_corpus if words is None else words,
+                )
             if corpus.num_words != num_words:
                 raise ValueError(
                     f"counts must have {num_words} words in every block, got {corpus.num_words} in"
                     f" block {number}"
                 )
-            if known is not None and words is not None and not np.array_equal(known, words):
+            if (
+                vocabulary_of_corpus is not None
+                and words is not None
+                and not np.array_equal(vocabulary_of_corpus, words)
+            ):
                 raise ValueError(f"counts must have one vocabulary, block {number} has another")
             for rows in corpus.pieces():
                 part = corpus.rows(rows)
@@ -156,12 +163,12 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a path is a folder that `pack_corpus` wrote."""
+    """Return whether a path is a folder that `pack_corpus` wrote."""
     return (path / _MANIFEST).is_file()
 
 
 def losses_of(path: Path) -> Losses | None:
-    """What was lost in counting the words of a packed corpus; None if it came as counts."""
+    """Return the losses in counting a packed corpus; None if it came as counts."""
     losses = _manifest(path)["losses"]
     if losses is None:
         return None
@@ -282,9 +289,9 @@ class CorpusWriter:
             "arrays": {name: list(array.finish()[1:]) for name, array in self._arrays.items()},
             "losses": None if losses is None else asdict(losses),
         }
-        known = {f"{name}.npy" for name in self._arrays} | {"lock"}
+        expected = {f"{name}.npy" for name in self._arrays} | {"lock"}
         for other in self.folder.iterdir():
-            if other.name not in known:
+            if other.name not in expected:
                 other.unlink()
         write_json(self.folder / _MANIFEST, manifest)
         if os.name != "posix":  # Windows renames no folder with an open file in it

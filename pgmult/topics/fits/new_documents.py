@@ -160,10 +160,10 @@ def fold_in(
     )
     theta = link.probs(psi)
     for draw in used:
-        here = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
+        words = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
         if varied is not None:
-            here = np.ascontiguousarray(here.swapaxes(0, 1)).reshape(num_topics, -1)
-        psi_prior, by_word = prior_at(prior, int(draw), design), np.ascontiguousarray(here.T)
+            words = np.ascontiguousarray(words.swapaxes(0, 1)).reshape(num_topics, -1)
+        psi_prior, by_word = prior_at(prior, int(draw), design), np.ascontiguousarray(words.T)
         for _ in range(sweeps + (warm_up if draw == used[0] else 0)):
             topic_counts = np.empty((count, num_topics), dtype=np.int64)
             over_rows(
@@ -175,7 +175,7 @@ def fold_in(
             except ValueError as error:
                 raise ValueError(f"{error} under draw {draw}") from None
             theta = link.probs(psi)
-        yield FoldedIn(int(draw), theta, here)
+        yield FoldedIn(int(draw), theta, words)
 
 
 def _moved(
@@ -203,25 +203,25 @@ def _prior_of(
     posterior: Posterior, corpus: Any, chain: int
 ) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
     """The link, and a chain's draws of what the documents' prior depends on."""
-    known = as_draws(posterior)
-    if isinstance(known.model, NormalTopics):
+    draws = as_draws(posterior)
+    if isinstance(draws.model, NormalTopics):
         names = ["mu", "Sigma"]
-        return known.link, _at_words(posterior, chain, names)
-    if not isinstance(known.model, StructuralTopics):
+        return draws.link, _at_words(posterior, chain, names)
+    if not isinstance(draws.model, StructuralTopics):
         raise ValueError(
             "posterior must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
-            f" one of {type(known.model).__name__}"
+            f" one of {type(draws.model).__name__}"
         )
     as_kind(
         corpus, "corpus", StructuredCorpus,
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",
     )  # fmt: skip
-    there = [str(label) for label in known.coords.get("group", [])]
-    given = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
-    if there != given:
+    groups = [str(label) for label in draws.coords.get("group", [])]
+    new_groups = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
+    if groups != new_groups:
         raise ValueError(
-            f"corpus must have the posterior's groups, {', '.join(there) or 'none'}; got"
-            f" {', '.join(given) or 'none'}"
+            f"corpus must have the posterior's groups, {', '.join(groups) or 'none'}; got"
+            f" {', '.join(new_groups) or 'none'}"
         )
     if "coding" in posterior.coords:
         (coding,) = map(str, posterior.coords["coding"])
@@ -234,7 +234,7 @@ def _prior_of(
             " sampled"
         )
     names = regression_variables(posterior, corpus)
-    return known.link, _at_words(posterior, chain, names)
+    return draws.link, _at_words(posterior, chain, names)
 
 
 def _at_words(posterior: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
@@ -269,10 +269,10 @@ class NewDocuments:
     new_levels: dict[str, list[str]]
 
     def __str__(self) -> str:
-        known = self.tokens - self.unknown_tokens
-        share = f" ({known / self.tokens:.0%})" if self.tokens else ""
+        matched = self.tokens - self.unknown_tokens
+        share = f" ({matched / self.tokens:.0%})" if self.tokens else ""
         lines = [
-            f"{len(self.topics.documents):,} new documents; the run knows {known:,} of their"
+            f"{len(self.topics.documents):,} new documents; the run knows {matched:,} of their"
             f" {self.tokens:,} words{share}, and does not know {self.unknown_words:,} different"
             " ones."
         ]
@@ -328,9 +328,9 @@ def align_words(
         return corpus, 0, 0
     place = {str(word): j for j, word in enumerate(vocabulary)}
     target = np.array([place.get(str(word), -1) for word in corpus.vocabulary], dtype=np.int64)
-    known = np.flatnonzero(target >= 0)
+    in_both = np.flatnonzero(target >= 0)
     choose = scipy.sparse.csr_array(
-        (np.ones(len(known), dtype=np.int64), (known, target[known])),
+        (np.ones(len(in_both), dtype=np.int64), (in_both, target[in_both])),
         shape=(corpus.num_words, num_words),
     )
     in_use = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)

@@ -86,17 +86,17 @@ def refit(
     documents, and so this is no posterior of both corpora together ("cut" inference).
     """
     as_draws(posterior)
-    given = as_kind(
+    new = as_kind(
         corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
     )
     if "topics" not in posterior or posterior["topics"].ndim != 4 or "group_topics" in posterior:
         raise ValueError("posterior must have kept topics, of words that do not vary by group")
-    if given.content is not None:
+    if new.content is not None:
         raise ValueError("corpus must have no content=: topics are those of the run")
     sweeps, warm_up = as_repeats(sweeps, "sweeps"), as_repeats(warm_up, "warm_up", minimum=0)
     num_topics, num_words = posterior["topics"].shape[-2:]
-    words, _, _ = align_words(given, posterior.coords.get("word"), num_words)
-    data = words.extended(StructuredCorpus, design=given.design, content=None)
+    words, _, _ = align_words(new, posterior.coords.get("word"), num_words)
+    data = words.extended(StructuredCorpus, design=new.design, content=None)
     model = StructuralTopics(num_topics)
     most = as_positive_int(max_draws, "max_draws")
     rng = np.random.default_rng(as_seed(random_seed))
@@ -106,7 +106,7 @@ def refit(
         for chain in range(posterior.num_chains)
         for topics in of_chain(posterior, chain, "topics")
     ]
-    draws = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+    draws = {name: np.stack([chain_draws[name] for chain_draws in parts]) for name in parts[0]}
     stats = {"log_likelihood": draws.pop("log_likelihood")}
     return Posterior(
         draws,
@@ -127,9 +127,9 @@ def _chain(
     sweeps: int,
     warm_up: int,
 ) -> dict[str, FloatArray]:
-    """What is kept of a chain whose topics are these, one draw after the other."""
+    """Return the stored draws of a chain with fixed topics, one draw after the other."""
     names = [name for name in _KEPT if name not in model.absent(data)]
-    kept: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names)}
+    stored: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names)}
     state = None
     for held in np.asarray(topics, dtype=np.float64):
         before = warm_up if state is None else 0
@@ -137,10 +137,10 @@ def _chain(
         state = replace(begun, topics=held)
         for _ in range(before + sweeps):
             state = held_step(model, rng, state, data)
-        kept["log_likelihood"].append(model.log_likelihood(state, data))
+        stored["log_likelihood"].append(model.log_likelihood(state, data))
         for name in names:
-            kept[name].append(variable(model, state, data, name))
-    return {**{name: np.array(values) for name, values in kept.items()}, "topics": topics}
+            stored[name].append(variable(model, state, data, name))
+    return {**{name: np.array(values) for name, values in stored.items()}, "topics": topics}
 
 
 def held_step(

@@ -173,7 +173,7 @@ class VariationalTopics(MeanFieldFit):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the objective is a lower bound, and not an estimate of one."""
+        """True where the objective is a lower bound, and not an estimate of one."""
         return self.method == "cavi"
 
     @classmethod
@@ -296,20 +296,20 @@ class VariationalTopics(MeanFieldFit):
             var = np.tile(np.diagonal(cov), (count, 1))
         else:
             mean, var = start.mean.copy(), start.var.copy()
-        found = Found(
+        local = Found(
             mean, var, np.empty((count, n)), np.empty((count, n)), np.empty((count, num_topics)),
             np.empty((count, num_topics)), np.empty(len(corpus.words)), np.empty(count),
             np.empty(count, dtype=np.int64),
         )  # fmt: skip
-        given = Given(by_word, shift, precision, self.gaussian.mean)
+        fixed = Given(by_word, shift, precision, self.gaussian.mean)
         statuses = over_rows(
-            infer_documents, count, corpus.entries, given, tolerance, max_steps, found
+            infer_documents, count, corpus.entries, fixed, tolerance, max_steps, local
         )
         refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
-            MvNormal(self.gaussian.mean, cov), DiagonalPotential(found.J, found.h), mean, var,
-            found.taken, found.steps, precision, found.scores,
-            word_counts(corpus, found.weights, found.theta, by_word),
+            MvNormal(self.gaussian.mean, cov), DiagonalPotential(local.J, local.h), mean, var,
+            local.taken, local.steps, precision, local.scores,
+            word_counts(corpus, local.weights, local.theta, by_word),
         )  # fmt: skip
 
     def _toward(
@@ -442,8 +442,8 @@ def fit_svi(
     rng = np.random.default_rng(as_seed(random_seed))
     counts, total = corpus.to_csr(), corpus.num_documents
     with row_threads(as_cores(cores)):
-        some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
-        first = as_corpus(counts[np.sort(some)])
+        sampled = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
+        first = as_corpus(counts[np.sort(sampled)])
         q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
 
         def means() -> Iterator[float]:
@@ -462,11 +462,13 @@ def fit_svi(
     return replace(q, history=history, converged=converged)
 
 
-def _scale(there: int, num_documents: int | None) -> float:
+def _scale(num_seen: int, num_documents: int | None) -> float:
     """Number of documents in all divided by the number of documents given."""
     if num_documents is None:
         return 1.0
-    return as_positive_int(num_documents, "num_documents", minimum=there, maximum=2**62) / there
+    return (
+        as_positive_int(num_documents, "num_documents", minimum=num_seen, maximum=2**62) / num_seen
+    )
 
 
 def _step_size(t: int, delay: float, forgetting: float) -> float:
@@ -492,14 +494,14 @@ def _mixed(
     old: NormalInverseWishart, new: NormalInverseWishart, step_size: float
 ) -> NormalInverseWishart:
     """Natural parameters (strength mean, strength, dof, scale + strength mean mean') mixed."""
-    kept, gained = (1.0 - step_size) * old.strength, step_size * new.strength
-    strength = kept + gained
+    retained, gained = (1.0 - step_size) * old.strength, step_size * new.strength
+    strength = retained + gained
     shift = new.mean - old.mean
     return NormalInverseWishart(
-        mean=(kept * old.mean + gained * new.mean) / strength,
+        mean=(retained * old.mean + gained * new.mean) / strength,
         strength=strength,
         dof=(1.0 - step_size) * old.dof + step_size * new.dof,
         scale=(1.0 - step_size) * old.scale
         + step_size * new.scale
-        + (kept * gained / strength) * np.outer(shift, shift),
+        + (retained * gained / strength) * np.outer(shift, shift),
     )

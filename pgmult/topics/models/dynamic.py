@@ -204,7 +204,7 @@ class DynamicTopics(NormalTopics):
     def local_summary(
         self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
     ) -> Sums:
-        """Of a block of documents: tokens of topics, and by time; the log likelihood."""
+        """Sum over a block of documents: tokens of topics, and by time; the log likelihood."""
         tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
         return Sums((*tokens, data.versions.tokens(state.topic_counts)), words)
 

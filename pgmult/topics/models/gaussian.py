@@ -127,13 +127,13 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         topic_counts = kept_counts(at.allocation.topic_counts)
         return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
-    def from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
+    def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
         """A state of a part; topics that nothing varies at their mean.
 
         A draw given so few tokens is far from it.
         """
-        state = self.from_allocation(rng, at, part)
-        return replace(state, topics=at.topics()) if self.words(part).is_plain else state
+        state = self.from_allocation(rng, at, subset)
+        return replace(state, topics=at.topics()) if self.words(subset).is_plain else state
 
     def local_step(
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
@@ -171,12 +171,12 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
     ) -> FloatArray:
         """Topic proportions of some documents, averaged over draws of psi given their counts."""
-        part, here = data[rows], replace(state, psi=state.psi[rows])
+        subset, local = data[rows], replace(state, psi=state.psi[rows])
         total = np.zeros((len(rows), self.num_topics))
         topic_counts = state.topic_counts[rows].astype(np.int64)
         for _ in range(draws):
-            here = replace(here, psi=self._sample_psi(rng, here, topic_counts, part))
-            total += self.theta(here, part)
+            local = replace(local, psi=self._sample_psi(rng, local, topic_counts, subset))
+            total += self.theta(local, subset)
         return total / draws
 
 
@@ -222,11 +222,11 @@ class NormalTopics(GaussianTopics):
         centre = self._uniform()
         if self.gaussian is None:
             self._set(gaussian=NormalInverseWishart.weak(centre))
-        given = len(self.gaussian_prior.mean)
-        if given != len(centre):
+        size = len(self.gaussian_prior.mean)
+        if size != len(centre):
             raise ValueError(
                 f"gaussian must have {len(centre)} dimensions for {self.num_topics} topics,"
-                f" got {given}"
+                f" got {size}"
             )
 
     @property

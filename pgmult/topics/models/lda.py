@@ -144,11 +144,11 @@ class LDA(Checked, AllocatedTopics):
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
         counts, eta = self._allocation(state, data).word_counts, self.word_concentration
-        whole = eta * data.num_words
+        eta_sum = eta * data.num_words
         occupied = counts[counts > 0]
         return float(
             np.sum(gammaln(occupied + eta) - gammaln(eta))
-            + np.sum(gammaln(whole) - gammaln(counts.sum(axis=0) + whole))
+            + np.sum(gammaln(eta_sum) - gammaln(counts.sum(axis=0) + eta_sum))
         )
 
     def theta(self, state: LDAState, data: Corpus) -> FloatArray:

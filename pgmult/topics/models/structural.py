@@ -250,7 +250,7 @@ class StructuralTopics(GaussianTopics):
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
     ) -> StructuralTopicsState:
-        """With groups, some sweeps follow in which these are free to differ."""
+        """Return the start; with groups, after some sweeps in which their words may differ."""
         state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
         for _ in range(0 if data.content is None else self.content.start_sweeps):
             state = step(self, rng, state, data, partial(self.shared_step, hold=True))
@@ -278,7 +278,7 @@ class StructuralTopics(GaussianTopics):
         data: StructuredCorpus,
         by_word: FloatArray | None = None,
     ) -> Sums:
-        """Of a block: tokens of topics, and by group; the log likelihood, sums of covariates."""
+        """Sum over a block: tokens of topics, and by group; the log likelihood and covariates."""
         (tokens,), (words,) = GaussianTopics.local_summary(self, state, data, by_word)
         count = np.array(data.num_documents)
         total = data.covariates.sum(axis=0)

@@ -168,8 +168,8 @@ class ScalarChains(Checked):
 
     def _filtered(self) -> tuple[Chains, ChainPotential]:
         """The prior and the potential, as compiled functions take them."""
-        seen = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
-        return self._prior(), ChainPotential(seen.J, seen.h)
+        potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
+        return self._prior(), ChainPotential(potential.J, potential.h)
 
     def slice(
         self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray

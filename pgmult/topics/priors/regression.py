@@ -88,15 +88,15 @@ class RegressedMean:
     def at_average(self, state: Any, data: StructuredCorpus, block_rows: int) -> FloatArray:
         """Mean of psi at the documents' average covariates, summed block by block, ``(n,)``."""
         parts, total = blocks(data.num_documents, block_rows), Total()
-        for b, part in enumerate(parts):
-            total.add(b, Sums((), (data.covariates[part].sum(axis=0),)))
+        for b, block in enumerate(parts):
+            total.add(b, Sums((), (data.covariates[block].sum(axis=0),)))
         return self.at(state, total.result(len(parts)).rounded[0] / data.num_documents)
 
     def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
         anywhere = self.prior_of(data, np.eye(len(data.design.names)))
-        own = MixedRegression.of(anywhere, psi, data.covariates, *_designs(data))
-        return Sums((np.array(len(psi)),), own.sums)
+        statistics = MixedRegression.of(anywhere, psi, data.covariates, *_designs(data))
+        return Sums((np.array(len(psi)),), statistics.sums)
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """One update of the regression of psi."""

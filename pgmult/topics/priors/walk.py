@@ -178,18 +178,18 @@ class WalkingMean:
 
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
-        seen = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
-        return self.sample(rng, state.prevalence_drift, seen)
+        rows = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
+        return self.sample(rng, state.prevalence_drift, rows)
 
-    def sample(self, rng: np.random.Generator, drift: float, seen: TimedRows) -> Fields:
+    def sample(self, rng: np.random.Generator, drift: float, rows: TimedRows) -> Fields:
         """A slice of the logarithm of the drift, then mu and Sigma given it."""
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = log_inverse_gamma(log_drift, self.shape, self.scale)
-            return prior + seen.log_evidence(self.gaussian, float(np.exp(log_drift[0])))
+            return prior + rows.log_evidence(self.gaussian, float(np.exp(log_drift[0])))
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
-        return self._walked(rng, float(np.exp(log_drift[0])), seen)
+        return self._walked(rng, float(np.exp(log_drift[0])), rows)
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
@@ -200,10 +200,10 @@ class WalkingMean:
 
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
-        seen = TimedRows.of(psi, data.times, data.num_times)
-        return self._walked(rng, self.scale / self.shape, seen)
+        rows = TimedRows.of(psi, data.times, data.num_times)
+        return self._walked(rng, self.scale / self.shape, rows)
 
-    def _walked(self, rng: np.random.Generator, drift: float, seen: TimedRows) -> Fields:
+    def _walked(self, rng: np.random.Generator, drift: float, rows: TimedRows) -> Fields:
         """Mu and Sigma given rows and the drift."""
-        mu, Sigma = seen.posterior(mean_walk(self.gaussian, drift, len(seen.counts))).sample(rng)
+        mu, Sigma = rows.posterior(mean_walk(self.gaussian, drift, len(rows.counts))).sample(rng)
         return {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

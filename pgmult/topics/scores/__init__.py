@@ -1,4 +1,4 @@
-"""How well topic models predict held-out words."""
+"""Scores of predictions of held-out words."""
 
 from pgmult.core.lazy import public_names
 

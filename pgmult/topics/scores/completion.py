@@ -63,7 +63,7 @@ class CompletionScore(Score):
 
     @property
     def standard_error(self) -> float:
-        """Of `log_predictive`, over documents; compare models by differences: `gain_over`."""
+        """Standard error of `log_predictive` over documents; compare models by `gain_over`."""
         return mean_by_token(self.by_unit, self.totals)[1]
 
     @property

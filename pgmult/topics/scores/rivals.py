@@ -86,7 +86,7 @@ def _chosen(data: Corpus, seed: Any) -> IntArray:
 
 
 def _sweeps(run: Posterior) -> int:
-    """Of a short chain: a small share of those of the run."""
+    """Draws and sweeps of a short chain: a small share of those of the run."""
     attrs = run.attrs
     made = attrs.get("tune", 0) + attrs.get("draws", run.num_draws) * attrs.get("thin", 1)
     return int(np.clip(_SHARE * run.num_chains * made, _FEWEST, _MOST))
@@ -98,7 +98,7 @@ def _plain(corpus: Corpus) -> Corpus:
 
 
 def _second(model: Any, training: Corpus, held_out: Corpus, sweeps: int, seed: Any) -> Score:
-    """What a short run tells of the words that it was not shown, averaged over its last third."""
+    """Score a short run on held-out words, averaged over its last third."""
     score = DocumentCompletion(held_out, every=2)
     draws = sweeps // 3
     with warnings.catch_warnings():

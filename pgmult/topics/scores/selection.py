@@ -1,4 +1,4 @@
-"""How many topics: held-out scores of one split, paired by document, and other measures.
+"""Choice of the number of topics: held-out scores of one split, paired by document.
 
 Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so what
 hard documents have in common cancels in the differences. The best of many candidates looks a little
@@ -189,10 +189,10 @@ def search_num_topics(
     ``print(search_num_topics(...))`` is a table, and
     ``search_num_topics(...).plot()`` draws it.
     """
-    given = as_list(candidates, "candidates", "numbers of topics")
-    numbers = sorted(as_num_topics(k, "candidates") for k in given)
+    asked = as_list(candidates, "candidates", "numbers of topics")
+    numbers = sorted(as_num_topics(k, "candidates") for k in asked)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise ValueError(f"candidates must be different numbers of topics, got {given}")
+        raise ValueError(f"candidates must be different numbers of topics, got {asked}")
     seed = as_seed(random_seed)
     corpus = corpus_from(data, "data")
     if not (corpus.totals > 1).any():

@@ -59,7 +59,7 @@ class StartsFromTopics(ABC):
         """A state with these topics in this order, all else drawn or set given them."""
 
     @abstractmethod
-    def from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
+    def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
         """The same of a part of the documents."""
 
     def in_order(self, at: Searched, data: Any) -> Searched:
@@ -71,9 +71,9 @@ class StartsFromTopics(ABC):
         begun = self.shared_start(rng, data)
         if begun is not None:
             return started(self, rng, *begun, data)
-        found = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
-        whole = self.in_order(found.by_size(), data)
-        return self.from_allocation(rng, whole, data)
+        searched = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
+        at = self.in_order(searched.by_size(), data)
+        return self.from_allocation(rng, at, data)
 
     def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
         """The start of a chain of a large corpus, found from a part of it, without the rows.
@@ -87,20 +87,22 @@ class StartsFromTopics(ABC):
         chosen = documents_to_search(rng, small, self.num_topics)
         if chosen is None:
             return None
-        part = only_words(small, chosen)
-        found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
+        subset = only_words(small, chosen)
+        searched = grown(
+            rng, subset, self.num_topics, self.start_concentration(), self.start_sweeps
+        )
         if small is not data:
-            found = counted(rng, found, only_words(data, chosen))
-        at = self.in_order(found.by_size(), data)
+            searched = counted(rng, searched, only_words(data, chosen))
+        at = self.in_order(searched.by_size(), data)
         return self.from_part(rng, at, data[chosen]), Placement.of(at)
 
     def local_start(
-        self, rng: np.random.Generator, found: Placement, data: Any
+        self, rng: np.random.Generator, placement: Placement, data: Any
     ) -> dict[str, NDArray[Any]]:
-        """Where the documents of a block start: each where the topics of the part put it."""
-        here = Searched(found.place(rng, data), found.alpha, 0.0)
-        psi = here.psi(cast(Linked, self).link(data))
-        return {"psi": psi, "topic_counts": kept_counts(here.allocation.topic_counts)}
+        """Return the start of a block's documents, given the topics of the searched part."""
+        placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
+        psi = placed.psi(cast(Linked, self).link(data))
+        return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
         self,
@@ -115,24 +117,26 @@ class StartsFromTopics(ABC):
         eta = self.start_concentration()
         small = thinned(rng, data, self.num_topics)
         chosen = documents_to_search(rng, small, self.num_topics)
-        part = small if chosen is None else only_words(small, chosen)
-        found, first, leaf_loo = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps)
+        subset = small if chosen is None else only_words(small, chosen)
+        searched, first, leaf_loo = search_leaves(rng, subset, self.num_topics, eta, leaves, sweeps)
         if chosen is None or not is_too_large_to_sweep(data):
-            whole = settled(rng, found, part, small, sweeps)
+            whole = settled(rng, searched, subset, small, sweeps)
             if small is not data:
                 whole = counted(rng, whole, data)
             best = self.in_order(whole.by_size(), data)
             state = self.from_allocation(rng, best, data)
         else:
-            own = found if small is data else counted(rng, found, only_words(data, chosen))
-            best = self.in_order(own.by_size(), data)
+            of_subset = (
+                searched if small is data else counted(rng, searched, only_words(data, chosen))
+            )
+            best = self.in_order(of_subset.by_size(), data)
             state = self.from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(
             state=state,
             loo=max(leaf_loo),
             leaf_loo=leaf_loo,
-            support=_support(best, [at for at in first if at is not found]),
+            support=_support(best, [at for at in first if at is not searched]),
         )
 
 
@@ -161,7 +165,7 @@ class TopicStart:
     support: FloatArray
 
     def facts(self) -> dict[str, Any]:
-        """What a run keeps: log probabilities per leaf and the topics' support."""
+        """Facts that a run stores: log probabilities per leaf and the topics' support."""
         facts: dict[str, Any] = {"loo": self.loo, "leaf_loo": self.leaf_loo}
         if not np.isnan(self.support).any():
             facts["support"] = self.support.tolist()
@@ -219,9 +223,9 @@ def find_start(
 
 
 def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:
-    found = np.zeros(best.num_topics)
+    matches = np.zeros(best.num_topics)
     for other in others:
         apart = 0.5 * cdist(best.topics(), other.topics(), "cityblock")
         rows, columns = linear_sum_assignment(np.minimum(apart, _SAME))
-        found[rows] += apart[rows, columns] < _SAME
-    return found / len(others) if others else np.full(best.num_topics, np.nan)
+        matches[rows] += apart[rows, columns] < _SAME
+    return matches / len(others) if others else np.full(best.num_topics, np.nan)

@@ -94,9 +94,9 @@ class Searched:
         """Where a link has these proportions, some documents at a time."""
         count = len(self.allocation.topic_counts)
         parts = [slice(first, first + _ROWS) for first in range(0, max(1, count), _ROWS)]
-        found = (link.inverse(self.theta(rows)) for rows in parts)
-        psi = np.empty((count, *(first := next(found)).shape[1:]))
-        for rows, values in zip(parts, chain([first], found), strict=True):
+        blocks = (link.inverse(self.theta(rows)) for rows in parts)
+        psi = np.empty((count, *(first := next(blocks)).shape[1:]))
+        for rows, values in zip(parts, chain([first], blocks), strict=True):
             psi[rows] = values
         return psi
 
@@ -108,7 +108,7 @@ class Searched:
     def swept(
         self, rng: np.random.Generator, corpus: Corpus, sweeps: int, held: int = 0
     ) -> "Searched":
-        """After collapsed sweeps, alpha learned but for the first `held` of them."""
+        """Return the point after collapsed sweeps; alpha is fixed in the first `held` of them."""
         allocation, alpha = self.allocation, self.alpha
         held = min(held, sweeps)
         if held:
@@ -146,14 +146,14 @@ def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: f
 
 
 def _tokens_of(at: Searched, corpus: Corpus) -> tuple[Any, ...]:
-    """What compiled passes over all tokens take first."""
+    """Return the first arguments of compiled passes over all tokens."""
     allocation = at.allocation
     tallies = Tallies(allocation.topic_counts, allocation.word_counts, at.sizes)
     return corpus.entries, allocation.assignments, at.alpha, at.eta, tallies
 
 
 def merge_gains(at: Searched, corpus: Corpus) -> FloatArray:
-    """What F changes by when two topics become one, ``(num_topics, num_topics)``.
+    """Changes of F when two topics become one, ``(num_topics, num_topics)``.
 
     Entry (a, b), a < b, is exact in the log joint, alpha_a + alpha_b the joined topic's. For the
     entropies the shares of a and b in each token are added up, where both have 0.1 % or more.
@@ -194,11 +194,11 @@ def merge_topics(at: Searched, corpus: Corpus, merges: int) -> Searched:
             into[b] = a
             free[a] = free[b] = False
             merges -= 1
-    kept, new = np.unique(into, return_inverse=True)
-    alpha = np.zeros(len(kept))
+    remaining, new = np.unique(into, return_inverse=True)
+    alpha = np.zeros(len(remaining))
     np.add.at(alpha, new, at.alpha)
     assignments = new[at.allocation.assignments]
-    return Searched(count_topics(corpus, assignments, len(kept)), alpha, at.eta)
+    return Searched(count_topics(corpus, assignments, len(remaining)), alpha, at.eta)
 
 
 START_SWEEPS = 100  # of a leaf
@@ -226,9 +226,9 @@ def leaf(
 ) -> Searched:
     """An allocation of all documents by one leaf."""
     small = thinned(rng, corpus, num_topics)
-    part = part_to_search(rng, small, num_topics)
-    found = settled(rng, grown(rng, part, num_topics, eta, sweeps), part, small, sweeps)
-    return counted(rng, found, corpus) if small is not corpus else found
+    subset = part_to_search(rng, small, num_topics)
+    searched = settled(rng, grown(rng, subset, num_topics, eta, sweeps), subset, small, sweeps)
+    return counted(rng, searched, corpus) if small is not corpus else searched
 
 
 def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
@@ -239,14 +239,16 @@ def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus
     share = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics, _UNITS * cells) / tokens
     counts = np.floor(corpus.counts * share + rng.random(cells)).astype(np.int32)
     ends = np.concatenate([[0], np.cumsum(counts > 0)])
-    kept = counts > 0
-    return Corpus(ends[corpus.indptr], corpus.words[kept], counts[kept], corpus.num_words)
+    is_positive = counts > 0
+    return Corpus(
+        ends[corpus.indptr], corpus.words[is_positive], counts[is_positive], corpus.num_words
+    )
 
 
-def counted(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Searched:
+def counted(rng: np.random.Generator, searched: Searched, corpus: Corpus) -> Searched:
     """Topics of all tokens, as counts alone, given the proportions that were found."""
-    counts = _counts_of(rng, corpus, found.theta(), found.topics())
-    return Searched(counts, found.alpha, found.eta)
+    counts = _counts_of(rng, corpus, searched.theta(), searched.topics())
+    return Searched(counts, searched.alpha, searched.eta)
 
 
 def _counts_of(
@@ -273,11 +275,14 @@ def search_leaves(
 
     def run(worker: int, start: int, stop: int) -> list[Searched]:
         with row_threads(1):
-            return [grown(own, corpus, num_topics, eta, sweeps) for own in generators[start:stop]]
+            return [
+                grown(generator, corpus, num_topics, eta, sweeps)
+                for generator in generators[start:stop]
+            ]
 
-    found = [leaf for piece in over_rows(run, leaves, grain=1) for leaf in piece]
-    loo = [at.loo(corpus) for at in found]
-    return found[int(np.argmax(loo))], found, loo
+    results = [leaf for piece in over_rows(run, leaves, grain=1) for leaf in piece]
+    loo = [at.loo(corpus) for at in results]
+    return results[int(np.argmax(loo))], results, loo
 
 
 def grown(
@@ -300,7 +305,7 @@ def grown(
 def _joined(
     rng: np.random.Generator, at: Searched, corpus: Corpus, num_topics: int, sweeps: int
 ) -> Searched:
-    """With pairs of topics joined until `num_topics` are left, in rounds with sweeps in between."""
+    """Join pairs of topics until `num_topics` are left, in rounds with sweeps in between."""
     excess = at.num_topics - num_topics
     for left in range(_ROUNDS - 1, -1, -1):
         target = num_topics + excess * left // _ROUNDS
@@ -324,7 +329,7 @@ def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
 def documents_to_search(
     rng: np.random.Generator, corpus: Corpus, num_topics: int
 ) -> IntArray | None:
-    """Which documents of a large corpus are searched: as many as make up half a million tokens.
+    """Choose the documents of a large corpus to search: as many as have half a million tokens.
 
     10,000 tokens per topic, where that is more; they are whole and chosen at random. None means
     all.
@@ -338,23 +343,25 @@ def documents_to_search(
 
 
 def settled(
-    rng: np.random.Generator, found: Searched, part: Corpus, corpus: Corpus, sweeps: int
+    rng: np.random.Generator, searched: Searched, subset: Corpus, corpus: Corpus, sweeps: int
 ) -> Searched:
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
-    if part is corpus:
-        return found
-    everywhere = Placement.of(found).place(rng, corpus)
-    return Searched(everywhere, found.alpha, found.eta).swept(rng, corpus, min(_SETTLING, sweeps))
+    if subset is corpus:
+        return searched
+    everywhere = Placement.of(searched).place(rng, corpus)
+    return Searched(everywhere, searched.alpha, searched.eta).swept(
+        rng, corpus, min(_SETTLING, sweeps)
+    )
 
 
 def is_too_large_to_sweep(corpus: Corpus) -> bool:
-    """Whether sweeps from token to token would take longer than what they are to begin."""
+    """Return whether sweeps over single tokens would take longer than the chain itself."""
     return corpus.num_documents > _LARGE[0] and corpus.num_tokens > _LARGE[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """What the topics of a document's tokens are drawn from, given those of a part of a corpus.
+    """The distribution of topics of tokens given the topics of a searched part of a corpus.
 
     Attributes
     ----------
@@ -368,10 +375,10 @@ class Placement:
     by_word: FloatArray
 
     @classmethod
-    def of(cls, found: Searched) -> "Placement":
-        """From an allocation of the part."""
-        word_counts = found.allocation.word_counts + found.eta
-        return cls(found.alpha, word_counts / word_counts.sum(axis=0))
+    def of(cls, searched: Searched) -> "Placement":
+        """Make one from an allocation of the part."""
+        word_counts = searched.allocation.word_counts + searched.eta
+        return cls(searched.alpha, word_counts / word_counts.sum(axis=0))
 
     def place(self, rng: np.random.Generator, corpus: Corpus) -> Allocation:
         """Every token's topic, in a few passes over each document; of large counts as counts."""

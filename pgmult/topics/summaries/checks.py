@@ -118,8 +118,8 @@ def check(
     advice = {row: advice.get(row, ("", "")) for row in (_DISPERSION, *rows)}
 
     def statistics(dispersion: float, tokens: _Tokens, shape: tuple[int, ...]) -> dict[str, float]:
-        each = [_information(tokens, factor, shape) for factor in factors.values()]
-        return dict(zip(advice, [dispersion, *np.concatenate(each).tolist()], strict=True))
+        information = [_information(tokens, factor, shape) for factor in factors.values()]
+        return dict(zip(advice, [dispersion, *np.concatenate(information).tolist()], strict=True))
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
         draws = zip(
@@ -130,10 +130,10 @@ def check(
         for proportions, phi in draws:
             theta = proportions if source == "theta" else posterior.link.probs(proportions)
             phi = phi[None] if phi.ndim == 2 else phi.swapaxes(0, 1) if is_timed else phi
-            own, made = _dispersion(rng, corpus, theta, phi, codes)
+            observed, made = _dispersion(rng, corpus, theta, phi, codes)
             tokens = _allocated(rng, corpus, theta, phi, codes)
             again, shape = _drawn_again(rng, tokens, phi, codes), phi.shape[1:]
-            yield statistics(own, tokens, shape), statistics(made, again, shape)
+            yield statistics(observed, tokens, shape), statistics(made, again, shape)
 
     return PredictiveChecks.of(compared(), advice)
 
@@ -142,15 +142,15 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
     """Numbers of labels, one per document, by name."""
     if groups is None:
         return {}
-    given = groups
+    columns = groups
     if not isinstance(groups, Mapping):
         names = [groups] if isinstance(groups, str) else as_list(groups, "groups", "columns")
-        known = table_of(corpus.design) if isinstance(corpus, StructuredCorpus) else {}
+        covariates = table_of(corpus.design) if isinstance(corpus, StructuredCorpus) else {}
         content = getattr(corpus, "content", None)
-        own = {} if content is None else {content.name: content.labels[content.codes]}
-        given = chosen_columns(known | own, names, "the corpus", "groups")
+        content_column = {} if content is None else {content.name: content.labels[content.codes]}
+        columns = chosen_columns(covariates | content_column, names, "the corpus", "groups")
     codes = {}
-    for name, column in given.items():
+    for name, column in columns.items():
         labels = labels_of(as_list(column, "groups", "labels"), name).tolist()
         if len(labels) != corpus.num_documents:
             raise ValueError(
@@ -181,7 +181,7 @@ def _blocks(num_documents: int, width: int, first: int = 0) -> list[slice]:
 def _dispersion(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> tuple[float, float]:
-    """Of the data, and of documents that the model makes with the same theta and phi."""
+    """Dispersion of the data, and of documents simulated with the same theta and phi."""
     totals, rows = corpus.totals, corpus.entry_documents
     data = replicate = cells = 0.0
     num_words = phi.shape[2]
@@ -190,18 +190,22 @@ def _dispersion(
         places, topics = np.nonzero(allocated)
         again = _with_words(rng, places, topics, allocated[places, topics], phi, codes[block])
         made = block.start + again.documents
-        for part in _blocks(block.stop - block.start, num_words * _PASSES, block.start):
-            q = Versions(codes[part], len(phi)).word_probs(theta[part], phi)
-            means, weights = _expected_cells(totals[part], q)
+        for rows_of_part in _blocks(block.stop - block.start, num_words * _PASSES, block.start):
+            q = Versions(codes[rows_of_part], len(phi)).word_probs(theta[rows_of_part], phi)
+            means, weights = _expected_cells(totals[rows_of_part], q)
             empty = float(np.vdot(means, weights * means))
             cells += np.count_nonzero(weights)
-            own = slice(corpus.indptr[part.start], corpus.indptr[part.stop])
+            entries = slice(corpus.indptr[rows_of_part.start], corpus.indptr[rows_of_part.stop])
             data += empty + _excess(
-                means, weights, rows[own] - part.start, corpus.words[own], corpus.counts[own]
+                means,
+                weights,
+                rows[entries] - rows_of_part.start,
+                corpus.words[entries],
+                corpus.counts[entries],
             )
-            its = slice(*np.searchsorted(made, [part.start, part.stop]))
+            its = slice(*np.searchsorted(made, [rows_of_part.start, rows_of_part.stop]))
             replicate += empty + _excess(
-                means, weights, made[its] - part.start, again.words[its], again.counts[its]
+                means, weights, made[its] - rows_of_part.start, again.words[its], again.counts[its]
             )
     return data / max(cells, 1.0), replicate / max(cells, 1.0)
 
@@ -216,7 +220,7 @@ def _expected_cells(totals: IntArray, shares: FloatArray) -> tuple[FloatArray, F
 
 
 def _excess(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
-    """How much further counts are from their means than zeros are, squared and weighted.
+    """Squared, weighted distance of counts from their means, less that of zeros.
 
     Other cells than those of the counts, of which a cell may have several, are the same for both.
     """
@@ -239,10 +243,10 @@ def _allocated(
     size = max(1, _BLOCK // (len(theta[0]) * _PASSES))
     topics = []
     for start in range(0, len(rows), size):
-        here, its = rows[start : start + size], words[start : start + size]
-        probs = np.maximum(theta[here] * phi[codes[here], :, its], 1e-300)
+        documents, its = rows[start : start + size], words[start : start + size]
+        probs = np.maximum(theta[documents] * phi[codes[documents], :, its], 1e-300)
         upto = np.cumsum(probs, axis=1)
-        drawn = rng.random((len(here), 1)) * upto[:, -1:]
+        drawn = rng.random((len(documents), 1)) * upto[:, -1:]
         topics.append(np.count_nonzero(upto[:, :-1] <= drawn, axis=1))
     return _Tokens(rows, np.concatenate(topics), words, np.ones_like(rows))
 

@@ -1,4 +1,4 @@
-"""How groups of documents word the same topic: content covariates, with intervals.
+"""Words of a topic by group of documents: content covariates, with intervals.
 
 With phi_{gk} the words of topic k in group g, two groups are compared word by word: the posterior
 of both probabilities, of their ratio, and of which is larger. In a group with few tokens of a topic
@@ -86,12 +86,12 @@ class GroupWords(Estimand):
 
     @property
     def worth(self) -> FloatArray:
-        """How many independent draws the ratio of each word rests on, ``(word,)``."""
+        """Effective draws of the ratio of each word, ``(word,)``."""
         return independent_draws(self.log_ratio.draws, self.num_chains)
 
     @property
     def is_faint(self) -> bool:
-        """Whether either group has fewer than `FEW_TOKENS` tokens of the topic."""
+        """True where either group has fewer than `FEW_TOKENS` tokens of the topic."""
         return min(self.tokens) < FEW_TOKENS
 
     def table(self) -> Table:
@@ -210,7 +210,7 @@ class Content(Tabled):
         num_words: int = 10,
         probability: float = 0.9,
     ) -> list[GroupWords]:
-        """As `words`, for several topics in one pass over the draws."""
+        """Compare two groups as `words` does, for several topics in one pass over the draws."""
         pair = [self.groups.index(as_choice(g, n, self.groups))
                 for g, n in ((first, "first"), (second, "second"))]  # fmt: skip
         if pair[0] == pair[1]:
@@ -229,28 +229,29 @@ class Content(Tabled):
                 )
             ]
         )
-        found = []
+        compared = []
         for i, k in enumerate(numbers.tolist()):
             tokens = self.tokens[pair, k]
             by_chain = draws[:, :, i].reshape(len(self.chains), -1, 2, chosen.shape[1])
             by_chain = by_chain[~np.isnan(by_chain[:, 0, 0, 0])]
-            here = by_chain.reshape(-1, 2, chosen.shape[1])
+            of_topic = by_chain.reshape(-1, 2, chosen.shape[1])
             side = np.repeat([0, 1], count)  # the group that the word is to stand for
             sign = np.where(side == 0, 1.0, -1.0)
-            likely = (sign * (here[:, 0] - here[:, 1]) > 0.0).mean(axis=0) > 0.5
+            likely = (sign * (of_topic[:, 0] - of_topic[:, 1]) > 0.0).mean(axis=0) > 0.5
             expected = self.mean[np.asarray(pair)[side], k, chosen[i]] * tokens[side]
-            there = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
-            words = [self.vocabulary[j] for j in chosen[i, there]]
+            is_used = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
+            words = [self.vocabulary[j] for j in chosen[i, is_used]]
             name, of = self.names[k], (float(tokens[0]), float(tokens[1]))
-            found.append(
+            compared.append(
                 GroupWords(
-                    here[:, :, there], ("group", "word"), {"group": (first, second), "word": words},
+                    of_topic[:, :, is_used], ("group", "word"),
+                    {"group": (first, second), "word": words},
                     caption=_told(name, (first, second), of, probability, self.scope),
                     probability=probability, tokens=of, name=name, scope=self.scope,
                     num_chains=len(by_chain),
                 )
             )  # fmt: skip
-        return found
+        return compared
 
     def table(self, num_words: int = 6) -> Table:
         """Tokens of every topic in every group, and the words that the group uses most above all.
@@ -334,12 +335,12 @@ def content(
 def _told(
     name: str, groups: tuple[str, str], tokens: tuple[float, float], probability: float, scope: str
 ) -> str:
-    """What the numbers of two groups are, and how much they rest on."""
-    there = " and ".join(f"{n:,.0f} of {group}" for n, group in zip(tokens, groups, strict=True))
+    """Caption of a comparison of two groups."""
+    counts = " and ".join(f"{n:,.0f} of {group}" for n, group in zip(tokens, groups, strict=True))
     few = f"; fewer than {FEW_TOKENS} say hardly anything" if min(tokens) < FEW_TOKENS else ""
     return (
         f"Words of topic {name} that {groups[0]} and {groups[1]} use most differently. Tokens of"
-        f" the topic: {there}{few}. Posterior mean and {100 * probability:g} % interval, {scope}."
+        f" the topic: {counts}{few}. Posterior mean and {100 * probability:g} % interval, {scope}."
     )
 
 

@@ -60,11 +60,11 @@ class TopicCorrelations(Estimand):
     def take(self, topics: IntArray) -> "TopicCorrelations":
         """The same of some topics, in another order."""
         numbers = as_topic_numbers(topics, len(self.independent))
-        here = np.ix_(numbers, numbers)
+        block = np.ix_(numbers, numbers)
         labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}
         return replace(
-            self, draws=self.draws[:, here[0], here[1]], labels=labels,
-            independent=self.independent[here],
+            self, draws=self.draws[:, block[0], block[1]], labels=labels,
+            independent=self.independent[block],
         )  # fmt: skip
 
     def excess(self) -> "TopicCorrelations":
@@ -76,7 +76,7 @@ class TopicCorrelations(Estimand):
         """All pairs, similar topics next to each other."""
         order, labels = similar_together(self), list(map(str, self.columns_of("topic")["topic"]))
         mean, (lower, upper) = self.mean, self.interval()
-        here = np.ix_(order, order)
+        block = np.ix_(order, order)
         numbers = [label.split()[0] for label in labels]
 
         def told(i: int, j: int) -> str:
@@ -84,7 +84,7 @@ class TopicCorrelations(Estimand):
             return f"{numbers[i]} and {numbers[j]}: {pair}"
 
         return Matrix(
-            mean[here], ((lower < 0.0) & (upper > 0.0))[here], [labels[k] for k in order],
+            mean[block], ((lower < 0.0) & (upper > 0.0))[block], [labels[k] for k in order],
             [[told(i, j) for j in order] for i in order],
             f"correlation over documents (dot: {100 * self.probability:g} % interval contains 0)",
         )  # fmt: skip
@@ -151,9 +151,9 @@ def topic_correlations(
             theta = link.probs(mu[i] + normals @ factor.T)[:, one.order]
             with np.errstate(invalid="ignore", divide="ignore"):
                 found = np.corrcoef(theta, rowvar=False)
-            here = np.broadcast_to(one.found, len(found))
-            correlations.append(np.where(here & here[:, None], found, np.nan))
-            shares.append(np.where(here, theta.mean(axis=0), np.nan))
+            is_found = np.broadcast_to(one.found, len(found))
+            correlations.append(np.where(is_found & is_found[:, None], found, np.nan))
+            shares.append(np.where(is_found, theta.mean(axis=0), np.nan))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a share that never varies is all nan
         independent = _independent(np.nanmean(shares, axis=0))
@@ -202,8 +202,8 @@ def _all_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
     as_kind(correlations, "correlations", TopicCorrelations)
     pairs = np.triu_indices(len(correlations.independent), k=1)
     values = [x[pairs].tolist() for x in (correlations.mean, *correlations.interval())]
-    each = zip(*(x.tolist() for x in pairs), *values, strict=True)
-    return [PairCorrelation(*one) for one in each]
+    rows = zip(*(x.tolist() for x in pairs), *values, strict=True)
+    return [PairCorrelation(*one) for one in rows]
 
 
 def similar_together(correlations: TopicCorrelations) -> IntArray:

@@ -216,17 +216,17 @@ class Quotes(Tabled):
     def table(self) -> Table:
         """One row per document of a topic: its share and, where texts are known, its text."""
         counts = [len(of_topic) for of_topic in self.quotes]
-        found = [quote for of_topic in self.quotes for quote in of_topic]
+        listed = [quote for of_topic in self.quotes for quote in of_topic]
         columns = [
             Column("topic", np.repeat(self.topics, counts), "topic"),
-            Column("document", [quote.document for quote in found], "document"),
+            Column("document", [quote.document for quote in listed], "document"),
         ]
         columns += with_interval(
-            "mean", ([quote[i] for quote in found] for i in (1, 2, 3)), "mean", self.probability,
+            "mean", ([quote[i] for quote in listed] for i in (1, 2, 3)), "mean", self.probability,
             number(2), ("lower", "upper"),
         )  # fmt: skip
         if not self.note:
-            columns.append(Column("text", [quote.text for quote in found], "text"))
+            columns.append(Column("text", [quote.text for quote in listed], "text"))
         title = f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
         return Table(" ".join(filter(None, [title, self.note])), columns)
 
@@ -263,40 +263,40 @@ def quotes(
     mean = mean_of(each_theta(posterior, None, chains, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_quotes].T
     chosen, place = np.unique(best, return_inverse=True)
-    found = document_topics(
+    shares = document_topics(
         posterior, chosen, chain=chain, max_draws=max_draws, probability=probability
     )
     count = len(best)
     if topic is None:
         topic = range(count)
-    given = [topic] if isinstance(topic, int | np.integer) else topic
+    asked = [topic] if isinstance(topic, int | np.integer) else topic
     topics = [
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
-        for k in as_list(given, "topic", "numbers of topics")
+        for k in as_list(asked, "topic", "numbers of topics")
     ]
-    known = _texts(posterior)
+    texts = _texts(posterior)
     quoted = [
         [
             Quote(
-                found.documents[i],
-                float(found.mean[i, k]),
-                float(found.lower[i, k]),
-                float(found.upper[i, k]),
-                None if known is None else _cut(known[chosen[i]], most),
+                shares.documents[i],
+                float(shares.mean[i, k]),
+                float(shares.lower[i, k]),
+                float(shares.upper[i, k]),
+                None if texts is None else _cut(texts[chosen[i]], most),
             )
             for i in place.reshape(best.shape)[k]
         ]
         for k in topics
     ]
     note = ""
-    if known is None:
+    if texts is None:
         note = "The run holds no texts, so documents are named only."
     names = topic_names(posterior, chain)
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
 
 
 def _texts(posterior: Posterior) -> Sequence[str] | None:
-    """Those of the posterior's corpus."""
+    """Return the texts of the posterior's corpus."""
     try:
         data: object = posterior.data
     except ValueError:  # draws that know of no data

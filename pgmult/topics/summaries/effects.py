@@ -99,11 +99,11 @@ def lay_out(
     """
     as_choice(scope, "scope", ("population", "documents"))
     values, held = _settings(data, variable, at, by)
-    known, terms = data.design.columns, data.design.terms
-    left = [j for j, name in enumerate(known.names) if str(name) not in {*values, *held}]
+    columns, terms = data.design.columns, data.design.terms
+    left = [j for j, name in enumerate(columns.names) if str(name) not in {*values, *held}]
     codes = [_levels_in(term, {*values, *held}, scope) for term in terms]
-    there = [levels for levels in codes if levels is not None]
-    rows = np.column_stack([np.zeros(data.num_documents), known.values[:, left], *there])
+    level_columns = [levels for levels in codes if levels is not None]
+    rows = np.column_stack([np.zeros(data.num_documents), columns.values[:, left], *level_columns])
     _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
     chosen, weights = _spread_rows(rng, counts, num_rows)
     documents = first[chosen]
@@ -115,8 +115,8 @@ def lay_out(
     }
     table |= {name: [value] * size for name, value in held.items()}
     for j in left:
-        cells = known.cells(j, known.values[documents, j]).tolist()
-        table[str(known.names[j])] = list(cells) * len(settings)
+        cells = columns.cells(j, columns.values[documents, j]).tolist()
+        table[str(columns.names[j])] = list(cells) * len(settings)
     for name in _column_names(data):  # of terms whose levels are known
         table.setdefault(name, [""] * size)
     for term, levels in zip(terms, codes, strict=True):
@@ -131,7 +131,7 @@ def lay_out(
         else term
         for term, levels in zip(design.terms, codes, strict=True)
     )
-    about = _sentence(data, held, [str(known.names[j]) for j in left], codes, scope)
+    about = _sentence(data, held, [str(columns.names[j]) for j in left], codes, scope)
     return values, replace(design, terms=placed), weights, about
 
 
@@ -164,31 +164,31 @@ def _settings(
     return values, held
 
 
-def _values(data: StructuredCorpus, name: str, given: Any, few: bool = False) -> list[Any]:
+def _values(data: StructuredCorpus, name: str, asked: Any, few: bool = False) -> list[Any]:
     """The values of a column to compare: those given, its labels, or numbers over its range."""
-    if given is not None:
-        values = list(np.atleast_1d(given)) if not isinstance(given, str) else [given]
+    if asked is not None:
+        values = list(np.atleast_1d(asked)) if not isinstance(asked, str) else [asked]
         if not values:
             raise ValueError(f"at must hold at least one value of {name!r}, got none")
         return [value.item() if isinstance(value, np.generic) else value for value in values]
-    known = data.design.columns
-    if name not in known.names:
+    columns = data.design.columns
+    if name not in columns.names:
         for term in data.design.terms:
             if term.variables == (name,):
                 return [str(level) for level in term.levels]
         raise ValueError(f"at must hold the values of {name!r} to compare, as a list")
-    j = known.names.tolist().index(name)
-    if known.num_levels[j]:
-        return known.levels_of(j)
-    numbers_there = np.unique(known.values[:, j])
+    j = columns.names.tolist().index(name)
+    if columns.num_levels[j]:
+        return columns.levels_of(j)
+    numbers_there = np.unique(columns.values[:, j])
     if len(numbers_there) > (3 if few else _FEW):
         numbers_there = (
-            np.quantile(known.values[:, j], [0.1, 0.5, 0.9], method="lower") if few
+            np.quantile(columns.values[:, j], [0.1, 0.5, 0.9], method="lower") if few
             else np.linspace(numbers_there[0], numbers_there[-1], _GRID)
         )  # fmt: skip
-    if known.origin_of(j) is not None:  # dates that are there
-        near = np.abs(known.values[:, j] - numbers_there[:, None]).argmin(axis=1)
-        return list(known.cells(j, np.unique(known.values[near, j])).tolist())
+    if columns.origin_of(j) is not None:  # dates that are there
+        near = np.abs(columns.values[:, j] - numbers_there[:, None]).argmin(axis=1)
+        return list(columns.cells(j, np.unique(columns.values[near, j])).tolist())
     return [int(x) if float(x).is_integer() else float(x) for x in numbers_there]
 
 
@@ -228,17 +228,19 @@ def _sentence(
     data: StructuredCorpus, held: Mapping[str, Any], left: Sequence[str],
     codes: Sequence[IntArray | None], scope: str,
 ) -> str:  # fmt: skip
-    """What was averaged over what, and of whom that speaks."""
+    """Say what was averaged, and the population that it describes."""
     pairs = [
         (":".join(term.variables), levels)
         for term, levels in zip(data.design.terms, codes, strict=True)
         if levels is not None
     ]
     new = [name for name, levels in pairs if (levels < 0).all()]
-    seen = [*left, *(name for name, levels in pairs if not (levels < 0).all())]
+    observed = [*left, *(name for name, levels in pairs if not (levels < 0).all())]
     at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
     parts = [f"; at {at}"] if held else []
-    parts += [f"; {_joined(seen)} as in the {data.num_documents:,} documents"] if seen else []
+    parts += (
+        [f"; {_joined(observed)} as in the {data.num_documents:,} documents"] if observed else []
+    )
     of = "the population" if scope == "population" else "documents such as these"
     who = f" by a new {_joined(new)}" if new else ""
     return f"Expected shares of topics in {of}: in a new document{who}{''.join(parts)}."
@@ -270,7 +272,7 @@ class TopicShares(Estimand):
 
     @property
     def worth(self) -> FloatArray:
-        """How many independent draws each entry rests on; nan where that is not known."""
+        """Effective draws of each entry; nan where draws never change or are too few."""
         return independent_draws(self.draws, self.num_chains)
 
     @property
@@ -292,14 +294,14 @@ class TopicShares(Estimand):
         plain = Estimand._with(self, draws, axes, labels, caption)
         if axes[-1:] != ("topic",):
             return plain
-        same = {each.name: getattr(plain, each.name) for each in fields(plain)}
+        same = {attribute.name: getattr(plain, attribute.name) for attribute in fields(plain)}
         return TopicShares(**same, num_chains=self.num_chains)
 
     def table(self) -> Table:
         """Mean, sd, interval and independent draws of every entry, topic by topic."""
         made = Estimand.table(_by_topic(self, self.labels["topic"]))
         heads = {"topic": "", "words": "topic"}  # words begin with the number
-        parts = [replace(part, head=heads.get(part.name, part.head)) for part in made.parts]
+        parts = [replace(column, head=heads.get(column.name, column.head)) for column in made.parts]
         return told_worth(replace(made, parts=parts), np.moveaxis(self.worth, -1, 0))
 
     def _forest(self) -> Forest:
@@ -307,8 +309,8 @@ class TopicShares(Estimand):
         points, table = _by_topic(self, self.names).points(), self.table()
         worth = np.moveaxis(self.worth, -1, 0).reshape(len(points.labels), -1).T
         colours = np.where(worth < FEW_DRAWS, GREY, np.arange(len(worth))[:, None])
-        told = [part for part in table.parts if part.head and part.head != "topic"]
-        cells = [Column(part.name, part.cells, part.head) for part in told]
+        shown = [column for column in table.parts if column.head and column.head != "topic"]
+        cells = [Column(column.name, column.cells, column.head) for column in shown]
         return replace(points, colours=colours, cells=cells if len(worth) == 1 else ())
 
     def figure(self, *arguments: Any, **options: Any) -> Any:
@@ -338,12 +340,12 @@ def told_worth(table: Table, worth: FloatArray) -> Table:
     )
 
 
-def _by_topic(found: TopicShares, topics: Any) -> Estimand:
-    """With topics along the first axis."""
+def _by_topic(shares: TopicShares, topics: Any) -> Estimand:
+    """Move topics to the first axis."""
     return Estimand(
-        np.moveaxis(found.draws, -1, 1), ("topic", *found.axes[:-1]),
-        {**found.labels, "topic": topics}, caption=found.caption, probability=found.probability,
-        is_difference=found.is_difference, term=found.term, contrast=found.contrast,
+        np.moveaxis(shares.draws, -1, 1), ("topic", *shares.axes[:-1]),
+        {**shares.labels, "topic": topics}, caption=shares.caption, probability=shares.probability,
+        is_difference=shares.is_difference, term=shares.term, contrast=shares.contrast,
     )  # fmt: skip
 
 
@@ -499,11 +501,11 @@ def variance_shares(
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
-    own: object = as_draws(posterior).data if data is None else data
-    if data is None and not isinstance(own, StructuredCorpus):
+    corpus: object = as_draws(posterior).data if data is None else data
+    if data is None and not isinstance(corpus, StructuredCorpus):
         raise ValueError(
             "posterior must be of data with covariates, got one of"
-            f" {type(posterior.model).__name__} given a {type(own).__name__} (make the data"
+            f" {type(posterior.model).__name__} given a {type(corpus).__name__} (make the data"
             " with pgmult.topics.with_covariates)"
         )
     return data_of_run(posterior, data, StructuredCorpus, "make one with with_covariates")
@@ -521,6 +523,6 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
         return [f"topic {k}" for k in range(count)]
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
     words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)
-    given = [f"{name}: " for name in posterior.coords.get("keyword_topic", [])]
-    told = [" ".join(words[j] for j in row) for row in best]
-    return [f"{k} {''.join(given[k : k + 1])}{of}" for k, of in enumerate(told)]
+    prefixes = [f"{name}: " for name in posterior.coords.get("keyword_topic", [])]
+    word_lists = [" ".join(words[j] for j in row) for row in best]
+    return [f"{k} {''.join(prefixes[k : k + 1])}{of}" for k, of in enumerate(word_lists)]

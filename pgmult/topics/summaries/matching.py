@@ -67,7 +67,7 @@ def match_topics(posterior: Posterior) -> LabelMatches:
 
 
 def _chain_means(posterior: Posterior) -> FloatArray:
-    """What each chain's topics say; by group, ``(chain, topic, group, word)``, where that differs.
+    """Mean words of each chain's topics; ``(chain, topic, group, word)`` where groups differ.
 
     Two chains may agree on a topic's average words and differ in the words of single groups; then
     their topics are different.
@@ -123,14 +123,14 @@ def aligned_chains(posterior: Posterior, chain: int | None, name: str) -> list[A
             )
         matches = match_topics(posterior)
         return [
-            AlignedChain(c, order, found)
-            for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
+            AlignedChain(c, order, is_found)
+            for c, (order, is_found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
     return [AlignedChain(as_chain(posterior, 0 if chain is None else chain), slice(None), True)]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
-    """What an interval is over, in words."""
+    """Say which chains an interval is over."""
     if len(chains) == 1:
         return f"within chain {chains[0].chain}"
     return f"over those of {len(chains)} chains that found the topic"
@@ -152,14 +152,14 @@ def each_aligned(
 def placed_draws(
     posterior: Posterior, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
 ) -> Iterator[FloatArray]:
-    """As `each_aligned`, topics (on `axis`) in the reference's order: see `AlignedChain.place`."""
+    """Yield draws with topics (on `axis`) in the reference's order: see `AlignedChain.place`."""
     draws = each_aligned(posterior, name, chains, max_draws)
     return (one.place(draw, axis) for one, draw in draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RunMatches(Tabled):
-    """Which topics of two runs match; print it to see their words.
+    """Matches of the topics of two runs; print it to see their words.
 
     Attributes
     ----------
@@ -190,8 +190,8 @@ class RunMatches(Tabled):
         for run, name in enumerate(("first", "second")):
             topics = [row[1 + run] for row in rows]
             words = ["" if k is None else " ".join(self.words[run][k]) for k in topics]
-            told = ["" if k is None else str(k) for k in topics]
-            columns += [Column(name, topics, name, told), Column(f"{name}_words", words, "words")]
+            cells = ["" if k is None else str(k) for k in topics]
+            columns += [Column(name, topics, name, cells), Column(f"{name}_words", words, "words")]
         headline = (
             f"{len(self.pairs)} topics found in both runs, {len(self.only_first)} of the first run"
             f" alone and {len(self.only_second)} of the second. Distance: total variation, 0 the"

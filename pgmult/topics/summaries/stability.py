@@ -1,4 +1,4 @@
-"""Which topics were found by every chain, and how probably another chain would find each.
+"""Agreement of chains on topics, and the probability that another chain finds each.
 
 The posterior of a topic model has many modes, and chains with different starts stay in different
 ones. Most topics of one mode occur in the others as well. Convergence is therefore judged topic by
@@ -82,7 +82,7 @@ class TopicStability(Tabled):
 
     @property
     def chains(self) -> IntArray:
-        """How many chains found each topic, ``(topic,)``, the one that is described included."""
+        """Number of chains that found each topic, ``(topic,)``, the described chain included."""
         return np.asarray(self.matches.found.sum(axis=0), dtype=np.int64)
 
     @property
@@ -97,7 +97,7 @@ class TopicStability(Tabled):
 
     @property
     def found_again(self) -> FloatArray:
-        """How probably one more chain, from a start of its own, has each topic, ``(topic,)``.
+        """Probability that one more chain, from another start, has each topic, ``(topic,)``.
 
         Calibrated on corpora of several kinds (docs, *What can I trust?*); nan where nothing is
         known of it, with one chain or one shared start.
@@ -110,7 +110,7 @@ class TopicStability(Tabled):
 
     @property
     def is_likely(self) -> BoolArray:
-        """Whether each topic would probably be found again, ``(topic,)``."""
+        """True where another chain would probably find the topic, ``(topic,)``."""
         return ~(self.found_again < LIKELY)
 
     @property
@@ -121,7 +121,7 @@ class TopicStability(Tabled):
 
     @property
     def breakdown(self) -> str:
-        """How many topics one more chain is expected to find; empty where nothing is known."""
+        """Number of topics that another chain is expected to find; empty with one chain."""
         again = self.found_again
         if np.isnan(again).any():
             return ""
@@ -146,8 +146,8 @@ class TopicStability(Tabled):
         order = np.arange(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
         columns = [Column("topic", order, "topic")]
         if self.shares is not None:
-            told = [f"{percent(x)} %" for x in self.shares[order]]
-            columns.append(Column("share", self.shares[order], "share", told))
+            cells = [f"{percent(x)} %" for x in self.shares[order]]
+            columns.append(Column("share", self.shares[order], "share", cells))
         chains = [f"{count} of {len(self.matches.order)}" for count in self.chains[order]]
         columns += [
             Column("chains", self.chains[order], "chains", chains),
@@ -163,7 +163,7 @@ class TopicStability(Tabled):
         return Table(head, columns)
 
     def figure(self, names: Sequence[str] | None = None) -> Forest:
-        """How far each topic's counterparts in the other chains are, the stablest at the top.
+        """Distances of topics to their counterparts in other chains, the stablest at the top.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ _COLOURS = (0, 4, 1)
 
 
 def _told(probability: float) -> str:
-    """In percent, never as certain."""
+    """Format a probability in percent, never as 0 or 100."""
     if np.isnan(probability):
         return ""
     return f"{min(max(100.0 * probability, 1.0), 99.0):.0f} %"
@@ -235,13 +235,13 @@ def topic_stability(posterior: Posterior) -> TopicStability:
     words = names_along(posterior, "word", means.shape[-1])
     shares = None
     if "topic_shares" in posterior:
-        each = np.stack(
+        by_chain = np.stack(
             [
                 mean_of(each_draw(posterior, "topic_shares", c))[order]
                 for c, order in enumerate(matches.order)
             ]
         )
-        shares = (each * matches.found).sum(axis=0) / matches.found.sum(axis=0)
+        shares = (by_chain * matches.found).sum(axis=0) / matches.found.sum(axis=0)
     return TopicStability(
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],

@@ -47,7 +47,7 @@ from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope
 
 
 def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
-    """How strongly topics use the keywords that they were given.
+    """Estimate how strongly topics use their keywords.
 
     A topic's tokens come from its keywords with a probability that is learned, its *strength*: near
     0 the texts do not use them together, and near 1 the topic has hardly other words. Such a topic
@@ -210,9 +210,9 @@ def word_scores(
     count, mean, squares = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
     for one, topics in each_aligned(posterior, "topics", chains, max_draws):
         values = score(topics)[one.order]
-        here = np.broadcast_to(one.found, len(values))[:, None]
-        count = count + here
-        change = here * (values - mean)
+        is_found = np.broadcast_to(one.found, len(values))[:, None]
+        count = count + is_found
+        change = is_found * (values - mean)
         mean = mean + change / np.maximum(count, 1)
         squares = squares + change * (values - mean)
     names = names_along(posterior, "word", mean.shape[1])
@@ -307,7 +307,7 @@ def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) 
 
 
 def _documents_with(words: Words, reference: Corpus) -> list[IntArray]:
-    """For each topic's words, the number of documents with each pair of them."""
+    """Count the documents with each pair of a topic's words, topic by topic."""
     names = as_kind(reference, "reference", Corpus, "make one with as_corpus").vocabulary
     number = {
         str(name): j

@@ -123,10 +123,10 @@ class WordTables:
     def counts(self) -> tuple[IntArray]:
         """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
         first, *others = self._word_counts
-        whole = first.astype(np.int64)
+        total = first.astype(np.int64)
         for table in others:
-            whole += table
-        return ((whole if self._before is None else whole + self._before).T,)
+            total += table
+        return ((total if self._before is None else total + self._before).T,)
 
 
 def allocate_tokens(
@@ -223,7 +223,7 @@ class AllocatedTopics(SweepsInBlocks):
         return np.ascontiguousarray(self._topics_of(state, data).T)
 
     def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
-        """Of a block of documents: tokens of each topic; the log likelihood."""
+        """Sum over a block of documents: tokens of each topic; the log likelihood."""
         if by_word is None:
             by_word = self.summary_table(state, data)
         tokens = self._corpus_of(data)
@@ -254,9 +254,9 @@ class AllocatedTopics(SweepsInBlocks):
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None
     ) -> tuple[IntArray, tuple[IntArray, ...]]:
         """Draw z of a block of documents: topic counts, and word counts if there are no tables."""
-        own = tables or self.sweep_tables(state, data)
-        topic_counts = own.allocate(rng, self._corpus_of(data), self.theta(state, data))
-        return topic_counts, () if tables else own.counts()
+        word_tables = tables or self.sweep_tables(state, data)
+        topic_counts = word_tables.allocate(rng, self._corpus_of(data), self.theta(state, data))
+        return topic_counts, () if tables else word_tables.counts()
 
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
@@ -277,7 +277,7 @@ class AllocatedTopics(SweepsInBlocks):
         return np.asarray(self.theta(state, data)[rows])
 
     def mean_topics(self, state: Any, data: Any) -> FloatArray:
-        """As `_topics_of`, averaged given the topics of the tokens where that is known."""
+        """Return `_topics_of`, averaged given the topics of the tokens where that is possible."""
         return self._topics_of(state, data)
 
     def observed_rows(self, data: Any) -> ObservedRows:

@@ -145,10 +145,10 @@ def sample_concentrations(
     return np.asarray(rng.gamma(shape + tables.sum(axis=0)) / (rate - log_beta))
 
 
-def _sum_log_beta(rng: np.random.Generator, whole: float, totals: IntArray) -> float:
+def _sum_log_beta(rng: np.random.Generator, alpha_sum: float, totals: IntArray) -> float:
     """Sum of the logarithms of Beta(whole, total) variates, `whole` however small."""
     totals = totals[totals > 0]
-    log_first = np.log(rng.gamma(whole + 1.0, size=len(totals))) - (
-        rng.exponential(size=len(totals)) / whole
+    log_first = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals))) - (
+        rng.exponential(size=len(totals)) / alpha_sum
     )
     return float(np.sum(log_first - np.logaddexp(log_first, np.log(rng.gamma(totals)))))

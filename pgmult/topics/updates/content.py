@@ -120,28 +120,30 @@ class WordsByGroup(DirichletWords):
 
     @property
     def is_plain(self) -> bool:
-        """Whether topics are Dirichlet rows and nothing else."""
+        """False: topics are more than Dirichlet rows."""
         return False
 
     def prior(self, rng: np.random.Generator, data: Any) -> Fields:
         """The fields of this part, drawn from the prior."""
-        known = Keywords.of(self.keywords, data)
+        keywords = Keywords.of(self.keywords, data)
         none = np.zeros((data.content.num_groups, self.num_topics, data.num_words), dtype=np.int64)
         topics = Dirichlet(self.concentration).sample(rng, none.shape[1:])
         rate = self.content.sample_rate(rng)
         concentration = self.content.sample(rng, rate, self.num_topics)
         groups = vary(rng, topics, concentration, none)
         return {
-            **self._by_group(known, topics, groups, no_counts(*none.shape), *known.prior(rng)),
+            **self._by_group(
+                keywords, topics, groups, no_counts(*none.shape), *keywords.prior(rng)
+            ),
             "content_concentration": concentration, "content_rate": rate,
         }  # fmt: skip
 
     def start(self, rng: np.random.Generator, at: Searched, data: Any) -> Fields:
         """Fields that a chain starts from: groups that are alike."""
         topics, num_groups = self._topics_at(rng, at), data.content.num_groups
-        known, groups = Keywords.of(self.keywords, data), np.repeat(topics[None], num_groups, 0)
+        keywords, groups = Keywords.of(self.keywords, data), np.repeat(topics[None], num_groups, 0)
         return {
-            **self._by_group(known, topics, groups, no_counts(*groups.shape), *known.start()),
+            **self._by_group(keywords, topics, groups, no_counts(*groups.shape), *keywords.start()),
             "content_concentration": np.full(self.num_topics, self.content.start),
             "content_rate": self.content.shape / self.content.start,
         }  # fmt: skip
@@ -153,9 +155,9 @@ class WordsByGroup(DirichletWords):
 
         O(groups K V) gamma variates, and as many uniforms as there are tokens.
         """
-        known = Keywords.of(self.keywords, data)
+        keywords = Keywords.of(self.keywords, data)
         by_word = word_counts.T.reshape(data.content.num_groups, data.num_words, self.num_topics)
-        counts, shares, words = known.sample(
+        counts, shares, words = keywords.sample(
             rng, np.ascontiguousarray(by_word.swapaxes(1, 2)), state.group_topics,
             state.keyword_shares, state.keyword_words,
         )  # fmt: skip
@@ -171,26 +173,26 @@ class WordsByGroup(DirichletWords):
         topics = sample_topics(rng, self.concentration, tables)
         groups = vary(rng, topics, concentration, counts)
         return {
-            **self._by_group(known, topics, groups, kept_counts(counts), shares, words),
+            **self._by_group(keywords, topics, groups, kept_counts(counts), shares, words),
             "content_concentration": concentration, "content_rate": rate,
         }  # fmt: skip
 
     def mean(self, state: Any, data: Any) -> FloatArray:
-        """As of `DirichletWords`, given what groups vary around, too."""
+        """Mean words of topics by group, given the topics that groups vary around."""
         around = state.content_concentration[:, None] * self._above(state)
         mean = mean_words(state.group_topics, state.word_counts, around)
         if mean is not state.group_topics:
-            known = Keywords.of(self.keywords, data)
-            mean = known.mixed(mean, state.keyword_shares, state.keyword_words)
+            keywords = Keywords.of(self.keywords, data)
+            mean = keywords.mixed(mean, state.keyword_shares, state.keyword_words)
         return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
 
     def _above(self, state: Any) -> FloatArray:
-        """What groups vary around: topics without keywords."""
+        """Topics without keywords, which groups vary around."""
         return np.asarray(state.plain_topics if self.keywords else state.topics)
 
     def _by_group(
         self,
-        known: Keywords,
+        keywords: Keywords,
         topics: FloatArray,
         groups: FloatArray,
         word_counts: NDArray[np.int32],
@@ -199,5 +201,5 @@ class WordsByGroup(DirichletWords):
     ) -> Fields:
         """The fields, keywords mixed into topics and groups that have none yet."""
         plain = {"plain_topics": topics} if self.keywords else {}
-        fields = self._mixed(known, topics, word_counts, shares, words)
-        return {**fields, **plain, "group_topics": known.mixed(groups, shares, words)}
+        fields = self._mixed(keywords, topics, word_counts, shares, words)
+        return {**fields, **plain, "group_topics": keywords.mixed(groups, shares, words)}

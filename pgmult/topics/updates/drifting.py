@@ -43,7 +43,7 @@ class DriftingWords:
 
     @property
     def is_plain(self) -> bool:
-        """Whether topics are Dirichlet rows and nothing else."""
+        """False: topics are more than Dirichlet rows."""
         return False
 
     def link(self, data: TimedCorpus) -> StickBreaking:
@@ -99,16 +99,16 @@ class DriftingWords:
         name, prior = "innovation_var", self.drift
         if rng.random() < 0.5:
             name, prior = "initial_var", self.initial
-        given = chains.condition(chains.surrogate(rng, eta, taken, reaching))
-        noise = given.noise_of(eta)
+        conditioned = chains.condition(chains.surrogate(rng, eta, taken, reaching))
+        noise = conditioned.noise_of(eta)
 
         def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            moved = given.with_vars(**{name: np.exp(log_var)})
+            moved = conditioned.with_vars(**{name: np.exp(log_var)})
             likelihood = moved.log_place(noise, taken, reaching, active)
             return log_inverse_gamma(log_var, *prior) + likelihood
 
         log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
-        moved = given.with_vars(**{name: np.exp(log_var)})
+        moved = conditioned.with_vars(**{name: np.exp(log_var)})
         return moved.initial_var, moved.innovation_var, moved.place(noise)
 
     def base_given(

@@ -34,7 +34,7 @@ NamedWords = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeywordsState:
-    """What a state holds of keywords: empty without any.
+    """Fields of a state for keywords: empty without any.
 
     Attributes
     ----------
@@ -65,10 +65,10 @@ def as_keywords(keywords: Any, num_topics: int) -> NamedWords:
     for name, words in keywords.items():
         if not isinstance(name, str):
             raise TypeError(f"keywords must have names of topics as keys, got {brief(name)}")
-        given = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
-        if not given:
+        distinct = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
+        if not distinct:
             raise ValueError(f"keywords[{name!r}] must hold a word at least")
-        checked.append((name, given))
+        checked.append((name, distinct))
     if len(checked) > num_topics:
         raise ValueError(f"keywords must be of {num_topics} topics at most, got {len(checked)}")
     return tuple(checked)
@@ -171,9 +171,11 @@ class Keywords:
         """
         if not len(shares):
             return counts, shares, words
-        here = counts[:, self.topics, self.words]
+        keyword_counts = counts[:, self.topics, self.words]
         chance = shares[self.topics] * words / mixture[:, self.topics, self.words]
-        came = rng.binomial(here, np.clip(np.where(here > 0, chance, 0.0), 0.0, 1.0))
+        came = rng.binomial(
+            keyword_counts, np.clip(np.where(keyword_counts > 0, chance, 0.0), 0.0, 1.0)
+        )
         left = counts.copy()
         left[:, self.topics, self.words] -= came
         totals = counts[:, : len(shares)].sum(axis=(0, 2))

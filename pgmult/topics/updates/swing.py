@@ -63,7 +63,7 @@ def swing_alone(
     mean: FloatArray,
     cov: FloatArray,
 ) -> FloatArray:
-    """As `swing_psi`, each document by its stream: what it draws depends on no other document."""
+    """Draw psi as `swing_psi` does, by a stream for each document: none depends on another."""
     moved = psi.copy()
     _move(key, _rows(link, counts, np.full(len(psi), psi.shape[1]), streams), moved, mean, cov)
     return moved
@@ -84,7 +84,7 @@ def _move(
 
 
 def _depths(link: StickBreaking | LogisticNormal, counts: IntArray) -> IntArray:
-    """How many sticks of each document any token reaches; all K of a softmax."""
+    """Number of sticks of each document that any token reaches; all K of a softmax."""
     num_documents, num_topics = counts.shape
     if isinstance(link, LogisticNormal):
         return np.full(num_documents, num_topics)

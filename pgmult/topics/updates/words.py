@@ -40,31 +40,31 @@ class DirichletWords:
 
     @property
     def is_plain(self) -> bool:
-        """Whether topics are Dirichlet rows and nothing else."""
+        """True where topics are Dirichlet rows and nothing else."""
         return not self.keywords
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> Fields:
         """The fields of this part, drawn from the prior."""
-        known, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
+        keywords, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
         topics = Dirichlet(self.concentration).sample(rng, shape)
-        return self._mixed(known, topics, no_counts(*shape), *known.prior(rng))
+        return self._mixed(keywords, topics, no_counts(*shape), *keywords.prior(rng))
 
     def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
         """Fields that a chain starts from, given the topics of the tokens."""
         topics = self._topics_at(rng, at)
-        known = Keywords.of(self.keywords, data)
-        return self._mixed(known, topics, no_counts(*topics.shape), *known.start())
+        keywords = Keywords.of(self.keywords, data)
+        return self._mixed(keywords, topics, no_counts(*topics.shape), *keywords.start())
 
     def given(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
     ) -> Fields:
         """New values of the fields, keywords first, given the topics of the tokens."""
-        known = Keywords.of(self.keywords, data)
-        (counts,), shares, words = known.sample(
+        keywords = Keywords.of(self.keywords, data)
+        (counts,), shares, words = keywords.sample(
             rng, word_counts[None], state.topics[None], state.keyword_shares, state.keyword_words
         )
         topics = sample_topics(rng, self.concentration, counts)
-        return self._mixed(known, topics, kept_counts(counts), shares, words)
+        return self._mixed(keywords, topics, kept_counts(counts), shares, words)
 
     def mean(self, state: Any, data: Corpus) -> FloatArray:
         """Mean topics given the topics of the tokens, and which came as keywords, once known.
@@ -74,8 +74,8 @@ class DirichletWords:
         mean = mean_words(state.topics, state.word_counts, self.concentration)
         if mean is state.topics:
             return np.asarray(mean)
-        known = Keywords.of(self.keywords, data)
-        return known.mixed(mean, state.keyword_shares, state.keyword_words)
+        keywords = Keywords.of(self.keywords, data)
+        return keywords.mixed(mean, state.keyword_shares, state.keyword_words)
 
     def _topics_at(self, rng: np.random.Generator, at: Searched) -> FloatArray:
         """Topics, without keywords, given the topics of the tokens."""
@@ -84,7 +84,7 @@ class DirichletWords:
 
     def _mixed(
         self,
-        known: Keywords,
+        keywords: Keywords,
         topics: FloatArray,
         word_counts: NDArray[np.int32],
         shares: FloatArray,
@@ -92,6 +92,6 @@ class DirichletWords:
     ) -> Fields:
         """The fields, keywords mixed into topics that have none yet."""
         return {
-            "topics": known.mixed(topics, shares, words), "word_counts": word_counts,
+            "topics": keywords.mixed(topics, shares, words), "word_counts": word_counts,
             "keyword_shares": shares, "keyword_words": words,
         }  # fmt: skip
