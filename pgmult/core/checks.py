@@ -8,25 +8,33 @@ fitness via realized discrepancies").
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.answers import Answer
+from pgmult.core.figures.forest import Forest
+from pgmult.core.reports import Section
+from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import FloatArray
 
 _ODD = 0.025  # p beyond which a statistic is
+_HOW_TO_READ = (
+    "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how often"
+    " those are as large or larger. Near 0 or 1 the model lacks something."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PredictiveChecks(Tabled):
+class PredictiveChecks(Answer):
     """Statistics of the data and of what the model makes; printing it says what to think of them.
 
     Attributes
     ----------
     statistics : tuple of str
-    observed, replicated : arrays, ``(num_draws, num_statistics)``
-        Of the data, given each draw, and of data simulated from it.
+    observed, draws : arrays, ``(num_draws, num_statistics)``
+        Statistics of the data, given each draw, and of data simulated from it.
     p_values : array, ``(num_statistics,)``
     verdict : str
         In words, with what to try.
@@ -34,7 +42,7 @@ class PredictiveChecks(Tabled):
 
     statistics: tuple[str, ...]
     observed: FloatArray
-    replicated: FloatArray
+    draws: FloatArray
     p_values: FloatArray
     verdict: str
 
@@ -68,8 +76,8 @@ class PredictiveChecks(Tabled):
 
     def table(self) -> Table:
         """A row a statistic: of the data, of what the model makes, and p."""
-        lower, upper = np.quantile(self.replicated, [0.05, 0.95], axis=0)
-        made = self.replicated.mean(axis=0)
+        lower, upper = np.quantile(self.draws, [0.05, 0.95], axis=0)
+        made = self.draws.mean(axis=0)
         model = [
             f"{mean:.4g} [{low:.4g}, {high:.4g}]"
             for mean, low, high in zip(made, lower, upper, strict=True)
@@ -85,3 +93,30 @@ class PredictiveChecks(Tabled):
                 Column("p", self.p_values, "p", lambda p: f"{p:.2f}"),
             ],
         )
+
+    def figure(self) -> Forest:
+        """Return by how much the data exceed what the model simulates, a row for each statistic.
+
+        Differences are in standard deviations of the simulated statistic, with 90 % intervals.
+        """
+        gaps = self.observed - self.draws
+        scale = self.draws.std(axis=0)
+        gaps = gaps / np.where(scale > 0.0, scale, 1.0)
+        lower, upper = np.quantile(gaps, [0.05, 0.95], axis=0)
+        return Forest(
+            labels=self.statistics, mean=gaps.mean(axis=0)[None], lower=lower[None],
+            upper=upper[None], line=0.0, name="statistic",
+            x_label="data less simulated data, in standard deviations of these",
+            caption="The model fits a statistic whose interval covers 0.",
+            cells=[Column("", self.p_values, "p", lambda p: f"{p:.2f}")],
+        )  # fmt: skip
+
+    def section(
+        self,
+        title: str = "Does the model make such data?",
+        note: str = _HOW_TO_READ,
+        **options: Any,
+    ) -> Section:
+        """Return the section of a report, whose verdict holds that of the check."""
+        table = replace(self.table(), caption="")
+        return Section(title, note, table=table, figures=[self.figure(**options)])

@@ -1,17 +1,19 @@
-"""Does a model beat simple ones? Its score beside theirs, and which one to use.
+"""Comparison of a model with simple rivals, or of two runs, by how well they predict observations.
 
-All families score in the same way: each observation is predicted from all the others, by the model
-and by simple rivals; `Comparison` says in the first sentence of a report whether the model is
-better, level or worse.
+All families score in the same way: each observation is predicted from all the others. `Comparison`
+says in the first sentence of a report whether the model predicts better than simple rivals, as well
+or worse; `RunComparison` does the same of two runs.
 
 >>> import numpy as np
 >>> from pgmult.core.scores import Score
 >>> totals = np.full(50, 10)
->>> own = Score(np.linspace(-9.0, -8.0, 50), totals)
->>> pooled = Score(own.by_unit - 1.0 + 0.3 * np.cos(np.arange(50)), totals)
->>> found = Comparison.of({"this model": own, "pooled shares": pooled}, "a count", "Made up.")
->>> print(found.sentences[0])
-The model beats the obvious: it tells a count better than pooled shares by +0.100 ± 0.003 nats.
+>>> model = Score(np.linspace(-9.0, -8.0, 50), totals)
+>>> pooled = Score(model.by_unit - 1.0 + 0.3 * np.cos(np.arange(50)), totals)
+>>> compared = Comparison.of({"this model": model, "pooled shares": pooled}, "a count", "Made up.")
+>>> print(compared.sentences[0])
+The model predicts a count better than pooled shares: +0.100 ± 0.003 nats.
+>>> compared.draws.shape
+(50, 2)
 """
 
 import math
@@ -21,18 +23,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_kind, as_mapping, as_strings
 from pgmult.core.figures.forest import Forest
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Report, Section
+from pgmult.core.reports import Section
 from pgmult.core.scores import Gain, Score
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tabled import Column, Table
+from pgmult.core.typing import FloatArray
 
-_TITLE = "Does it beat the obvious?"
+_TITLE = "Does it predict better than simple models?"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Tabled):
+class Comparison(Answer):
     """A model and simple rivals on the same observations; print it to see which one to use.
 
     Attributes
@@ -43,6 +47,9 @@ class Comparison(Tabled):
         Mean log probability of an observation, nats.
     gains : tuple of Gain
         By how much the model is ahead of each; the first, of itself, is 0.
+    draws : array, ``(num_units, num_models)``
+        Contributions of the units: sums of their log probabilities, nats. The standard errors of
+        `gains` are made of their differences.
     unit : str
         What an observation is: "a count".
     how : str
@@ -55,6 +62,7 @@ class Comparison(Tabled):
     names: tuple[str, ...]
     levels: tuple[float, ...]
     gains: tuple[Gain, ...]
+    draws: FloatArray
     unit: str
     how: str
     advice: Mapping[str, str]
@@ -88,13 +96,14 @@ class Comparison(Tabled):
         doubt = each[0].large_k
         if doubt > 0.05:
             how += (
-                f" Of {100 * doubt:.0f} % of the observations this is rough: the model leans on"
-                f" them too much to be told without them (Pareto k above 0.7)."
+                f" This is rough for {100 * doubt:.0f} % of the observations, on which the model"
+                " depends too much to be predicted without them (Pareto k above 0.7)."
             )
         levels = tuple(score.mean for score in each)
         names = tuple(scores)
         simpler = names[1:] if simpler is None else [n for n in names[1:] if n in simpler]
-        return cls(names, levels, gains, unit, how, dict(advice or {}), simpler)
+        by_unit = np.stack([score.by_unit for score in each], axis=1)
+        return cls(names, levels, gains, by_unit, unit, how, dict(advice or {}), simpler)
 
     @property
     def rival(self) -> int:
@@ -123,32 +132,26 @@ class Comparison(Tabled):
     def _sentences(self) -> list[str]:
         place, count = self.rival, len(self.names) - 1
         name, gain = self.names[place], self.gains[place]
-        rivals = "" if count == 1 else f", the best of {count} rivals,"
+        rivals = "" if count == 1 else f", the best of {count} rivals"
+        predicts = f"The model predicts {self.unit}"
         if gain.sign > 0:
-            return [
-                f"The model beats the obvious: it tells {self.unit} better than {name}{rivals} by"
-                f" {gain} nats."
-            ]
+            return [f"{predicts} better than {name}{rivals}: {gain} nats."]
         if not math.isfinite(gain.error):
             return [
-                f"One unit of the data cannot tell the model from {name} ({gain.mean:+.3f} nats)."
+                f"The data have one unit, too few to compare the model with {name}"
+                f" ({gain.mean:+.3f} nats)."
             ]
         if gain.sign < 0:
-            return [
-                f"The model is worse than the obvious: it tells {self.unit} worse than {name}"
-                f" ({gain} nats). {self._take(name)}."
-            ]
+            return [f"{predicts} worse than {name}: {gain} nats. {self._take(name)}."]
         if not self._as_good:
             return [
-                f"The model tells {self.unit} better than all simpler rivals, and as well as {name}"
-                f" ({gain} nats, level)."
+                f"{predicts} better than all simpler rivals, and as well as {name}: {gain} nats."
             ]
         place = self._as_good[0]
         instead = self.names[place]
         return [
-            f"The model does not beat the obvious: it tells {self.unit} as well as {instead}"
-            f" ({self.gains[place]} nats, level). {self._take(instead)}, unless you need what the"
-            " model says beyond it."
+            f"{predicts} no better than {instead}: {self.gains[place]} nats. {self._take(instead)},"
+            " unless you need what the model says beyond it."
         ]
 
     def _take(self, name: str) -> str:
@@ -196,47 +199,62 @@ class Comparison(Tabled):
             f" Its own score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip
 
-    def plot(self, axes: Any = None) -> Any:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure().plot(axes)
-
-    def section(self) -> Section:
-        """For a report, whose verdict holds the `sentences`."""
+    def section(self, title: str = _TITLE, note: str = "", **options: Any) -> Section:
+        """Return the section of a report, whose verdict holds the `sentences`."""
         table = self.table()
         return Section(
-            _TITLE,
-            f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
-            " difference below twice its error is called level.",
+            title,
+            note
+            or f"{self.how} Higher is better; errors are over units of the data and over chains,"
+            " and a difference below twice its error is called level.",
             head=table.head,
             rows=table.rows,
-            figures=[self.figure()],
+            figures=[self.figure(**options)],
             is_drawn=True,
         )
 
 
-def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> Report:
-    """Which of two runs tells the same observations better.
+class RunComparison(Comparison):
+    """Two runs on the same observations; print it to see which of them predicts better."""
+
+    __slots__ = ()
+
+    @property
+    def subject(self) -> str:  # type: ignore[override]
+        """The name of the first run."""
+        return self.names[0]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Which run predicts better, and by how much."""
+        gain, (one, other) = self.gains[1], self.names
+        verb = {1: "predicts {} better than", -1: "predicts {} worse than"}.get(
+            gain.sign, "predicts {} as well as"
+        )
+        return [f"{one[:1].upper()}{one[1:]} {verb.format(self.unit)} {other}: {gain} nats."]
+
+
+def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> RunComparison:
+    """Compare how well two runs predict the same observations.
 
     Parameters
     ----------
     names : pair of str
-        What the runs are called.
+        Names of the runs.
     scores : iterable of two Scores
-        Begun once the names are known to be two.
+        It is begun once the names are known to be two.
     unit : str
-        What an observation is: "a count".
+        An observation in words: "a count".
     how : str
         What was predicted from what.
     """
     called = as_strings(names, "names")
     if len(called) != 2:
         raise ValueError(f"names must be two, one of each run, got {len(called)}")
-    one, other = scores
-    gain = one.gain_over(other)
-    told = f"{called[0]} tells {unit} {gain.word} {called[1]}: {gain} nats."
-    rows = [(name, score.mean) for name, score in zip(called, (one, other), strict=True)]
-    section = Section("Scores", how, head=("run", f"nats {unit}"), rows=rows)
-    return Report(" and ".join(called), [f"{told[0].upper()}{told[1:]}"], [section])
+    one, other = called
+    if one == other:
+        one, other = f"{one} (1)", f"{other} (2)"
+    return RunComparison.of(dict(zip((one, other), scores, strict=True)), unit, how)
 
 
 def as_comparison(value: Any) -> "Comparison | bool":

@@ -35,12 +35,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import brief
+from pgmult.core.figures.base import Figure
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.labelled import LabelledDraws, taken
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
-from pgmult.core.tabled import Column, Table, Tabled, number, probability_text, with_interval
+from pgmult.core.tabled import Column, Table, number, probability_text, with_interval
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
 
@@ -48,7 +50,7 @@ _MOST_LINES = 6  # of a figure, unless some are asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimand(LabelledDraws, Tabled):
+class Estimand(LabelledDraws, Answer):
     """Posterior draws of an array.
 
     Attributes
@@ -186,7 +188,7 @@ class Estimand(LabelledDraws, Tabled):
             ],
         )
 
-    def figure(self, *arguments: Any, **options: Any) -> Any:
+    def figure(self, *arguments: Any, **options: Any) -> Figure:
         """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""
         named = [values for axis in self.axes for values in self.columns_of(axis).values()]
         if arguments or options or (len(self.axes) < 3 and any(map(are_numbers, named))):
@@ -209,11 +211,6 @@ class Estimand(LabelledDraws, Tabled):
             line=0.0 if self.is_difference else None, name=", ".join(self.axes[:-1] or self.axes),
             caption=self.caption, x_label=f"{middle} and {100.0 * self.probability:g} % interval",
         )  # fmt: skip
-
-    def plot(self, *axes: Any, **options: Any) -> Any:
-        """Draw `figure`, whose options it takes, with matplotlib, on axes given or new ones."""
-        given = axes or (options.pop("axes", None),)
-        return self.figure(**options).plot(*given)
 
     def curves(
         self,

@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
-from pgmult.core.checks import PredictiveChecks
 from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Leading, Markup, joined, tag
 from pgmult.core.tabled import Table
@@ -332,18 +331,6 @@ def page(title: str, *body: Any, style: Markup | None = None) -> Markup:
     main = tag("main", tag("h1", title), *body)
     whole = tag("html", head, tag("body", main, _FOOTER), lang="en")
     return joined(Markup("<!DOCTYPE html>\n"), whole, Markup("\n"))
-
-
-def check_section(found: PredictiveChecks) -> Section:
-    """A posterior-predictive check as a section; its verdict stands in that of the report."""
-    table = found.table()
-    return Section(
-        "Does the model make such data?",
-        "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how"
-        " often those are as large or larger. Near 0 or 1 the model lacks something.",
-        head=table.head,
-        rows=table.rows,
-    )
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:

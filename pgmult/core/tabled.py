@@ -1,7 +1,7 @@
 """Tables of results: each column declared once, with its numbers and how they are printed.
 
 A `Table` prints itself, is a table in a notebook, and hands its numbers on as a data frame or a CSV
-file. Results that are best read as a table take these from `Tabled`.
+file.
 
 >>> shares = Table("Shares.", [
 ...     Column("name", ["Ada", "Ben"], "name"),
@@ -168,26 +168,6 @@ class Table:
 def _html_cell(cell: str) -> Markup:
     """A cell, whose line is not broken if there are no words in it."""
     return tag("td", cell, class_=None if re.search("[A-Za-z]", cell) else "number")
-
-
-class Tabled:
-    """A result that prints itself, and hands its numbers on, as the table that it makes."""
-
-    __slots__ = ()
-
-    def table(self) -> Table:
-        """What was found, as a table."""
-        raise NotImplementedError
-
-    def to_dataframe(self) -> Any:
-        """The numbers of the table as a pandas data frame."""
-        return self.table().to_dataframe()
-
-    def __repr__(self) -> str:
-        return str(self.table())
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
 
 
 def with_interval(

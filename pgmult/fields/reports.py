@@ -18,7 +18,7 @@ from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Report, Section, check_section
+from pgmult.core.reports import Report, Section
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
@@ -116,7 +116,7 @@ def report(
         sections.append(comparison.section())
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
-    sections.append(check_section(fit))
+    sections.append(fit.section())
     if known is not None:
         verdict.append(_against_truth(grid, known))
     sections.append(_learned(run, grid))

@@ -20,7 +20,6 @@ from scipy.special import logsumexp, xlogy
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.comparison import Comparison, between_two
-from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -51,7 +50,7 @@ def compare(
     held_out: ArrayLike | None = None,
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 100,
-) -> Comparison | Report:
+) -> Comparison:
     """Does the field predict counts better than simple shares do, or than another run?
 
     Parameters

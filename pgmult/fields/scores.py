@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_real, as_seed
 from pgmult.core.scores import mean_by_token
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_simplex
 
@@ -38,7 +39,7 @@ _TOLERANCE = 0.02  # of a coverage
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Calibration(Tabled):
+class Calibration(Answer):
     """How often central intervals hold held-out counts; print it for a verdict in words.
 
     Attributes

@@ -12,7 +12,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels, value_texts
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Cell, Interval, Report, Section, check_section
+from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -102,7 +102,7 @@ def report(
         title = f"If all had the same {found.axes[0]}"
         sections.append(_shown(found, title, "All else as it is", form))
     sections += [] if shares is None else [_variances(shares)]
-    sections += [*_sds(run, data), *([] if checked is None else [check_section(checked)])]
+    sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
     told = [chains, *details, *_nearness(run, data)]

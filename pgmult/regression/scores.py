@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.labels import Levels
-from pgmult.core.reports import Report
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -45,7 +45,7 @@ _HELD_OUT = "Of respondents that were held out."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeaveOneOut(Tabled):
+class LeaveOneOut(Answer):
     """Log probabilities of respondents given all others; print it for a summary.
 
     Attributes
@@ -195,7 +195,7 @@ def compare(
     *,
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 1000,
-) -> Comparison | Report:
+) -> Comparison:
     """Compare the predictions of a run with simple models, or with another run.
 
     Parameters

@@ -7,9 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_strings
+from pgmult.core.figures.forest import Forest
 from pgmult.core.markup import joined, paragraphs
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tabled import Column, Table
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
@@ -31,6 +33,7 @@ def summarise(
     owners: list[str] = []
     pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
     notes: list[str] = []
+    entries: list[NDArray[np.float64]] = []
     for name in names:
         labels, values, note = draws.entries(name, max_entries)
         notes += [note] if note else []
@@ -43,6 +46,7 @@ def summarise(
         for which, group in groups.items():
             rows += [f"{label}{which}" for label in labels]
             owners += [name] * len(labels)
+            entries.append(group)
             for column, numbers in _columns(group).items():
                 pieces[column].append(numbers)
     if draws.num_draws < diagnostics.MIN_DRAWS:
@@ -51,7 +55,7 @@ def summarise(
         column: np.concatenate(arrays) if arrays else np.empty(0)
         for column, arrays in pieces.items()
     }
-    return Summary(tuple(rows), tuple(owners), table, tuple(notes))
+    return Summary(tuple(rows), tuple(owners), table, tuple(notes), tuple(entries))
 
 
 _COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")
@@ -76,7 +80,7 @@ def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary(Tabled):
+class Summary(Answer):
     """A table of statistics, one row per entry; printing it shows at most 20 rows per variable.
 
     Attributes
@@ -89,12 +93,33 @@ class Summary(Tabled):
         mean, sd, 5%, 95%, mcse_mean, ess_bulk, ess_tail, r_hat; nan where undefined.
     notes : tuple of str
         What was left out, and why.
+    entries : tuple of arrays, ``(chain, draw, entry)``
+        The draws of the rows, a variable or its part from one chain each.
     """
 
     rows: tuple[str, ...]
     variables: tuple[str, ...]
     columns: dict[str, NDArray[np.float64]]
     notes: tuple[str, ...]
+    entries: tuple[NDArray[np.float64], ...]
+
+    @property
+    def draws(self) -> NDArray[np.float64]:
+        """The draws, ``(num_draws, rows)``; nan after the last of a row that has fewer."""
+        size = max((x.shape[0] * x.shape[1] for x in self.entries), default=0)
+        columns = [np.full((size, x.shape[2]), np.nan) for x in self.entries]
+        for column, x in zip(columns, self.entries, strict=True):
+            column[: x.shape[0] * x.shape[1]] = x.reshape(-1, x.shape[2])
+        return np.concatenate([np.empty((size, 0)), *columns], axis=1)
+
+    def figure(self) -> Forest:
+        """Return means and 90 % intervals of the rows that are printed."""
+        shown, _ = self._shown()
+        mean, lower, upper = (self.columns[name][shown][None] for name in ("mean", "5%", "95%"))
+        return Forest(
+            labels=[self.rows[i] for i in shown], mean=mean, lower=lower, upper=upper,
+            name="entry", x_label="mean and 90 % interval",
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -5,13 +5,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from pgmult.core.answers import Answer
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.figures.shares import Stack
-from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sequences.data.sequences import Sequences
@@ -26,14 +27,9 @@ from pgmult.sequences.figures import (
 )
 from pgmult.sequences.next_change import NextChange
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-else:
-    Axes = Any
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Probabilities(Tabled):
+class Probabilities(Answer):
     """Probabilities of symbols at some steps: what all answers have."""
 
     mean: FloatArray
@@ -93,10 +89,6 @@ class StepProbs(Probabilities):
     def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
         """Probabilities of some symbols along a sequence: see `symbol_lines`."""
         return symbol_lines(self, sequence=sequence, symbols=symbols)
-
-    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure(**options).plot(axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -174,10 +166,6 @@ class Forecast(Probabilities):
     ) -> Lines:
         """Fans of nested quantiles, after the `last` steps of a history: see `symbol_lines`."""
         return symbol_lines(history, self, sequence=sequence, symbols=symbols, last=last)
-
-    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure(**options).plot(axes)
 
 
 # --------------------------------------------------------------------------- figures

@@ -9,24 +9,19 @@
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmult.core.answers import Answer
 from pgmult.core.figures.lines import Line, Lines
-from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import labels_of, name_of, seen_symbols
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-else:
-    Axes = Any
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class NextChange(Tabled):
+class NextChange(Answer):
     """How long the current symbol of each sequence lasts, and which one follows.
 
     Attributes
@@ -120,7 +115,3 @@ class NextChange(Tabled):
             label=f"how long {name} goes on in {where}", x_label="steps ahead",
             y_label=f"probability that {name} still goes on", caption=where,
         )  # fmt: skip
-
-    def plot(self, axes: Axes | None = None, *, sequence: int = 0) -> Axes:
-        """The `figure`, drawn with matplotlib."""
-        return self.figure(sequence).plot(axes)

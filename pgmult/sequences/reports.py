@@ -14,7 +14,7 @@ import numpy as np
 from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.markup import Leading
-from pgmult.core.reports import Report, Section, check_section
+from pgmult.core.reports import Report, Section
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -163,7 +163,7 @@ def report(
         sections.append(Section("What was held out", sentences=[outcome]))
     fit = check(run, max_draws=min(max_draws, _CHECKED), random_seed=random_seed)
     verdict.append(fit.verdict)
-    sections.append(check_section(fit))
+    sections.append(fit.section())
     chains, *details = chains_in_words(run, _parts(run))
     verdict.append(chains)
     sections.append(Section("Diagnostics", sentences=[chains, *details]))

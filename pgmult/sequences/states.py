@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_probability
 from pgmult.core.reports import Report, Section
-from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
+from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
@@ -63,7 +64,7 @@ class Averages(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class States(Tabled):
+class States(Answer):
     """Hidden states, matched over draws and chains, the most frequent first.
 
     Attributes
@@ -165,7 +166,7 @@ class States(Tabled):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
         return Table("The most probable path of states, and the probability of each.", columns)
 
-    def section(self) -> Section:
+    def section(self) -> Section:  # type: ignore[override]
         """What a report has of them."""
         symbols, percent = labels_of(self.sequences), round(100 * self.probability)
         rows = []

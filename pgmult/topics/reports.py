@@ -23,7 +23,7 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
-from pgmult.core.reports import Report, Section, check_section, run_in_words
+from pgmult.core.reports import Report, Section, run_in_words
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -517,7 +517,7 @@ def _of_covariates(
         checks = check(
             posterior, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
         )
-        section = check_section(checks)
+        section = checks.section()
         verdict.append(Leading(checks.verdict, section.title))
         sections.append(replace(section, shown=0))
     return verdict, sections, worth

@@ -1,7 +1,7 @@
 """What all figures share: how they are drawn, colours, a frame.
 
-A kind of figure is a frozen dataclass of data that `Figure.svg` draws for pages and notebooks;
-those of answers have a method ``plot``, too, which draws them with matplotlib. A category keeps its
+A kind of figure is a frozen dataclass of data that `Figure.svg` draws for pages and notebooks, and
+`Figure.plot` with matplotlib. A category keeps its
 number, and with it its colour and dashes, in every figure. In SVG colours are named by number in
 `STYLE`, for light and dark screens.
 """
@@ -98,6 +98,10 @@ class Figure(ABC):
     @abstractmethod
     def svg(self) -> Markup:
         """The figure with its caption and legend, as an element of a page that has `STYLE`."""
+
+    @abstractmethod
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the figure with matplotlib, on new axes unless some are given."""
 
     def _repr_html_(self) -> str:
         return joined(tag("style", STYLE), self.svg())

@@ -1,4 +1,4 @@
-"""What goes together: a matrix of pairs."""
+"""Matrices of numbers as tiles: of pairs, and of rows by columns."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.figures.base import Axes, Figure, axes_or_new
+from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray
 
@@ -82,3 +82,71 @@ class Matrix(Figure):
     def _limit(self) -> float:
         off = ~np.eye(len(self.values), dtype=np.bool_)
         return max(0.05, float(np.nanmax(np.abs(self.values[off]), initial=0.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap(Figure):
+    """A matrix of numbers that are not negative; the deeper its colour, the larger a number.
+
+    Attributes
+    ----------
+    values : array, ``(row, column)``
+        A number that is nan is not drawn.
+    rows, columns : sequence of str
+        Labels.
+    label : str
+        What the figure shows, for those who do not see it.
+    x_label, y_label, caption : str
+    """
+
+    values: FloatArray
+    rows: Sequence[str]
+    columns: Sequence[str]
+    label: str
+    x_label: str = ""
+    y_label: str = ""
+    caption: str = ""
+
+    def svg(self) -> Markup:
+        """Return the matrix as SVG; a tile shows its number where a pointer rests on it."""
+        top = max(1e-300, float(np.nanmax(self.values, initial=0.0)))
+        left = 12.0 + 6.0 * max(map(len, self.rows), default=0)
+        wide = min(40.0, max(3.0, (640.0 - left) / max(1, len(self.columns))))
+        parts = []
+        for i, row in enumerate(self.rows):
+            parts.append(tag("text", row, class_="end", x=left - 4.0, y=18 * i + 13))
+            for j, column in enumerate(self.columns):
+                value = float(self.values[i, j])
+                if not math.isnan(value):
+                    box = {"x": round(left + wide * j, 1), "y": 18 * i, "height": 17}
+                    title = tag("title", f"{row}, {column}: {value:.3f}")
+                    opacity = round(value / top, 3)
+                    parts.append(
+                        tag("rect", title, class_="block c0", width=round(wide - 0.5, 1),
+                            fill_opacity=opacity, **box)
+                    )  # fmt: skip
+        floor, every = 18.0 * len(self.rows), max(1, math.ceil(48.0 / wide))
+        for j in range(0, len(self.columns), every):
+            x = round(left + wide * (j + 0.5), 1)
+            parts.append(tag("text", self.columns[j], class_="middle", x=x, y=floor + 13.0))
+        middle = left + wide * len(self.columns) / 2
+        parts.append(tag("text", self.x_label, class_="middle", x=middle, y=floor + 28.0))
+        size = f"0 0 {left + wide * len(self.columns) + 20.0:.0f} {floor + 34.0:.0f}"
+        drawing = tag(
+            "svg", parts, class_="drawing", role="img", aria_label=self.label, viewBox=size
+        )
+        return framed(drawing, self.caption)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the matrix with matplotlib."""
+        height, width = self.values.shape
+        axes = axes_or_new(axes, 2.0 + min(6.0, 0.4 * width), 1.2 + min(8.0, 0.26 * height))
+        image = axes.imshow(self.values, cmap="Blues", vmin=0.0, aspect="auto")
+        axes.figure.colorbar(image, ax=axes, shrink=0.7)
+        every = max(1, width // 12)
+        axes.set_xticks(range(0, width, every), self.columns[::every], fontsize=7)
+        axes.set_yticks(range(height), self.rows, fontsize=7)
+        axes.set_xlabel(self.x_label)
+        axes.set_ylabel(self.y_label)
+        axes.set_title(self.caption, fontsize=9, loc="left")
+        return axes

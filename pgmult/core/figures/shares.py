@@ -1,4 +1,4 @@
-"""Categories along time: what was seen, one row per sequence; and probabilities stacked to one."""
+"""Shares of categories: stacked along time, as bars, and which category each step has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,17 @@ from itertools import pairwise
 import numpy as np
 
 from pgmult.core.figures.base import (
+    CYCLE,
     NUM_COLOURS,
+    Axes,
     Figure,
+    axes_or_new,
+    clean,
     framed,
     key,
+    legend_beside,
     round_ticks,
+    whole_numbers,
 )
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray, IntArray
@@ -89,6 +95,85 @@ class Raster(Figure):
         )  # fmt: skip
         return framed(drawing, self.caption, _keys(self.categories, set(strokes)))
 
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the rows with matplotlib."""
+        axes = axes_or_new(axes, 7.0, 1.0 + 0.22 * len(self.rows))
+        drawn: dict[int, None] = {}
+        for r, (row, start) in enumerate(zip(self.rows, self._starts, strict=True)):
+            for first, last, number in _runs(row):
+                ends = (start + first - 0.5, last - first)
+                axes.broken_barh([ends], (r - 0.4, 0.8), color=_paint(number))
+                drawn[number] = None
+        for number in sorted(drawn):
+            name = {MISSING: "no data", OTHER: "other"}.get(number) or self.categories[number]
+            axes.plot([], [], "s", color=_paint(number), label=name)
+        axes.set_yticks(range(len(self.rows)), list(map(_short, self.names)), fontsize=7)
+        axes.set_ylim(len(self.rows) - 0.4, -0.6)
+        _finish(axes, self)
+        return axes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars(Figure):
+    """Bars of shares, one a row, each divided among categories.
+
+    Attributes
+    ----------
+    shares : array, ``(num_rows, num_categories)``
+        Lengths of the pieces; a row that sums to less than one is filled up in grey.
+    names : sequence of str
+        Labels of the rows.
+    categories : sequence of str
+    label : str
+        What the figure shows, for those who do not see it.
+    x_label, caption : str
+    """
+
+    shares: FloatArray
+    names: Sequence[str]
+    categories: Sequence[str]
+    label: str
+    x_label: str = "share"
+    caption: str = ""
+
+    def svg(self) -> Markup:
+        """Return the bars as SVG."""
+        left = min(200.0, _LEFT + 6.0 * max((len(_short(name)) for name in self.names), default=0))
+        wide, parts = _WIDTH - left - _RIGHT, []
+        for r, (name, row) in enumerate(zip(self.names, self.shares, strict=True)):
+            parts.append(tag("text", _short(name), class_="end", x=left - 5.0, y=18 * r + 12))
+            for number, start, length in _pieces(row):
+                box = {"x": left + wide * start, "width": wide * length, "y": 18 * r, "height": 15}
+                about = "other" if number == OTHER else self.categories[number]
+                title = tag("title", f"{name}, {about}: {length:.3f}")
+                parts.append(tag("rect", title, class_=_kind(number), **box))
+        floor = 18.0 * len(self.names)
+        for share in (0.0, 0.5, 1.0):
+            x = left + wide * share
+            parts.append(tag("text", f"{share:g}", class_="middle", x=x, y=floor + 13.0))
+        drawing = tag(
+            "svg", parts, class_="drawing", role="img", aria_label=self.label,
+            viewBox=f"0 0 {_WIDTH:.0f} {floor + 18.0:.0f}",
+        )  # fmt: skip
+        return framed(drawing, self.caption, _keys(self.categories, {*range(len(self.categories))}))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the bars with matplotlib."""
+        axes = axes_or_new(axes, 6.4, 1.0 + 0.24 * len(self.names))
+        for r, row in enumerate(self.shares):
+            for number, start, length in _pieces(row):
+                axes.barh(r, length, left=start, height=0.8, color=_paint(number))
+        for k, name in enumerate(self.categories):
+            axes.plot([], [], "s", color=_paint(k), label=name)
+        axes.set_yticks(range(len(self.names)), list(map(_short, self.names)), fontsize=8)
+        axes.set_ylim(len(self.names) - 0.4, -0.6)
+        axes.set_xlim(0.0, 1.0)
+        axes.set_xlabel(self.x_label)
+        axes.set_title(self.caption, fontsize=9, loc="left")
+        legend_beside(axes)
+        clean(axes)
+        return axes
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack(Figure):
@@ -159,6 +244,29 @@ class Stack(Figure):
             keys.append(key(tag("path", class_="now", d="M15 0V14"), "the last that was seen"))
         return framed(drawing, self.caption, keys)
 
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the stack with matplotlib."""
+        axes = axes_or_new(axes, 7.0, 3.0)
+        edges, x = self._edges(), self.start - 0.5 + np.arange(len(self.shares) + 1)
+        for k, (lower, upper) in enumerate(pairwise(np.vstack([edges, edges[-1:]]).T)):
+            number = k if k < len(self.categories) else OTHER
+            axes.fill_between(
+                x, lower, upper, step="post",
+                color=_paint(number), alpha=0.75, linewidth=0,
+                label=self.categories[k] if number >= 0 else "other",
+            )  # fmt: skip
+        if self.seen is not None:
+            for first, last, number in _runs(self.seen):
+                ends = (self.start + first - 0.5, last - first)
+                axes.broken_barh([ends], (1.02, 0.06), color=_paint(number))
+        if self.divider is not None:
+            axes.axvline(self.divider - 0.5, color="black", linewidth=1.0, linestyle="--")
+        _finish(axes, self)
+        axes.set_ylim(0.0, 1.0 if self.seen is None else 1.1)
+        axes.set_yticks([0.0, 0.5, 1.0])
+        axes.set_ylabel("probability")
+        return axes
+
     def _edges(self) -> FloatArray:
         """Heights between categories, ``(num_steps, num_categories + 1)``, or one more for rest."""
         edges = np.cumsum(np.column_stack([np.zeros(len(self.shares)), self.shares]), axis=1)
@@ -169,6 +277,13 @@ class Stack(Figure):
         return bool((self.shares.sum(axis=1) < 1.0 - 1e-6).any())
 
 
+def _pieces(row: FloatArray) -> list[tuple[int, float, float]]:
+    """Number, start and length of the pieces of a bar."""
+    starts = np.append(0.0, np.cumsum(row))
+    pieces = list(zip(range(len(row)), starts.tolist(), row.tolist(), strict=False))
+    return [*pieces, (OTHER, starts[-1], 1.0 - starts[-1])] if starts[-1] < 1.0 - 1e-6 else pieces
+
+
 def _runs(row: IntArray) -> list[tuple[int, int, int]]:
     """First and last place, and number, of stretches of one number."""
     if not len(row):
@@ -176,6 +291,24 @@ def _runs(row: IntArray) -> list[tuple[int, int, int]]:
     ends = np.flatnonzero(np.diff(row)) + 1
     bounds = [0, *ends.tolist(), len(row)]
     return [(a, b, int(row[a])) for a, b in pairwise(bounds)]
+
+
+def _paint(number: int) -> str:
+    """The colour of a category for matplotlib."""
+    return {MISSING: "0.9", OTHER: "0.6"}.get(number, CYCLE[number % NUM_COLOURS])
+
+
+def _finish(axes: Axes, figure: "Raster | Stack") -> None:
+    """Labels of what is drawn along time."""
+    whole_numbers(axes, most=8 if figure.tell is None else 4)
+    if figure.tell is not None:
+        words = figure.tell
+        axes.xaxis.set_major_formatter(lambda x, _: words(x))
+    axes.margins(x=0.01)
+    axes.set_xlabel(figure.x_label)
+    axes.set_title(figure.caption, fontsize=9, loc="left")
+    legend_beside(axes)
+    clean(axes)
 
 
 def _kind(number: int) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgmult.core.figures.base import Figure, framed
+import numpy as np
+
+from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed
 from pgmult.core.markup import Markup, tag
 
 _TILES = """
@@ -80,6 +82,20 @@ class Tiles(Figure):
         size = f"0 0 {34 * 11 - 2} {34 * 8 - 2}"
         svg = tag("svg", parts, class_="tiles", role="img", aria_label=self.label, viewBox=size)
         return framed(svg, self.caption)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the map with matplotlib."""
+        axes = axes_or_new(axes, 5.5, 4.0)
+        shades = np.full((8, 11), np.nan)
+        for state, (row, column) in US_TILES.items():
+            mean, lower, upper = self.values.get(state, (np.nan, np.nan, np.nan))
+            shades[row, column] = mean
+            half = "" if np.isnan(mean) else f"\n{_short(mean)}\n±{_short((upper - lower) / 2)}"
+            axes.text(column, row, f"{state}{half}", ha="center", va="center", fontsize=5)
+        axes.imshow(shades, cmap="Blues", vmin=0.0, alpha=0.6)
+        axes.set_axis_off()
+        axes.set_title(self.caption, fontsize=9, loc="left")
+        return axes
 
 
 def _short(x: float) -> str:

@@ -28,7 +28,6 @@ from pgmult.core.arguments import (
     under_name,
 )
 from pgmult.core.comparison import Comparison, between_two
-from pgmult.core.reports import Report
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -84,7 +83,7 @@ def compare(
     held_out: Any = None,
     names: tuple[str, str] = ("the first", "the second"),
     random_seed: int = 0,
-) -> Report | Comparison:
+) -> Comparison:
     """Does a run predict the next step better than shares, Markov chains and hidden states do, or
     than another run?
 

@@ -19,8 +19,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.answers import Answer
 from pgmult.core.labels import is_missing, label_of
-from pgmult.core.tabled import Column, Table, Tabled
+from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
 from pgmult.core.typing import IntArray
 
@@ -81,7 +82,7 @@ class WordLoss:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Losses(Tabled):
+class Losses(Answer):
     """Words and texts that were left out between texts and counts; print it for a table.
 
     Attributes

@@ -25,10 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_real, as_seed, made
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.scores import Gain
-from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import (
@@ -75,7 +76,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TopicChoice(Tabled):
+class TopicChoice(Answer):
     """Candidates by number of topics; printed as a table with a summary in words.
 
     Attributes
@@ -127,10 +128,6 @@ class TopicChoice(Tabled):
             [Line("", 0, numbers, scores, ends)], self._in_words(), "number of topics",
             y_label="held-out log p per token", from_zero=False,
         )  # fmt: skip
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `figure` with matplotlib: the Axes."""
-        return self.figure().plot(axes)
 
     def _in_words(self) -> str:
         best, fewest = self.best, self.smallest_within()

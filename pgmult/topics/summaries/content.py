@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_probability
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import GREY, Forest
-from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_interval
+from pgmult.core.tabled import Column, Table, probability_text, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -150,7 +151,7 @@ class GroupWords(Estimand):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Content(Tabled):
+class Content(Answer):
     """Words of topics by group of documents; printed as a table of each group's leading words.
 
     Attributes

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_probability
-from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
+from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -28,7 +29,7 @@ _BLOCK = 2**24  # numbers in memory at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DocumentTopics(Tabled):
+class DocumentTopics(Answer):
     """Posterior of the topic proportions of some documents.
 
     Attributes
@@ -175,7 +176,7 @@ class Quote(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Quotes(Tabled):
+class Quotes(Answer):
     """Documents with the largest share of some topics; print it for their texts.
 
     Attributes

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from pgmult.core.answers import Answer
 from pgmult.core.comparison import Comparison
-from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
@@ -158,7 +159,7 @@ def placed_draws(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RunMatches(Tabled):
+class RunMatches(Answer):
     """Matches of the topics of two runs; print it to see their words.
 
     Attributes

@@ -29,13 +29,13 @@ drift within that mode can be seen.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from pgmult.core.answers import Answer
 from pgmult.core.figures.forest import Forest
-from pgmult.core.tabled import Column, Table, Tabled, percent
+from pgmult.core.tabled import Column, Table, percent
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
@@ -60,7 +60,7 @@ _WORDS = 4  # that name a topic in the table
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TopicStability(Tabled):
+class TopicStability(Answer):
     """Topics of the best chain, and how far other chains found them; print it for a table.
 
     Attributes
@@ -193,10 +193,6 @@ class TopicStability(Tabled):
             cells=[Column("", [_told(p) for p in again], "again")],
             told=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
         )  # fmt: skip
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `figure` with matplotlib: the Axes."""
-        return self.figure().plot(axes)
 
 
 _COLOURS = (0, 4, 1)

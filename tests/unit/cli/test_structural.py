@@ -327,7 +327,7 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
         "74 pieces of 200 words",
         "Party Republican - Democratic",
         "random terms",
-        "Does it beat the obvious?",
+        "Does it predict better than simple models?",
         "topics without columns",
     ):
         assert piece in output

@@ -76,12 +76,12 @@ def test_better_level_and_worse_are_said_and_what_to_take():
     better = compared(score(-1.0, 0.01), score(-1.5, 0.01), score(-1.2, 0.01))
     assert better.best == "the model"
     assert (
-        "beats the obvious: it tells a step better than rival 1, the best of 2 rivals"
+        "The model predicts a step better than rival 1, the best of 2 rivals"
         in (better.sentences[0])
     )
     level = compared(score(-1.0, 0.5), score(-1.001, 0.5), score(-1.9, 0.01))
     assert level.best == "rival 0"
-    assert "as well as rival 0" in level.sentences[0]
+    assert "no better than rival 0" in level.sentences[0]
     assert "Take the first, unless" in level.sentences[0]
     scores = {
         "the model": score(-1.0, 0.5),
@@ -95,7 +95,9 @@ def test_better_level_and_worse_are_said_and_what_to_take():
     assert worse.best == "rival 0"
     assert "worse than rival 0" in worse.sentences[0]
     alone = Score(np.array([-3.0]), np.array([2]))
-    assert "cannot tell" in compared(alone, Score(np.array([-4.0]), np.array([2]))).sentences[0]
+    assert (
+        "too few to compare" in compared(alone, Score(np.array([-4.0]), np.array([2]))).sentences[0]
+    )
 
 
 def test_other_observations_and_no_rival_are_refused():
@@ -113,5 +115,6 @@ def test_it_is_a_table_a_section_a_figure_and_plain_numbers():
     again = decode(json.loads(json.dumps(encode(found), allow_nan=False)))
     assert again.sentences == found.sentences
     assert str(again) == str(found)
+    assert again.draws.shape == (40, 3)
     pytest.importorskip("matplotlib")
     assert found.plot() is not None

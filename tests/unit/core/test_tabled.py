@@ -5,7 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from pgmult.core.tabled import Column, Table, Tabled, number, with_interval, write_csv
+from pgmult.core.answers import Answer
+from pgmult.core.tabled import Column, Table, number, with_interval, write_csv
 
 
 def table(faint=None):
@@ -35,7 +36,7 @@ def test_a_long_table_is_cut_in_a_notebook():
 def test_results_show_and_hand_on_their_table():
     pytest.importorskip("pandas")
 
-    class Found(Tabled):
+    class Found(Answer):
         def table(self):
             return Table("What.", [Column("x", [1.5], "x, %", ["150"])], faint=[True])
 

@@ -274,9 +274,11 @@ def test_a_model_beats_the_obvious_where_there_is_something_to_find():
     assert runs[1].compare().gains[1].sign < 1
     gain = (runs[0].loo().elpd - runs[1].loo().elpd) / 400
     both = runs[0].compare(runs[1], names=("one", "two"))
-    assert both.verdict[0].startswith(f"One tells a respondent better than two: {gain:+.3f} ± ")
+    assert both.sentences[0].startswith(
+        f"One predicts a respondent better than two: {gain:+.3f} ± "
+    )
     held = runs[0].compare(runs[1], signal)
-    assert "the first tells a respondent better than the second".capitalize() in held.verdict[0]
+    assert "predicts a respondent better than" in held.sentences[0]
     assert runs[0].compare(held_out=signal | {"region": [99] * 400}).gains[1].sign == 1
     with pytest.raises(ValueError, match="other must be a run of the same rows"):
         runs[0].compare(

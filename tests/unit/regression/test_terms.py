@@ -375,7 +375,7 @@ def test_scores_and_checks_of_events(family, monkeypatch):
     checked, y = run.check(), np.repeat(data.counts[:, 0], data.respondents.astype(int))
     assert checked.statistics[:3] == ("mean n", "variance over mean", "share of 0")
     np.testing.assert_allclose(checked.observed[0, :2], [y.mean(), y.var() / y.mean()])
-    assert (np.quantile(checked.replicated[:, 0], [0, 1]) > 0.0).all()
+    assert (np.quantile(checked.draws[:, 0], [0, 1]) > 0.0).all()
     by = run.check(by="g")
     at = np.repeat(np.asarray(designs.table_of(data.design)["g"]), data.respondents.astype(int))
     known = {f"mean n where g is {g}": y[at == g].mean() for g in np.unique(at)}

@@ -56,7 +56,7 @@ def p_of(found, of=None):
 def excess_of(found, of):
     """How much more information the data have than the replicates, of the first topic."""
     row = found.statistics.index(f"words by {of}") + 1
-    return (found.observed - found.replicated)[:, row].mean()
+    return (found.observed - found.draws)[:, row].mean()
 
 
 def posterior_of(counts, theta, phi):

@@ -67,7 +67,7 @@ def test_the_report_says_it_where_it_is_asked(corpus):
     comparison = run.compare()
     said = run.report(comparison=comparison)
     assert said.verdict[2] == comparison.sentences[0]
-    assert "Does it beat the obvious?" in said.text(100)
+    assert "Does it predict better than simple models?" in said.text(100)
     plain = run.report()
     assert ".report(comparison=True) tells" in plain.verdict[2]
-    assert "obvious" not in plain.text(100)
+    assert "simple models" not in plain.text(100)
