@@ -115,12 +115,12 @@ class Coding:
     def numbers(self, node: Node, rows: Columns) -> FloatArray:
         """The one number of each row that an expression gives."""
         with np.errstate(all="ignore"):  # what comes out is checked
-            found = self._value(node, rows)
-        if isinstance(found, _Labels):
+            value = self._value(node, rows)
+        if isinstance(value, _Labels):
             self._refuse(f"{node} holds labels, and numbers are needed here")
-        if found.ndim != 1 or not np.isfinite(found).all():
+        if value.ndim != 1 or not np.isfinite(value).all():
             self._refuse(f"{node} must be one column of finite numbers")
-        return found
+        return value
 
     def _product(
         self, scoped: Scoped, term: Term, factors: Mapping[str, Any], num_rows: int
@@ -135,23 +135,23 @@ class Coding:
                 parts.append([(title, factor)])
             else:
                 parts.append([(f"{title}[{j + 1}]", column) for j, column in enumerate(factor.T)])
-        found = []
+        columns = []
         for backwards in product(*reversed(parts)):  # the first factor changes fastest
             chosen = backwards[::-1]
             column = np.ones(num_rows)
             for _, values in chosen:
                 column = column * values
-            found.append((":".join(name for name, _ in chosen), column))
-        return found
+            columns.append((":".join(name for name, _ in chosen), column))
+        return columns
 
     def _factor(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
         if isinstance(node, Call) and node.function in OPERATORS:
             self._refuse(f"{node} is arithmetic among terms: write I({node})")
         with np.errstate(all="ignore"):  # what comes out is checked
-            found = self._value(node, rows)
-        if isinstance(node, Call) and node.function in NAMED and not isinstance(found, _Labels):
-            return self._named(node, found)
-        return found
+            value = self._value(node, rows)
+        if isinstance(node, Call) and node.function in NAMED and not isinstance(value, _Labels):
+            return self._named(node, value)
+        return value
 
     def _value(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
         """What an expression is in every row."""
@@ -208,8 +208,8 @@ class Coding:
         if self.learns:
             present = [name for name in names if name in set(texts)]
             self.states[key] = {"levels": np.array(present, dtype=np.str_)}
-        known = self.states[key]["levels"].tolist()
-        return _Labels(find_labels(known, texts, key), known)
+        levels = self.states[key]["levels"].tolist()
+        return _Labels(find_labels(levels, texts, key), levels)
 
     def _column(self, name: str, rows: Columns) -> "_Labels | FloatArray":
         j = rows.place(name)
@@ -217,11 +217,11 @@ class Coding:
         return _Labels(values.astype(np.int64), levels) if levels else values
 
     def _number(self, node: Node, rows: Columns, function: str) -> FloatArray:
-        found = self._value(node, rows)
-        if isinstance(found, _Labels) or found.ndim != 1:
-            what = "labels" if isinstance(found, _Labels) else "several columns"
+        value = self._value(node, rows)
+        if isinstance(value, _Labels) or value.ndim != 1:
+            what = "labels" if isinstance(value, _Labels) else "several columns"
             self._refuse(f"{function}() takes numbers, and {node} holds {what}")
-        return found
+        return value
 
     def _operation(self, node: Call, left: Node, right: Node, rows: Columns) -> FloatArray:
         operator = node.function
@@ -239,11 +239,11 @@ class Coding:
             if origin is not None:
                 right = Number(self._days_to(right, left.name, origin))
         first, second = (
-            part.value if isinstance(part, Number) else self._number(part, rows, operator)
-            for part in (left, right)
+            operand.value if isinstance(operand, Number) else self._number(operand, rows, operator)
+            for operand in (left, right)
         )
-        found = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
-        return found if found.ndim else np.full(len(rows.values), float(found))
+        result = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
+        return result if result.ndim else np.full(len(rows.values), float(result))
 
     def _days_to(self, date: Text, column: str, origin: float) -> float:
         """A date that a formula writes out as what its column counts."""
@@ -255,23 +255,23 @@ class Coding:
     def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:
         """Columns of a function that learns, by what it learnt."""
         function, key = BASES[node.function], str(node)
-        known = list(inspect.signature(function).parameters)[2:]
-        options = dict(zip(known, map(self._constant, node.arguments[1:]), strict=False))
+        allowed = list(inspect.signature(function).parameters)[2:]
+        options = dict(zip(allowed, map(self._constant, node.arguments[1:]), strict=False))
         options |= {name: self._constant(value) for name, value in node.options}
-        odd = [name for name in options if name not in known]
-        if odd or len(node.arguments) - 1 > len(known):
-            told = ", ".join(known) or "none"
-            self._refuse(f"{node.function}() has the options {told}, got {node}")
+        odd = [name for name in options if name not in allowed]
+        if odd or len(node.arguments) - 1 > len(allowed):
+            listed = ", ".join(allowed) or "none"
+            self._refuse(f"{node.function}() has the options {listed}, got {node}")
         state = None if self.learns and key not in self.states else self.states[key]
         x = self._number(first, rows, node.function)
         if not np.isfinite(x).all():
             self._refuse(f"{first} must be finite in {node}")
         try:
-            found, state = function(x, state, **options)
+            basis, state = function(x, state, **options)
         except (TypeError, ValueError) as error:
             self._refuse(f"{node} cannot be made: {error}{_unit_of(first, rows)}")
         self.states[key] = state
-        return found
+        return basis
 
     def _labels(self, node: Call, rows: Columns) -> _Labels:
         """Labels of `C(column, contrasts)`."""
@@ -281,32 +281,32 @@ class Coding:
         if first is None or not fits or len(node.arguments) > 2 or node.options:
             self._refuse(f'C() takes a column, C(x) or C(x, contr.treatment("base")), got {node}')
         name = _title(first)
-        found = self._factor(first, rows)
-        if not isinstance(found, _Labels):  # numbers that are used as numbers elsewhere, too
-            cells = found if asks else rows.cells(rows.place(name))
+        factor = self._factor(first, rows)
+        if not isinstance(factor, _Labels):  # numbers that are used as numbers elsewhere, too
+            cells = factor if asks else rows.cells(rows.place(name))
             texts = [label_of(value) for value in cells]
             if self.learns:
                 in_order = [label_of(value) for value in np.unique(cells)]
                 levels = np.array(in_order, dtype=np.str_)
                 self.states[key] = {"levels": levels}
-            known = self.states[key]["levels"].tolist()
-            found = _Labels(find_labels(known, texts, name), known)
+            known_levels = self.states[key]["levels"].tolist()
+            factor = _Labels(find_labels(known_levels, texts, name), known_levels)
         if len(node.arguments) == 1:
-            return found
+            return factor
         contrast = node.arguments[1]
         kind, base = _title(contrast), None
         if isinstance(contrast, Call):
-            given = bases_of(contrast)
-            if len(given) > 1 or any(name != "base" for name, _ in contrast.options):
+            bases = bases_of(contrast)
+            if len(bases) > 1 or any(name != "base" for name, _ in contrast.options):
                 self._refuse(f'contrasts have one base, contr.treatment("a"), got {contrast}')
             kind = contrast.function
-            base = given[0] if given else None
+            base = bases[0] if bases else None
         if kind not in _CONTRASTS or (base is not None and kind == "contr.sum"):
             self._refuse(f"contrasts are {' and '.join(_CONTRASTS)}, got {contrast}")
         at = 0
         if base is not None:
-            at = int(find_labels(found.levels, [self._constant(base)], name)[0])
-        return _Labels(found.codes, found.levels, at, kind == "contr.sum")
+            at = int(find_labels(factor.levels, [self._constant(base)], name)[0])
+        return _Labels(factor.codes, factor.levels, at, kind == "contr.sum")
 
     def _constant(self, node: Node) -> Any:
         match node:
@@ -327,7 +327,7 @@ class Coding:
 
 
 def _unit_of(node: Node, rows: Columns) -> str:
-    """For errors: what numbers are, where they are dates."""
+    """Name the unit of numbers in errors, where they are dates."""
     j = rows.place(node.name) if isinstance(node, Name) else -1
     if j < 0 or rows.origin_of(j) is None:
         return ""
@@ -348,8 +348,8 @@ def _fewest(products: Sequence[Scoped]) -> list[Scoped]:
                 continue
             one = more.pop()
             if one[1]:
-                whole = tuple((key, False) if (key, r) == one else (key, r) for key, r in scoped)
-                terms = _fewest([*(term for term in terms if term != before), whole])
+                reduced = tuple((key, False) if (key, r) == one else (key, r) for key, r in scoped)
+                terms = _fewest([*(term for term in terms if term != before), reduced])
                 break
         else:
             terms = [*terms, scoped]

@@ -73,11 +73,11 @@ class Columns:
         values : array, ``(num_cells,)``, optional
             As in `values`, of which they are all if it is left out.
         """
-        own = np.asarray(self.values[:, column] if values is None else values, dtype=np.float64)
+        numbers = np.asarray(self.values[:, column] if values is None else values, dtype=np.float64)
         if levels := self.levels_of(column):
-            return np.asarray(levels)[own.astype(np.int64)]
+            return np.asarray(levels)[numbers.astype(np.int64)]
         origin = self.origin_of(column)
-        return own if origin is None else _dates(own, origin)
+        return numbers if origin is None else _dates(numbers, origin)
 
     def levels_of(self, column: int) -> list[str]:
         """Labels of one column; none for numbers."""
@@ -126,9 +126,9 @@ def as_mapping(covariates: Any, names: Sequence[str] | None) -> Mapping[str, Any
     return {str(name): matrix[:, j] for j, name in enumerate(names)}
 
 
-def num_rows_of(given: Mapping[str, Any], names: Sequence[str], at_least: int = 1) -> int:
+def num_rows_of(table: Mapping[str, Any], names: Sequence[str], at_least: int = 1) -> int:
     """Rows of the columns of these names; single values serve all rows."""
-    sizes = [np.size(_values(given[name])) for name in names if not _is_single(given[name])]
+    sizes = [np.size(_values(table[name])) for name in names if not _is_single(table[name])]
     return max(sizes, default=at_least)
 
 
@@ -150,14 +150,14 @@ def _asked(function: str, source: str, dates: Cells) -> Cells:
     """What a calendar says of dates, as labels."""
     if not _are_dates(dates.values):
         raise ValueError(f"{function}() takes a column of dates (1999-12-31), and {source} is none")
-    told = CALENDAR[function](dates.values.astype("datetime64[ms]"))
+    values = CALENDAR[function](dates.values.astype("datetime64[ms]"))
     names = NAMED.get(function)
     if names is None:
-        return Cells(np.array([label_of(number) for number in told.tolist()], dtype=np.str_))
-    return Cells(np.array(names)[told.astype(np.int64) - 1], names)
+        return Cells(np.array([label_of(number) for number in values.tolist()], dtype=np.str_))
+    return Cells(np.array(names)[values.astype(np.int64) - 1], names)
 
 
-def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
+def cells_of_rows(table: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     """The cells of a column, one for each row; of ``weekday(date)`` what dates are.
 
     Raises
@@ -165,11 +165,11 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     ValueError
         If the column is not there or has another length, or a cell has no value.
     """
-    if name not in given and (source := source_of(name)) != name:
-        return _asked(name.partition("(")[0], source, cells_of_rows(given, source, num_rows))
-    if name not in given:
-        raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
-    column = [given[name]] * num_rows if _is_single(given[name]) else given[name]
+    if name not in table and (source := source_of(name)) != name:
+        return _asked(name.partition("(")[0], source, cells_of_rows(table, source, num_rows))
+    if name not in table:
+        raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
+    column = [table[name]] * num_rows if _is_single(table[name]) else table[name]
     shape = np.shape(_values(column))
     if shape != (num_rows,):
         raise ValueError(
@@ -193,13 +193,13 @@ def told_values(cells: ArrayLike, levels: Sequence[str] = ()) -> list[Any]:
 
     Labels stand in the order of `levels`, of which they are, if there are any.
     """
-    known = np.asarray(cells)
+    values = np.asarray(cells)
     if levels:
-        present = set(known.tolist())
+        present = set(values.tolist())
         return [level for level in levels if level in present]
-    if known.dtype.kind in "fM":
-        known = quantiles(known, [0.1, 0.5, 0.9], method="nearest")
-    return listed(np.unique(known))
+    if values.dtype.kind in "fM":
+        values = quantiles(values, [0.1, 0.5, 0.9], method="nearest")
+    return listed(np.unique(values))
 
 
 def listed(values: NDArray[Any]) -> list[Any]:
@@ -240,11 +240,11 @@ def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[
 
 
 def read_columns(
-    given: Mapping[str, Any],
+    table: Mapping[str, Any],
     names: Sequence[str],
     num_rows: int,
     *,
-    known: Columns | None = None,
+    like: Columns | None = None,
     as_labels: Collection[str] = (),
 ) -> Columns:
     """Checked columns, coded as those that are `known` are.
@@ -261,17 +261,17 @@ def read_columns(
     """
     values, levels, origins = [], [], np.full(len(names), np.nan)
     for j, name in enumerate(names):
-        cells = cells_of_rows(given, name, num_rows)
-        origin = None if known is None else known.origin_of(j)
+        cells = cells_of_rows(table, name, num_rows)
+        origin = None if like is None else like.origin_of(j)
         labels: list[str] = []
-        if origin is not None or (known is None and name not in as_labels and _is_time(cells)):
+        if origin is not None or (like is None and name not in as_labels and _is_time(cells)):
             times = _times_of(cells.values, name)
             origins[j] = times.min() // _DAY if origin is None else origin
             column = (times - int(origins[j]) * _DAY) / _DAY
-        elif known is None:
+        elif like is None:
             column, labels = _read(name, cells, name in as_labels)
         else:
-            column, labels = _read_again(name, cells, known.levels_of(j))
+            column, labels = _read_again(name, cells, like.levels_of(j))
         values.append(column)
         levels.append(labels)
     width = max((len(labels) for labels in levels), default=0)
@@ -415,9 +415,9 @@ def _are_numbers(name: str, cells: Cells) -> bool:
         return False
     if any(issubclass(one, str) for one in kinds):
         raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")
-    told = next((one.__name__ for one in kinds), str(cells.values.dtype))
-    rows = " (frame.explode(column) makes a row of each)" if told == "list" else ""
-    raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {told}{rows}")
+    type_name = next((one.__name__ for one in kinds), str(cells.values.dtype))
+    rows = " (frame.explode(column) makes a row of each)" if type_name == "list" else ""
+    raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {type_name}{rows}")
 
 
 def labels_only(name: str, cells: Cells) -> Any:

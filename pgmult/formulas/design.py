@@ -179,9 +179,9 @@ class Design:
         if not self.terms:
             return np.zeros(len(self.matrix), dtype=np.int64), Sigma[None]
         unseen = np.column_stack([term.unseen() for term in self.terms])
-        each = np.stack([variance * Sigma for variance in variances])
+        scaled = np.stack([variance * Sigma for variance in variances])
         kinds, which = np.unique(unseen, axis=0, return_inverse=True)
-        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, each)
+        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, scaled)
 
     def take(self, rows: IntArray | slice) -> "Design":
         """The design of some rows."""
@@ -205,8 +205,8 @@ class Design:
         num_rows : int, optional
             How many rows there must be.
         """
-        given = as_mapping(covariates, self._column_names)
-        columns = self._read(given, num_rows)
+        table = as_mapping(covariates, self._column_names)
+        columns = self._read(table, num_rows)
         if num_rows is not None and len(columns.values) != num_rows:
             raise ValueError(
                 f"covariates must have a row for each of the {num_rows} documents of corpus,"
@@ -215,7 +215,7 @@ class Design:
         plan, coder = _plan(self.formula, tuple(self._column_names)), self._coder
         return replace(
             self, matrix=self._matrix(columns), columns=columns,
-            terms=self._terms_at(given, columns, new_levels), offset=_offset(plan, coder, columns),
+            terms=self._terms_at(table, columns, new_levels), offset=_offset(plan, coder, columns),
         )  # fmt: skip
 
     @property
@@ -261,22 +261,24 @@ class Design:
         ValueError
             If it knows none of a column's, as said there.
         """
-        given = as_mapping(covariates, self._column_names)
+        table_of_rows = as_mapping(covariates, self._column_names)
         groupings = [
             term for term in self.terms
             if isinstance(term, GroupTerm) and term.kind in ("group", "slopes")
         ]  # fmt: skip
-        known = {
+        labels_by_name = {
             name: labels
             for term in groupings
             for name, labels in zip(term.variables, term.known.labels.T, strict=True)
         }
-        for name, labels in known.items():
-            cells = cells_of_rows(given, name, num_rows_of(given, [source_of(name)])).values
+        for name, labels in labels_by_name.items():
+            cells = cells_of_rows(
+                table_of_rows, name, num_rows_of(table_of_rows, [source_of(name)])
+            ).values
             tell_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
-        """Which columns and which terms a formula of some of this one's terms has.
+        """Return which columns and which terms a formula of some of this one's terms has.
 
         Raises
         ------
@@ -284,20 +286,20 @@ class Design:
             If it has others.
         """
         plan = _plan(formula, tuple(self._column_names))
-        known, terms = self.names.tolist(), [term.name for term in self.terms]
-        wanted = [part.name for part in plan.random]
+        names_of_columns, terms = self.names.tolist(), [term.name for term in self.terms]
+        wanted = [random_term.name for random_term in plan.random]
         missing = [name for name in wanted if name not in terms]
         missing += [name for name in plan.columns if name not in self._column_names]
         names: list[str] = []
         if not missing:
             names = list(self._coder.matrix(plan.fixed, self.columns, plan.intercept)[0])
-            missing = [name for name in names if name not in known]
+            missing = [name for name in names if name not in names_of_columns]
         if missing:
             raise ValueError(
                 f"the formula {formula!r} has {missing[0]}, which the data's formula"
                 f" {self.formula or '~ .'!r} has not"
             )
-        return np.array([known.index(name) for name in names]), [
+        return np.array([names_of_columns.index(name) for name in names]), [
             terms.index(name) for name in wanted
         ]
 
@@ -335,18 +337,18 @@ class Design:
         matrix = self._coder.matrix(plan.fixed, columns, plan.intercept)[1]
         return (matrix - self.centre) / self.scale
 
-    def _read(self, given: Mapping[str, Any], num_rows: int | None = None) -> Columns:
+    def _read(self, table: Mapping[str, Any], num_rows: int | None = None) -> Columns:
         """Columns at new rows; grouping columns count where there is no other."""
         names = self._column_names
         for name in names:
-            if name not in given:
-                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
-        grouping = [name for term in self.terms for name in term.variables if name in given]
-        least = num_rows_of(given, grouping if names or grouping else list(given), num_rows or 1)
-        return read_columns(given, names, num_rows_of(given, names, least), known=self.columns)
+            if name not in table:
+                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
+        grouping = [name for term in self.terms for name in term.variables if name in table]
+        least = num_rows_of(table, grouping if names or grouping else list(table), num_rows or 1)
+        return read_columns(table, names, num_rows_of(table, names, least), like=self.columns)
 
     def _terms_at(
-        self, given: Mapping[str, Any], columns: Columns, new_levels: bool
+        self, table: Mapping[str, Any], columns: Columns, new_levels: bool
     ) -> tuple[Term, ...]:
         num_rows = len(columns.values)
         terms: list[Term] = []
@@ -354,7 +356,7 @@ class Design:
             if not isinstance(term, GroupTerm):
                 terms.append(replace(term, basis=_basis_at(term, self._coder, columns)))
                 continue
-            cells = {n: cells_of_rows(given, n, num_rows).values for n in term.variables}
+            cells = {n: cells_of_rows(table, n, num_rows).values for n in term.variables}
             if term.kind == "walk":
                 cells = {name: plain_dates(column) for name, column in cells.items()}
             if term.kind == "map":
@@ -363,7 +365,9 @@ class Design:
                 codes = term.known.find(list(cells.values()), new_levels)
             new = term.new[:0]
             if (unknown := codes < 0).any():
-                levels, places = Levels.of({name: each[unknown] for name, each in cells.items()})
+                levels, places = Levels.of(
+                    {name: cells_of_name[unknown] for name, cells_of_name in cells.items()}
+                )
                 codes[unknown], new = -1 - places, levels.labels
             slopes = term.slopes and _slopes_at(term.slopes, self._coder, columns)
             terms.append(replace(term, codes=codes, new=new, slopes=slopes))
@@ -419,32 +423,32 @@ def make_design(
     ValueError
         If the formula or a column cannot be read.
     """
-    given = as_mapping(covariates, names)
+    table = as_mapping(covariates, names)
     standardize = as_flag(standardize, "standardize")
     if formula is not None and not isinstance(formula, str | Formula):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
-    plan = _plan(formula, tuple(given))
+    plan = _plan(formula, tuple(table))
     text = None if formula is None else plan.formula.text
     for name in plan.formula.columns:
-        if name not in given:
+        if name not in table:
             plan.formula.refuse(
-                f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
+                f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
             )
-    for part in plan.random:
-        if not isinstance(part, _Curve) and part.kind != "group" and not every_term:
+    for random_term in plan.random:
+        if not isinstance(random_term, _Curve) and random_term.kind != "group" and not every_term:
             plan.formula.refuse(
-                f"{part.title} is a term of additive regressions alone (table.rows(formula)); here"
-                " groups are written (1 | author), and slopes that vary by group, walks, maps and"
-                " processes are not supported"
+                f"{random_term.title} is a term of additive regressions alone"
+                " (table.rows(formula)); here groups are written (1 | author), and slopes that"
+                " vary by group, walks, maps and processes are not supported"
             )
     if check and not plan.intercept and not every_term:
         plan.formula.refuse(
             "it must have an intercept (leave out 0 and -1: the effects of labels are then against"
             " the reference)"
         )
-    num_rows = num_rows_of(given, list(given)) if num_rows is None else num_rows
-    named = [name for name in given if name in plan.columns]
-    columns = read_columns(given, named, num_rows, as_labels=plan.labels)
+    num_rows = num_rows_of(table, list(table)) if num_rows is None else num_rows
+    named = [name for name in table if name in plan.columns]
+    columns = read_columns(table, named, num_rows, as_labels=plan.labels)
     coder = Coding(text or "~ .", learns=True)
     labels, matrix = coder.matrix(plan.fixed, columns, plan.intercept)
     if check:
@@ -458,13 +462,13 @@ def make_design(
             scale = np.hypot(centre, scale)
             centre = np.zeros(len(labels))
     terms: list[Term] = []
-    for part in plan.random:
-        if isinstance(part, _Grouping):
-            terms.append(_group(part, given, coder, columns, plan.formula, maps))
-        elif isinstance(part, _Curve):
-            terms.append(_curve(part, coder, columns))
+    for random_term in plan.random:
+        if isinstance(random_term, _Grouping):
+            terms.append(_group(random_term, table, coder, columns, plan.formula, maps))
+        elif isinstance(random_term, _Curve):
+            terms.append(_curve(random_term, coder, columns))
         else:
-            terms.append(_process(part, coder, columns))
+            terms.append(_process(random_term, coder, columns))
     offset = _offset(plan, coder, columns)
     return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
@@ -482,25 +486,25 @@ def _units(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def table_of(design: Design) -> dict[str, NDArray[Any]]:
     """The columns that a design was made from, labels of groupings included."""
-    columns, given = design.columns, {}
+    columns, table = design.columns, {}
     for place, name in enumerate(columns.names.tolist()):
-        given[name] = columns.cells(place)
+        table[name] = columns.cells(place)
     for term in design.terms:
         if isinstance(term, GroupTerm):
-            known = term.known.labels
+            levels = term.known.labels
             if len(term.new):  # codes below 0 count from the end
-                known = np.concatenate([known, term.new[::-1]])
+                levels = np.concatenate([levels, term.new[::-1]])
             for j, name in enumerate(term.variables):
                 if source_of(name) == name:  # what dates are follows from the dates
-                    given.setdefault(name, known[term.codes, j])
-    return given
+                    table.setdefault(name, levels[term.codes, j])
+    return table
 
 
 def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
     """The rows of a design and of another like it, in some order."""
     one, other = table_of(first), table_of(second)
-    given = {name: np.concatenate([one[name], other[name]])[order] for name in one}
-    return first.like(given, new_levels=True, num_rows=len(order))
+    joined = {name: np.concatenate([one[name], other[name]])[order] for name in one}
+    return first.like(joined, new_levels=True, num_rows=len(order))
 
 
 def distinct_rows(design: Design) -> tuple[Design, IntArray]:
@@ -593,8 +597,8 @@ def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
     """The parts of a formula; of all columns, if there is none."""
     if formula is None:
         every: tuple[Product, ...] = tuple((Name(name),) for name in names)
-        whole = Formula("~ .", None, True, every)
-        return _Plan(whole, True, every, (), (), frozenset(names), frozenset())
+        formula_of_all = Formula("~ .", None, True, every)
+        return _Plan(formula_of_all, True, every, (), (), frozenset(names), frozenset())
     return _parts(parse(formula) if isinstance(formula, str) else formula)
 
 
@@ -632,16 +636,26 @@ def _parts(formula: Formula) -> _Plan:
             of_x = curve.x.function if isinstance(curve.x, Call) else ""
             plain = of_x.isidentifier() and of_x not in NAMED
             fixed.append((*term[:at], curve.x if plain else straight, *term[at + 1 :]))
-    called = [part.name for part in random]
+    called = [random_term.name for random_term in random]
     if len(set(called)) < len(called):
         formula.refuse("each random term must stand in it once")
     unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
     fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
     read = [node for term in fixed for node in term] + offsets
-    read += [node for part in random if isinstance(part, _Process) for node in part.inputs]
-    slopes = [part.effects for part in random if isinstance(part, _Grouping)]
+    read += [
+        node
+        for random_term in random
+        if isinstance(random_term, _Process)
+        for node in random_term.inputs
+    ]
+    slopes = [random_term.effects for random_term in random if isinstance(random_term, _Grouping)]
     read += [node for effects in slopes for term in parse(effects).terms for node in term]
-    groups = [name for part in random if isinstance(part, _Grouping) for name in part.columns]
+    groups = [
+        name
+        for random_term in random
+        if isinstance(random_term, _Grouping)
+        for name in random_term.columns
+    ]
     dates = {source_of(name) for name in groups if source_of(name) != name}
     coded = {name for node in read if _is_coded(node) for name in names_in(node)}
     plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
@@ -671,7 +685,7 @@ def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
     name, inside = str(call), call.arguments
     if call.function in ("rw", "car"):
         count, form = (1, "rw(time)") if call.function == "rw" else (2, "car(area, map)")
-        names = tuple(part.name for part in inside if isinstance(part, Name))
+        names = tuple(node.name for node in inside if isinstance(node, Name))
         if len(names) != count or len(inside) != count or call.options:
             formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
         kind = "walk" if call.function == "rw" else "map"
@@ -701,7 +715,7 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
     if source_of(str(group)) != str(group):
         return [(str(group),)]
     if isinstance(group, Call) and group.function in (":", "/"):
-        first, second = (_levels(part, formula) for part in group.arguments)
+        first, second = (_levels(argument, formula) for argument in group.arguments)
         both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
         return both if group.function == ":" else [*first, *both]
     return formula.refuse(
@@ -731,8 +745,8 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
     call = term[at]
     assert isinstance(call, Call)
     knots = dict(call.options).pop("knots", Number(KNOTS))
-    whole = isinstance(knots, Number) and isinstance(knots.value, int) and knots.value >= 4
-    if len(call.arguments) != 1 or {key for key, _ in call.options} - {"knots"} or not whole:
+    is_count = isinstance(knots, Number) and isinstance(knots.value, int) and knots.value >= 4
+    if len(call.arguments) != 1 or {key for key, _ in call.options} - {"knots"} or not is_count:
         formula.refuse(
             f"curves are written s(x) or s(x, knots=10), with 4 knots at least, got {call}"
         )
@@ -743,7 +757,7 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
 def terms_named(text: str) -> list[str]:
     """Names of the random terms that a text such as ``"(x | g)"`` stands for, if any."""
     try:
-        return [part.name for part in _parts(parse(text)).random]
+        return [random_term.name for random_term in _parts(parse(text)).random]
     except ValueError:
         return []
 
@@ -752,67 +766,69 @@ def terms_named(text: str) -> list[str]:
 
 
 def _group(
-    part: _Grouping,
-    given: Mapping[str, Any],
+    grouping: _Grouping,
+    table: Mapping[str, Any],
     coder: Coding,
     columns: Columns,
     formula: Formula,
     maps: Mapping[str, Any] | None,
 ) -> GroupTerm:
-    for name in map(source_of, part.columns):
-        if name not in given:
+    for name in map(source_of, grouping.columns):
+        if name not in table:
             formula.refuse(
-                f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
+                f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
             )
     num_rows = len(columns.values)
-    told = {name: cells_of_rows(given, name, num_rows) for name in part.columns}
-    cells = {name: column.values for name, column in told.items()}
-    if part.kind == "map":
-        return _areas(part, cells, formula, maps or {})
-    if part.kind == "walk":
+    cells_by_name = {name: cells_of_rows(table, name, num_rows) for name in grouping.columns}
+    cells = {name: column.values for name, column in cells_by_name.items()}
+    if grouping.kind == "map":
+        return _areas(grouping, cells, formula, maps or {})
+    if grouping.kind == "walk":
         cells = {name: plain_dates(column) for name, column in cells.items()}
-    known, codes = Levels.of(cells, {name: column.order for name, column in told.items()})
-    if len(known) < 2:
-        raise ValueError(f"{part.title} needs two groups at least, got {', '.join(known.names)}")
-    if part.kind == "walk":
-        times = times_of(known.labels[:, 0].tolist(), part.name)
+    levels, codes = Levels.of(cells, {name: column.order for name, column in cells_by_name.items()})
+    if len(levels) < 2:
+        raise ValueError(
+            f"{grouping.title} needs two groups at least, got {', '.join(levels.names)}"
+        )
+    if grouping.kind == "walk":
+        times = times_of(levels.labels[:, 0].tolist(), grouping.name)
         order = np.argsort(times, kind="stable")
         if not (np.diff(times[order]) > 0.0).all():
-            raise ValueError(f"{part.name} must have one label for each time")
-        known = replace(known, labels=known.labels[order])
-        return GroupTerm(part.name, known, np.argsort(order)[codes], times=times[order])
-    if part.kind == "group":
-        return GroupTerm(part.name, known, codes)
-    effects = parse(part.effects)
+            raise ValueError(f"{grouping.name} must have one label for each time")
+        levels = replace(levels, labels=levels.labels[order])
+        return GroupTerm(grouping.name, levels, np.argsort(order)[codes], times=times[order])
+    if grouping.kind == "group":
+        return GroupTerm(grouping.name, levels, codes)
+    effects = parse(grouping.effects)
     labels, values = coder.matrix(effects.terms, columns, effects.intercept)
     centre, scale = _units(values)
     centre = centre if effects.intercept else np.zeros(len(labels))
     if not (scale > 0.0).all():
-        raise ValueError(f"({part.name}): {labels[int(np.argmin(scale))]} must vary")
+        raise ValueError(f"({grouping.name}): {labels[int(np.argmin(scale))]} must vary")
     slopes = Slopes(
-        part.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre, scale
+        grouping.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre, scale
     )
-    return GroupTerm(part.name, known, codes, slopes)
+    return GroupTerm(grouping.name, levels, codes, slopes)
 
 
 def _areas(
-    part: _Grouping, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
+    grouping: _Grouping, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
 ) -> GroupTerm:
-    if part.map not in maps:
+    if grouping.map not in maps:
         formula.refuse(
-            f"{part.name} needs a map {part.map!r}, got {', '.join(maps) or 'none'}"
-            f' (table.rows(formula, maps={{"{part.map}": neighbours}}))'
+            f"{grouping.name} needs a map {grouping.map!r}, got {', '.join(maps) or 'none'}"
+            f' (table.rows(formula, maps={{"{grouping.map}": neighbours}}))'
         )
-    (column,) = part.columns
-    with under_name(f"the map {part.map!r}", of="a map"):
-        areas, pairs = neighbours_of(maps[part.map], column)
-    known = Levels((column,), areas[:, None])
+    (column,) = grouping.columns
+    with under_name(f"the map {grouping.map!r}", of="a map"):
+        areas, pairs = neighbours_of(maps[grouping.map], column)
+    levels = Levels((column,), areas[:, None])
     return GroupTerm(
-        part.name, known, _find_areas(part.name, known, cells[column]), neighbours=pairs
+        grouping.name, levels, _find_areas(grouping.name, levels, cells[column]), neighbours=pairs
     )
 
 
-def _find_areas(name: str, known: Levels, cells: Any) -> IntArray:
+def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     """The place on the map of each row's area.
 
     Raises
@@ -820,10 +836,10 @@ def _find_areas(name: str, known: Levels, cells: Any) -> IntArray:
     ValueError
         If areas are not on the map, with the map's name.
     """
-    column, on_map = known.columns[0], name.removesuffix(")").rpartition(", ")[2]
+    column, on_map = levels.columns[0], name.removesuffix(")").rpartition(", ")[2]
     labels = labels_of(cells, column)
-    found = known.find([labels], True)
-    absent = numbered(labels[found < 0])[0].tolist()
+    codes = levels.find([labels], True)
+    absent = numbered(labels[codes < 0])[0].tolist()
     if absent:
         named = ", ".join(map(repr, absent[:_TOLD])) + (", ..." if len(absent) > _TOLD else "")
         raise ValueError(
@@ -831,7 +847,7 @@ def _find_areas(name: str, known: Levels, cells: Any) -> IntArray:
             f" {named} (a row {absent[0]!r} whose second cell is empty adds an area without"
             " neighbours, such as an island)"
         )
-    return found
+    return codes
 
 
 def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:
@@ -840,12 +856,17 @@ def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:
     return replace(slopes, values=(values - slopes.centre) / slopes.scale)
 
 
-def _process(part: _Process, coder: Coding, columns: Columns) -> ProcessTerm:
-    inputs = np.column_stack([coder.numbers(node, columns) for node in part.inputs])
-    named = {name for node in part.inputs for name in names_in(node)}
+def _process(process: _Process, coder: Coding, columns: Columns) -> ProcessTerm:
+    inputs = np.column_stack([coder.numbers(node, columns) for node in process.inputs])
+    named = {name for node in process.inputs for name in names_in(node)}
     variables = [name for name in columns.names.tolist() if name in named]
     return process_term(
-        part.name, list(map(str, part.inputs)), variables, inputs, part.count, part.bound
+        process.name,
+        list(map(str, process.inputs)),
+        variables,
+        inputs,
+        process.count,
+        process.bound,
     )
 
 
@@ -871,21 +892,21 @@ def _coding(term: Term) -> Any:
         return (term.knots, term.bends, term.line)
     if isinstance(term, ProcessTerm):
         return (term.centre, term.unit, term.reach, term.waves)
-    known = (term.known.labels,)
-    return known if term.slopes is None else (*known, term.slopes.centre, term.slopes.scale)
+    labels = (term.known.labels,)
+    return labels if term.slopes is None else (*labels, term.slopes.centre, term.slopes.scale)
 
 
-def _curve(part: _Curve, coder: Coding, columns: Columns) -> SplineTerm:
-    named = {*names_in(part.x), *(name for node in part.factors for name in names_in(node))}
+def _curve(curve: _Curve, coder: Coding, columns: Columns) -> SplineTerm:
+    named = {*names_in(curve.x), *(name for node in curve.factors for name in names_in(node))}
     plain = SplineTerm(
-        part.name, tuple(name for name in map(str, columns.names) if name in named),
-        np.array([], dtype=np.str_), np.empty((0, 0)), str(part.x), tuple(map(str, part.factors)),
+        curve.name, tuple(name for name in map(str, columns.names) if name in named),
+        np.array([], dtype=np.str_), np.empty((0, 0)), str(curve.x), tuple(map(str, curve.factors)),
         np.empty(0), np.empty((0, 0)), np.empty((2, 0)),
     )  # fmt: skip
     x, multipliers, labels = _curve_at(plain, coder, columns)
     return spline_term(
-        part.name, plain.expression, plain.variables, x, multipliers, labels, plain.factors,
-        part.knots,
+        curve.name, plain.expression, plain.variables, x, multipliers, labels, plain.factors,
+        curve.knots,
     )  # fmt: skip
 
 

@@ -87,8 +87,8 @@ def _poly(
         if i >= 1:
             column -= norms[i] / norms[i - 1] * columns[i - 1]
         columns.append(column)
-    found = np.stack(columns, axis=1) / np.sqrt(norms)
-    return found[:, 1:], {"alpha": alpha, "norms": norms}
+    basis = np.stack(columns, axis=1) / np.sqrt(norms)
+    return basis[:, 1:], {"alpha": alpha, "norms": norms}
 
 
 def _bs(

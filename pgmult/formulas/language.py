@@ -82,25 +82,25 @@ class Call:
     options: tuple[tuple[str, "Node"], ...] = ()
 
     def __str__(self) -> str:
-        told = [str(argument) for argument in self.arguments]
+        texts = [str(argument) for argument in self.arguments]
         if self.function == "[":
-            return f"[{', '.join(told)}]"
+            return f"[{', '.join(texts)}]"
         if self.function in ("|", "||"):
-            return f"({told[0]} {self.function} {told[1]})"
-        if self.function in _STRENGTH and len(told) == 2:
+            return f"({texts[0]} {self.function} {texts[1]})"
+        if self.function in _STRENGTH and len(texts) == 2:
             mark = self.function if self.function == ":" else f" {self.function} "
             return mark.join(map(self._in_brackets, self.arguments))
         if self.function in "+-":
             return f"{self.function}{self._in_brackets(self.arguments[0])}"
-        told += [f"{name}={value}" for name, value in self.options]
-        return f"{self.function}({', '.join(told)})"
+        texts += [f"{name}={value}" for name, value in self.options]
+        return f"{self.function}({', '.join(texts)})"
 
-    def _in_brackets(self, part: "Node") -> str:
-        if not isinstance(part, Call) or part.function not in _STRENGTH:
-            return str(part)
-        first = part is self.arguments[0]
-        weaker = _STRENGTH[part.function] < _STRENGTH[self.function] + (not first)
-        return f"({part})" if weaker or len(self.arguments) == 1 else str(part)
+    def _in_brackets(self, node: "Node") -> str:
+        if not isinstance(node, Call) or node.function not in _STRENGTH:
+            return str(node)
+        first = node is self.arguments[0]
+        weaker = _STRENGTH[node.function] < _STRENGTH[self.function] + (not first)
+        return f"({node})" if weaker or len(self.arguments) == 1 else str(node)
 
 
 Node = Name | Number | Text | Call
@@ -131,8 +131,8 @@ class Formula:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that the right-hand side names, in order."""
-        found = (name for term in self.terms for factor in term for name in names_in(factor))
-        return tuple(dict.fromkeys(found))
+        names = (name for term in self.terms for factor in term for name in names_in(factor))
+        return tuple(dict.fromkeys(names))
 
     def refuse(self, why: str) -> NoReturn:
         """Say what is wrong with the formula."""
@@ -144,9 +144,9 @@ def names_in(node: Node) -> Iterator[str]:
     if isinstance(node, Name):
         yield node.name
     elif isinstance(node, Call):
-        whole = (*node.arguments, *(value for _, value in node.options))
-        for part in node.arguments[:1] if node.function in ("C", "car") else whole:
-            yield from names_in(part)
+        nodes = (*node.arguments, *(value for _, value in node.options))
+        for child in node.arguments[:1] if node.function in ("C", "car") else nodes:
+            yield from names_in(child)
 
 
 def parse(text: str, by_degree: bool = True) -> Formula:
@@ -209,8 +209,8 @@ class _Reader:
 
     def take(self, sign: str) -> None:
         if self.sign() != sign:
-            found = self.tokens[self.place][1] or "the end"
-            self.refuse(f"expected {sign} but found {found}")
+            text = self.tokens[self.place][1] or "the end"
+            self.refuse(f"expected {sign} but found {text}")
         self.place += 1
 
     def expression(self, least: int = 0) -> Node:
@@ -250,8 +250,8 @@ class _Reader:
             return Call("[", tuple(value for _, value in items))
         if token in ("+", "-"):
             return Call(token, (self.expression(_OF_SIGN),))
-        found = repr(token) if token else "the end"
-        return self.refuse(f"expected a column, a number or a function but found {found}")
+        text = repr(token) if token else "the end"
+        return self.refuse(f"expected a column, a number or a function but found {text}")
 
     def call(self, name: str) -> Call:
         items = self.items(")")
@@ -260,9 +260,9 @@ class _Reader:
 
     def items(self, end: str) -> Iterator[tuple[str, Node]] | list[tuple[str, Node]]:
         """What stands between commas, with the names of options."""
-        found: list[tuple[str, Node]] = []
+        pairs: list[tuple[str, Node]] = []
         while self.sign() != end:
-            if found:
+            if pairs:
                 self.take(",")
             key, after = (
                 self.tokens[self.place],
@@ -270,9 +270,9 @@ class _Reader:
             )
             named = key[0] == "name" and after == ("sign", "=")
             self.place += 2 * named
-            found.append((key[1] if named else "", self.expression()))
+            pairs.append((key[1] if named else "", self.expression()))
         self.place += 1
-        return found
+        return pairs
 
 
 def _read(text: str, formula: str) -> Node:
@@ -314,42 +314,42 @@ def _expanded(node: Node, formula: Formula) -> tuple[Term, ...]:
 
 def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
     """Terms of a sum; 0 and - 1 take the intercept away."""
-    found: tuple[Term, ...] = ()
-    for sign, part in _signed(node):
-        if isinstance(part, Number) and part.value in (0, 1):
-            adds = (sign == "+") == (part.value == 1)
-            found = (*found, ()) if adds else tuple(term for term in found if term)
+    terms: tuple[Term, ...] = ()
+    for sign, summand in _signed(node):
+        if isinstance(summand, Number) and summand.value in (0, 1):
+            adds = (sign == "+") == (summand.value == 1)
+            terms = (*terms, ()) if adds else tuple(term for term in terms if term)
         elif sign == "+":
-            found = (*found, *_expanded(part, formula))
+            terms = (*terms, *_expanded(summand, formula))
         else:
-            less = {_key(term) for term in _expanded(part, formula)}
-            found = tuple(term for term in found if _key(term) not in less)
-    return _unique(found)
+            less = {_key(term) for term in _expanded(summand, formula)}
+            terms = tuple(term for term in terms if _key(term) not in less)
+    return _unique(terms)
 
 
 def _signed(node: Node) -> list[tuple[str, Node]]:
     """The parts of a sum with their signs."""
     parts: list[tuple[str, Node]] = []
-    rest: Node | None = node
-    while isinstance(rest, Call) and rest.function in ("+", "-"):
-        *before, last = rest.arguments
-        parts += [("-", last)] if rest.function == "-" else reversed(_signed(last))
-        rest = before[0] if before else None
-    return [*([] if rest is None else [("+", rest)]), *reversed(parts)]
+    remaining: Node | None = node
+    while isinstance(remaining, Call) and remaining.function in ("+", "-"):
+        *before, last = remaining.arguments
+        parts += [("-", last)] if remaining.function == "-" else reversed(_signed(last))
+        remaining = before[0] if before else None
+    return [*([] if remaining is None else [("+", remaining)]), *reversed(parts)]
 
 
 def _interaction(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(part, formula) for part in parts)
+    left, right = (_expanded(operand, formula) for operand in parts)
     return _unique(_products(left, right, formula))
 
 
 def _crossed(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(part, formula) for part in parts)
+    left, right = (_expanded(operand, formula) for operand in parts)
     return _unique((*left, *right, *_interaction(parts, formula)))
 
 
 def _nested(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(part, formula) for part in parts)
+    left, right = (_expanded(operand, formula) for operand in parts)
     every: Term = ()
     for term in left:
         every = _together(every, term)
@@ -360,10 +360,10 @@ def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     base, times = parts
     if not isinstance(times, Number) or times.value not in range(1, 10):
         formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
-    found = terms = _expanded(base, formula)
+    product = terms = _expanded(base, formula)
     for _ in range(int(times.value) - 1):
-        found = _unique((*found, *_products(found, terms, formula)))
-    return found
+        product = _unique((*product, *_products(product, terms, formula)))
+    return product
 
 
 _PRODUCTS = {":": _interaction, "*": _crossed, "/": _nested, "**": _power}
@@ -380,12 +380,12 @@ def _key(term: Term) -> frozenset[str]:
 
 
 def _together(left: Term, right: Term) -> Term:
-    known = _key(left)
-    return (*left, *(factor for factor in right if str(factor) not in known))
+    key = _key(left)
+    return (*left, *(factor for factor in right if str(factor) not in key))
 
 
 def _unique(terms: Iterable[Term]) -> tuple[Term, ...]:
-    found: dict[frozenset[str], Term] = {}
+    by_factors: dict[frozenset[str], Term] = {}
     for term in terms:
-        found.setdefault(_key(term), term)
-    return tuple(found.values())
+        by_factors.setdefault(_key(term), term)
+    return tuple(by_factors.values())

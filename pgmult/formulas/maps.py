@@ -32,7 +32,7 @@ from pgmult.core.typing import IntArray
 _BORDER = 2  # points that two outlines share
 
 
-def neighbours_of(given: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
+def neighbours_of(source: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
     """The areas of a map, sorted, and pairs of them that are neighbours.
 
     Parameters
@@ -53,18 +53,18 @@ def neighbours_of(given: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
     ValueError
         If `given` is no map, or an area is said to be its own neighbour.
     """
-    if isinstance(given, str | os.PathLike):
-        with Path(given).open(encoding="utf-8") as file:
-            given = json.load(file)
-    if isinstance(given, Mapping) and "features" in given:
-        told = _borders(given["features"], column)
-    elif isinstance(given, Mapping) and all(
-        isinstance(each, list | tuple | set | np.ndarray) for each in given.values()
-    ) and not _are_two_columns(given):  # fmt: skip
-        told = [(area, other) for area, others in given.items() for other in [None, *others]]
+    if isinstance(source, str | os.PathLike):
+        with Path(source).open(encoding="utf-8") as file:
+            source = json.load(file)
+    if isinstance(source, Mapping) and "features" in source:
+        borders = _borders(source["features"], column)
+    elif isinstance(source, Mapping) and all(
+        isinstance(entry, list | tuple | set | np.ndarray) for entry in source.values()
+    ) and not _are_two_columns(source):  # fmt: skip
+        borders = [(area, other) for area, others in source.items() for other in [None, *others]]
     else:
-        told = _pairs_of_table(given)
-    named = [tuple(None if _is_empty(one) else label_of(one) for one in pair) for pair in told]
+        borders = _pairs_of_table(source)
+    named = [tuple(None if _is_empty(one) else label_of(one) for one in pair) for pair in borders]
     areas = sorted({one for pair in named for one in pair if one is not None})
     place = {area: i for i, area in enumerate(areas)}
     pairs = set()
@@ -78,24 +78,24 @@ def neighbours_of(given: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
     return np.array(areas, dtype=np.str_), np.array(sorted(pairs), dtype=np.int64)
 
 
-def _are_two_columns(given: Mapping[Any, Any]) -> bool:
+def _are_two_columns(source: Mapping[Any, Any]) -> bool:
     """Is a mapping a table of pairs, no area being the name of a column?"""
-    columns = list(given.values())
+    columns = list(source.values())
     if len(columns) != 2 or len(columns[0]) != len(columns[1]):
         return False
     cells = {label_of(one) for column in columns for one in column if not _is_empty(one)}
-    return cells.isdisjoint(map(label_of, given))
+    return cells.isdisjoint(map(label_of, source))
 
 
-def _pairs_of_table(given: Any) -> list[tuple[Any, Any]]:
+def _pairs_of_table(table: Any) -> list[tuple[Any, Any]]:
     try:
-        columns = [cells.values.tolist() for cells in exact_columns(given, "map").values()]
+        columns = [cells.values.tolist() for cells in exact_columns(table, "map").values()]
     except TypeError:
         columns = []
     if len(columns) != 2:
         raise ValueError(
             "a map must be a table of two columns, a mapping from areas to lists of their"
-            f" neighbours, or GeoJSON, got {brief(given)}"
+            f" neighbours, or GeoJSON, got {brief(table)}"
         )
     return list(zip(*columns, strict=True))
 
@@ -107,12 +107,12 @@ def _is_empty(cell: Any) -> bool:
 def _borders(features: Any, column: str) -> list[tuple[Any, Any]]:
     """Areas, and pairs of them whose outlines share points."""
     at: dict[tuple[float, float], set[str]] = {}
-    told: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     for number, feature in enumerate(features):
         name = (feature.get("properties") or {}).get(column, feature.get("id"))
         if name is None:
             raise ValueError(f"feature {number} of a map must have a property {column!r} or an id")
-        told.append((label_of(name), None))
+        pairs.append((label_of(name), None))
         for x, y in _points((feature.get("geometry") or {}).get("coordinates", [])):
             at.setdefault((float(x), float(y)), set()).add(label_of(name))
     shared: dict[tuple[str, str], int] = {}
@@ -121,7 +121,7 @@ def _borders(features: Any, column: str) -> list[tuple[Any, Any]]:
         for i, one in enumerate(ordered):
             for other in ordered[i + 1 :]:
                 shared[one, other] = shared.get((one, other), 0) + 1
-    return [*told, *(pair for pair, count in shared.items() if count >= _BORDER)]
+    return [*pairs, *(pair for pair, count in shared.items() if count >= _BORDER)]
 
 
 def _points(coordinates: Any) -> Iterator[tuple[float, float]]:
@@ -129,5 +129,5 @@ def _points(coordinates: Any) -> Iterator[tuple[float, float]]:
     if coordinates and isinstance(coordinates[0], int | float):
         yield coordinates[0], coordinates[1]
     else:
-        for part in coordinates:
-            yield from _points(part)
+        for coordinate in coordinates:
+            yield from _points(coordinate)

@@ -63,10 +63,10 @@ class Slopes:
 
     def unscale(self, root: FloatArray) -> FloatArray:
         """A root of the covariance of effects, as one of slopes in the columns' own units."""
-        own = np.diag(1.0 / self.scale)
+        inverse_scale = np.diag(1.0 / self.scale)
         if self.names[0] == "Intercept":
-            own[0, 1:] = -self.centre[1:] / self.scale[1:]
-        return own @ root
+            inverse_scale[0, 1:] = -self.centre[1:] / self.scale[1:]
+        return inverse_scale @ root
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,8 +153,8 @@ class GroupTerm:
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
-        known = np.maximum(self.codes, 0)
-        return np.asarray(np.where((self.codes >= 0)[:, None], effects[known], 0.0))
+        codes = np.maximum(self.codes, 0)
+        return np.asarray(np.where((self.codes >= 0)[:, None], effects[codes], 0.0))
 
     def new_times(self) -> FloatArray:
         """When the levels are that are not known."""
@@ -169,20 +169,20 @@ def times_of(labels: Sequence[str], name: str) -> FloatArray:
     ValueError
         If a label is neither.
     """
-    found = []
+    times = []
     for label in labels:
         try:
-            found.append(float(label))
+            times.append(float(label))
         except ValueError:
             try:
-                found.append(np.datetime64(label, "us").astype(np.int64) / 86_400e6)
+                times.append(np.datetime64(label, "us").astype(np.int64) / 86_400e6)
             except ValueError:
                 raise ValueError(
                     f"{name} runs over numbers or dates (1999-12-31), got {label!r}"
                 ) from None
-    if not np.isfinite(found).all():
-        raise ValueError(f"{name} runs over finite numbers, got {found}")
-    return np.array(found)
+    if not np.isfinite(times).all():
+        raise ValueError(f"{name} runs over finite numbers, got {times}")
+    return np.array(times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,10 +268,10 @@ class ProcessTerm(BasisTerm):
 
     @property
     def frequencies(self) -> FloatArray:
-        """Of each function, in radians per `unit`, ``(size,)``."""
+        """Frequency of each function, in radians per `unit`, ``(size,)``."""
         return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
 
-    def rows(self, inputs: FloatArray, told: Sequence[Callable[[float], str]] = ()) -> FloatArray:
+    def rows(self, inputs: FloatArray, forms: Sequence[Callable[[float], str]] = ()) -> FloatArray:
         """The functions at inputs, ``(num_rows, num_inputs)``; `told` writes each in errors.
 
         Raises
@@ -284,7 +284,7 @@ class ProcessTerm(BasisTerm):
         if outside.any():
             row, j = (int(i) for i in np.argwhere(outside)[0])
             low, high = self.centre[j] + self.unit * self.reach[j] * np.array([-1.0, 1.0])
-            text = told[j] if told else "{:g}".format
+            text = forms[j] if forms else "{:g}".format
             raise ValueError(
                 f"{self.name} is known for {self.expressions[j]} from {text(low)} to {text(high)},"
                 f" got {text(inputs[row, j])} at row {row} (c=3 makes it known further out)"
@@ -323,8 +323,8 @@ def process_term(
     unit = float((high - low).max() / 2.0)
     reach = bound * np.maximum((high - low) / 2.0 / unit, _NARROWEST)
     count = (20 if len(reach) == 1 else 14) if count is None else count
-    each = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
-    waves = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1).reshape(-1, len(reach))
+    frequencies = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
+    waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
     # of several inputs those that are not finer than the finest along the longest side
     waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
     plain = ProcessTerm(

@@ -100,18 +100,18 @@ def predict(
     ValueError
         If a column is missing, a label is not known, or a weight is negative.
     """
-    whole = at is None and by is None and weight is None
+    row_by_row = at is None and by is None and weight is None
     new_levels = as_flag(new_levels, "new_levels")
     means = Means.of(run, new, by, weight, new_levels, max_draws, random_seed)
-    if whole:
+    if row_by_row:
         draws = np.array(list(means.each({})))
         return Estimand(
             draws, ("row", "category"), {"category": means.data.categories},
             caption=f"{means.data.quantity}.", probability=probability,
         )  # fmt: skip
     at = as_mapping(at, "at")
-    told = f"{means.data.quantity}, averaged over the rows{_told(at)}."
-    return means.at(at, told, probability)
+    caption = f"{means.data.quantity}, averaged over the rows{_told(at)}."
+    return means.at(at, caption, probability)
 
 
 def poststratify(
@@ -261,9 +261,9 @@ def comparisons(
     """
     at = as_mapping(at, "at")
     means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    told = f"{means.data.quantity}: differences, all else as it is{_told(at)}."
+    caption = f"{means.data.quantity}: differences, all else as it is{_told(at)}."
     pairs = pairs_of(means.data, column, values, step)
-    return compared(means, pairs, at, told, None, probability)
+    return compared(means, pairs, at, caption, None, probability)
 
 
 def contrasts(
@@ -314,10 +314,10 @@ def contrasts(
         logs = np.log(np.maximum(probs, 1e-300))
         return np.asarray(logs[:, others] - logs[:, [base]])
 
-    told = f"Differences of log odds against {names[base]}, all else as it is{_told(at)}."
+    caption = f"Differences of log odds against {names[base]}, all else as it is{_told(at)}."
     means = means._replace(categories=names[others])
     pairs = pairs_of(means.data, column, values, step)
-    return compared(means, pairs, at, told, log_odds, probability)
+    return compared(means, pairs, at, caption, log_odds, probability)
 
 
 def groups(
@@ -348,24 +348,24 @@ def groups(
     """
     means = Means.of(run, None, None, None, False, max_draws, 0)
     design = means.data.design
-    known: dict[str, tuple[int, GroupTerm]] = {}
+    groupings: dict[str, tuple[int, GroupTerm]] = {}
     for place, term in enumerate(design.terms):
         if isinstance(term, GroupTerm):
-            known.setdefault(":".join(term.variables), (place, term))
-    if not known:
+            groupings.setdefault(":".join(term.variables), (place, term))
+    if not groupings:
         raise ValueError(f"run must be of a formula with a grouping, got {design.formula}")
-    name = next(iter(known)) if column is None else as_choice(column, "column", known)
+    name = next(iter(groupings)) if column is None else as_choice(column, "column", groupings)
     means = means.spread(_MOST_RESPONDENTS)
-    some = design.like(means.given, num_rows=len(means.people))
+    design_of_sample = design.like(means.given, num_rows=len(means.people))
     share = means.people / means.people.sum()
-    place, term = known[name]
-    levels, found = term.known.names, []
+    place, term = groupings[name]
+    levels, averages = term.known.names, []
     for level in range(len(levels)):
-        terms = list(some.terms)
+        terms = list(design_of_sample.terms)
         terms[place] = replace(term, codes=np.full(len(share), level))
-        probs = means.probabilities(replace(some, terms=tuple(terms)))
-        found.append([share @ each for each in probs])
-    draws = np.array(found).swapaxes(0, 1)
+        probs = means.probabilities(replace(design_of_sample, terms=tuple(terms)))
+        averages.append([share @ probs_of_draw for probs_of_draw in probs])
+    draws = np.array(averages).swapaxes(0, 1)
     draws = draws - draws.mean(axis=1, keepdims=True)
     mean = draws.mean(axis=0)
     order = np.argsort(mean[:, int(np.ptp(mean, axis=0).argmax())], kind="stable")[::-1]
@@ -401,24 +401,24 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     share = data.respondents / data.respondents.sum()
     of_weight = _terms_of_weights(data.design, latent)
     terms = list(dict.fromkeys(name for name in of_weight if name))
-    found = []
+    per_draw = []
     for weights in chosen(run.stack("weights"), max_draws):
         state = run.model.state_of(weights, weights[:, :0])
         psi = run.model.predictors(state, data)
         centre, probs = share @ psi, link.probs(psi)
         away = share[:, None] * (probs - share @ probs)
-        own = []
+        columns_of_term = []
         for term in terms:
-            part = latent.family.design @ np.where(of_weight == term, weights, 0.0).T
-            part = part.reshape(latent.num_sticks, len(psi), -1).transpose(1, 2, 0)
-            moved = part.reshape(psi.shape) - share @ part.reshape(psi.shape)
+            predictor = latent.family.design @ np.where(of_weight == term, weights, 0.0).T
+            predictor = predictor.reshape(latent.num_sticks, len(psi), -1).transpose(1, 2, 0)
+            moved = predictor.reshape(psi.shape) - share @ predictor.reshape(psi.shape)
             last, first = probs - link.probs(psi - moved), link.probs(centre + moved)
-            own.append(0.5 * float(np.sum(away * (last + first))))
+            columns_of_term.append(0.5 * float(np.sum(away * (last + first))))
         between, mean = float(np.sum(away * probs)), share @ probs
-        scale = between / max(sum(own), 1e-300) / float(np.sum(mean * (1.0 - mean)))
-        found.append([*(scale * np.array(own)), 1.0 - scale * sum(own)])
+        scale = between / max(sum(columns_of_term), 1e-300) / float(np.sum(mean * (1.0 - mean)))
+        per_draw.append([*(scale * np.array(columns_of_term)), 1.0 - scale * sum(columns_of_term)])
     return Estimand(
-        np.array(found), ("term",), {"term": [*terms, "not explained"]},
+        np.array(per_draw), ("term",), {"term": [*terms, "not explained"]},
         caption="Shares of the variance of outcomes that go with each term.",
         probability=probability,
     )  # fmt: skip
@@ -476,51 +476,55 @@ class Means(NamedTuple):
         random_seed: int,
         name: str = "new",
     ) -> "Means":
-        """Over the rows of a table, which errors call `name`, or over the respondents."""
+        """Make averages over the rows of a table, which errors call `name`, or of the data."""
         data = data_of_run(run)
-        given: Mapping[str, Any]
+        table: Mapping[str, Any]
         if new is None:
-            given, people = table_of(data.design), data.respondents
+            table, people = table_of(data.design), data.respondents
             if weight is not None:
                 raise ValueError("weight must be left out where there is no table but the data")
         else:
             with under_name(name, of="the table"), under_name(name, of="covariates"):
-                given = as_columns(new, None)
-                size = len(data.design.like(given, new_levels=True).matrix)
+                table = as_columns(new, None)
+                size = len(data.design.like(table, new_levels=True).matrix)
             people = np.ones(size)
             if weight is not None:
-                own = cells_of_rows(given, as_choice(weight, "weight", given), size)
-                people = as_nonnegative(own.values, f"column {weight!r}")
+                weights = cells_of_rows(table, as_choice(weight, "weight", table), size)
+                people = as_nonnegative(weights.values, f"column {weight!r}")
         columns = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
-        levels, part = None, np.zeros(len(people), dtype=np.int64)
+        levels, group = None, np.zeros(len(people), dtype=np.int64)
         if columns:
-            told = {
-                name: cells_of_rows(given, as_choice(name, "by", given), len(people))
+            cells_by_name = {
+                name: cells_of_rows(table, as_choice(name, "by", table), len(people))
                 for name in columns
             }
-            orders = {n: cells.order or data.design.levels_of(n) for n, cells in told.items()}
-            levels, part = Levels.of({n: cells.values for n, cells in told.items()}, orders)
-        sizes = np.bincount(part, people)
+            orders = {
+                n: cells.order or data.design.levels_of(n) for n, cells in cells_by_name.items()
+            }
+            levels, group = Levels.of(
+                {n: cells.values for n, cells in cells_by_name.items()}, orders
+            )
+        sizes = np.bincount(group, people)
         if not (sizes > 0.0).all():
             where = "" if levels is None else f" in {str(levels.names[np.argmin(sizes)])!r}"
             raise ValueError(f"{weight} must be positive in each part, got 0{where}")
         return cls(
-            run, data, given, people, tuple(columns), levels, part, data.categories,
+            run, data, table, people, tuple(columns), levels, group, data.categories,
             None if new_levels is None else as_flag(new_levels, "new_levels"),
             as_positive_int(max_draws, "max_draws"), as_seed(random_seed), name,
         )  # fmt: skip
 
     def spread(self, count: int) -> "Means":
-        """Over so many respondents at most, evenly spread over the rows."""
+        """Average over so many respondents at most, evenly spread over the rows."""
         ends = np.cumsum(self.people)
         chosen = (np.arange(count) + 0.5) / count * ends[-1]
         rows, times = np.unique(np.searchsorted(ends, chosen), return_counts=True)
-        given = {name: np.asarray(values)[rows] for name, values in self.given.items()}
-        return self._replace(given=given, people=times.astype(np.float64), part=self.part[rows])
+        sampled = {name: np.asarray(values)[rows] for name, values in self.given.items()}
+        return self._replace(given=sampled, people=times.astype(np.float64), part=self.part[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the averages of a draw: parts, if there are any, and categories."""
+        """Shape of the averages of a draw: groups, if there are any, and categories."""
         parts = () if self.levels is None else (len(self.levels),)
         return (*parts, len(self.categories))
 
@@ -531,13 +535,15 @@ class Means(NamedTuple):
 
     def each(self, setting: Mapping[str, Any]) -> Iterator[FloatArray]:
         """Probabilities of the rows in each draw, some columns set."""
-        given = {**self.given, **setting}
-        own, may_be_new = self.data.design, self.new_levels is not False
+        table = {**self.given, **setting}
+        design_of_data, may_be_new = self.data.design, self.new_levels is not False
         with under_name(self.table, of="the table"), under_name(self.table, of="covariates"):
             if may_be_new:
                 hint = "new_levels=True" if self.table == "census" else None
-                own.tell_new_labels(given, self.table, argument=hint, asked=bool(self.new_levels))
-            design = own.like(given, new_levels=may_be_new, num_rows=len(self.people))
+                design_of_data.tell_new_labels(
+                    table, self.table, argument=hint, asked=bool(self.new_levels)
+                )
+            design = design_of_data.like(table, new_levels=may_be_new, num_rows=len(self.people))
         return self.probabilities(design)
 
     def mean(self) -> FloatArray:
@@ -557,11 +563,11 @@ class Means(NamedTuple):
         size = len(self.people)
         shares = self.people / np.bincount(self.part, self.people)[self.part]
         mean = sparse.csr_array((shares, (self.part, np.arange(size))))
-        found = [
+        averages = [
             [mean @ (probs if of is None else of(probs)) for probs in self.each(setting)]
             for setting in settings
         ]
-        return np.array(found).swapaxes(0, 1)
+        return np.array(averages).swapaxes(0, 1)
 
     def at(self, at: Mapping[str, Any], caption: str, probability: float) -> Estimand:
         """Averages at each value that `at` lists."""
@@ -581,8 +587,10 @@ class Means(NamedTuple):
         """Averages with their axes: those given, the parts', and category."""
         more: dict[str, Any] = {}
         if self.levels is not None:
-            known = dict(zip(self.by, self.levels.labels.T, strict=True))
-            more[":".join(self.by)] = known if len(known) > 1 else self.levels.labels[:, 0]
+            labels_by_name = dict(zip(self.by, self.levels.labels.T, strict=True))
+            more[":".join(self.by)] = (
+                labels_by_name if len(labels_by_name) > 1 else self.levels.labels[:, 0]
+            )
         named = {**labels, **more, "category": self.categories}
         return Estimand(
             draws, (*axes, *more, "category"), named, caption=caption, probability=probability,
@@ -644,24 +652,24 @@ def pairs_of(
     data: AdditiveRows, column: str | None, values: Sequence[Any] | None, step: float | None
 ) -> list[_Pair]:
     """What to compare, each label with the first."""
-    known = table_of(data.design)
+    table = table_of(data.design)
     fixed = data.design.covariates
     if column is None and (values is not None or not fixed):
         raise ValueError(
-            f"column must be one of {', '.join(known)}, got none"
+            f"column must be one of {', '.join(table)}, got none"
             + (" with values" if values is not None else "")
         )
-    found = []
-    for name in fixed if column is None else [as_choice(column, "column", known)]:
-        is_number = np.asarray(known[name]).dtype.kind in "fM"
+    pairs = []
+    for name in fixed if column is None else [as_choice(column, "column", table)]:
+        is_number = np.asarray(table[name]).dtype.kind in "fM"
         ends = step is None and name in known_there(data.design)
         if values is None and is_number and not ends:
             half = 0.5 * (_sd_of(data, name) if step is None else as_real(step, "step"))
-            if is_date := np.asarray(known[name]).dtype.kind == "M":
+            if is_date := np.asarray(table[name]).dtype.kind == "M":
                 half = max(1.0, np.round(half)) if step is None else half
             unit = " days" if is_date else ""
-            told = f"+{_digits(2.0 * half)}{unit}"
-            found.append(_Pair(name, told, _Shift(half), _Shift(-half)))
+            name_of_step = f"+{_digits(2.0 * half)}{unit}"
+            pairs.append(_Pair(name, name_of_step, _Shift(half), _Shift(-half)))
             continue
         if step is not None and column is not None:
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
@@ -673,11 +681,11 @@ def pairs_of(
         if len(chosen) < 2:
             raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
         texts = value_texts(chosen)
-        found += [
+        pairs += [
             _Pair(name, f"{text} less {texts[0]}", value, chosen[0])
             for text, value in zip(texts[1:], chosen[1:], strict=True)
         ]
-    return found
+    return pairs
 
 
 def compared(
@@ -733,15 +741,15 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
 
 def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
-    known = np.asarray(table_of(data.design)[column])
-    is_number = known.dtype.kind in "fM"  # labels are told also where nobody has them
-    return told_values(data.each_of(known) if is_number else known, data.design.levels_of(column))
+    cells = np.asarray(table_of(data.design)[column])
+    is_number = cells.dtype.kind in "fM"  # labels are told also where nobody has them
+    return told_values(data.each_of(cells) if is_number else cells, data.design.levels_of(column))
 
 
 def known_there(design: Design) -> set[str]:
     """Columns of B-splines, months, weekdays and groupings: known where the data are alone."""
-    parts = [part for term in parse(str(design.formula)).terms for part in term]
-    calls = [part for part in parts if isinstance(part, Call) and part.function in _AS_FAR]
+    parts = [node for term in parse(str(design.formula)).terms for node in term]
+    calls = [node for node in parts if isinstance(node, Call) and node.function in _AS_FAR]
     groupings = [term for term in design.terms if isinstance(term, GroupTerm)]
     return {
         *(name for call in calls for name in names_in(call)),
@@ -752,8 +760,8 @@ def known_there(design: Design) -> set[str]:
 
 def _sd_of(data: AdditiveRows, column: str) -> float:
     """Standard deviation of a column over the respondents."""
-    known, people = data.design.columns, data.respondents
-    values = known.values[:, known.place(column)]
+    columns, people = data.design.columns, data.respondents
+    values = columns.values[:, columns.place(column)]
     mean = np.average(values, weights=people)
     return float(np.sqrt(np.average((values - mean) ** 2, weights=people)))
 
@@ -779,7 +787,7 @@ def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
 
 
 def chosen(draws: NDArray[Any], max_draws: int) -> NDArray[Any]:
-    """At most so many, evenly spread, as many of each chain where chains go into them."""
+    """Choose at most so many draws, evenly spread over the chains."""
     count = min(as_positive_int(max_draws, "max_draws"), len(draws))
     return draws[((np.arange(count) + 0.5) * len(draws) / count).astype(np.int64)]
 
@@ -793,13 +801,13 @@ def _probabilities(
     weights = chosen(run.stack("weights"), max_draws)
     if any(piece.fresh is not None for piece in latent.pieces):
         hyper = chosen(run.stack("hyperparameters"), max_draws)
-        for own, x in zip(weights, hyper, strict=True):
-            yield link.probs(latent.draw(rng, own, x))
+        for batch, x in zip(weights, hyper, strict=True):
+            yield link.probs(latent.draw(rng, batch, x))
         return
     family, sticks = latent.family, latent.num_sticks
     few = max(1, _AT_ONCE // (len(design.matrix) * data.num_sticks))
     for first in range(0, len(weights), few):
-        own = weights[first : first + few]
-        psi = family.design @ own.reshape(-1, own.shape[-1]).T + family.offset[:, None]
-        psi = psi.reshape(sticks, -1, *own.shape[:2]).transpose(2, 1, 3, 0)
+        batch = weights[first : first + few]
+        psi = family.design @ batch.reshape(-1, batch.shape[-1]).T + family.offset[:, None]
+        psi = psi.reshape(sticks, -1, *batch.shape[:2]).transpose(2, 1, 3, 0)
         yield from link.probs(psi.reshape(*psi.shape[:2], -1))

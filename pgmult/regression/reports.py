@@ -82,47 +82,50 @@ def report(
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     means = means._replace(max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    whole = not data.is_weighted
-    beside = compare(run, max_draws=count) if asked is True and whole else asked
+    unweighted = not data.is_weighted
+    beside = compare(run, max_draws=count) if asked is True and unweighted else asked
     beats = [beside] if isinstance(beside, Comparison) else []
-    some = means.spread(_RESPONDENTS)
-    apart = _differences_of(some)
+    sample = means.spread(_RESPONDENTS)
+    apart = _differences_of(sample)
     shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
-    checked = check(run, max_draws=min(count, 200)) if whole else None
-    sections = [found.section() for found in beats]
+    checked = check(run, max_draws=min(count, 200)) if unweighted else None
+    sections = [shares_of_group.section() for shares_of_group in beats]
     if apart is not None:
         sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
     by_group = [_by_group(means, term) for term in design.terms if isinstance(term, GroupTerm)]
-    for found in by_group:
-        title = f"{kind} by {found.axes[0]}"
-        sections.append(_shown(found, title, "Means over the respondents", form))
-    effects = [_effect(some, column) for column in design.columns.names.tolist()]
-    for found in effects:
-        title = f"If all had the same {found.axes[0]}"
-        sections.append(_shown(found, title, "All else as it is", form))
+    for shares_of_group in by_group:
+        title = f"{kind} by {shares_of_group.axes[0]}"
+        sections.append(_shown(shares_of_group, title, "Means over the respondents", form))
+    effects = [_effect(sample, column) for column in design.columns.names.tolist()]
+    for shares_of_group in effects:
+        title = f"If all had the same {shares_of_group.axes[0]}"
+        sections.append(_shown(shares_of_group, title, "All else as it is", form))
     sections += [] if shares is None else [_variances(shares)]
     sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
-    told = [chains, *details, *_nearness(run, data)]
-    sections += [_priors(run, data), Section("Diagnostics", sentences=told)]
+    diagnostics = [chains, *details, *_nearness(run, data)]
+    sections += [_priors(run, data), Section("Diagnostics", sentences=diagnostics)]
     verdict = [
         _in_short(data),
-        *(sentence for found in beats for sentence in found.sentences),
+        *(sentence for shares_of_group in beats for sentence in shares_of_group.sentences),
         *_what_matters(effects, data.is_events),
-        *(Leading(_extremes(found), f"{kind} by {found.axes[0]}") for found in by_group),
+        *(
+            Leading(_extremes(shares_of_group), f"{kind} by {shares_of_group.axes[0]}")
+            for shares_of_group in by_group
+        ),
         *([] if shares is None else [Leading(_explained(shares), "What goes with each term")]),
         _WEIGHTED if checked is None else checked.verdict,
         *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
-    known = {"formula": str(design.formula)}
+    rows_of_table = {"formula": str(design.formula)}
     if data.is_events:
-        known["outcome"] = data.family.replace("_", " ")
+        rows_of_table["outcome"] = data.family.replace("_", " ")
     else:
-        known["order of categories"] = ", ".join(data.categories[data.order].tolist())
-    found_report = Report(name, verdict, sections, known | dict(facts))
+        rows_of_table["order of categories"] = ", ".join(data.categories[data.order].tolist())
+    found_report = Report(name, verdict, sections, rows_of_table | dict(facts))
     return found_report.save(place)
 
 
@@ -159,108 +162,109 @@ def _in_short(data: AdditiveRows) -> str:
         )
     number = data.counts.sum()
     shares = data.counts.sum(axis=0) / number
-    told = ", ".join(
+    listed = ", ".join(
         f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
     )
     people = f"{number:,} respondents"
     if data.is_weighted:
         people = f"Respondents of a weight of {number:,.6g} together"
-    return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {told}."
+    return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {listed}."
 
 
 def _differences_of(means: Means) -> Estimand | None:
     """What each column of the formula does; None where there are only groupings."""
     if not means.data.design.columns.names.size:
         return None
-    told = f"{means.data.quantity}: differences, all else as it is."
-    return compared(means, pairs_of(means.data, None, None, None), {}, told, None, 0.9)
+    caption = f"{means.data.quantity}: differences, all else as it is."
+    return compared(means, pairs_of(means.data, None, None, None), {}, caption, None, 0.9)
 
 
 def _effect(means: Means, column: str) -> Estimand:
     """Probabilities at each label of a column, or along a number."""
-    known = np.asarray(table_of(means.data.design)[column])
-    values = np.unique(known)
-    if known.dtype.kind in "fM" and len(values) > len(_CURVE):
-        each = means.data.each_of(known)
+    cells = np.asarray(table_of(means.data.design)[column])
+    values = np.unique(cells)
+    if cells.dtype.kind in "fM" and len(values) > len(_CURVE):
+        repeated = means.data.each_of(cells)
         between = "nearest" if column in known_there(means.data.design) else "linear"
-        values = np.unique(quantiles(each, _CURVE, between))
+        values = np.unique(quantiles(repeated, _CURVE, between))
     levels = means.data.design.levels_of(column)
-    size, asked = len(means.people), told_values(known, levels) if levels else listed(values)
+    size, asked = len(means.people), told_values(cells, levels) if levels else listed(values)
     draws = means.over([{column: [value] * size} for value in asked])[:, :, 0]
     return means.estimand(draws, (column,), {column: asked}, "", 0.9)
 
 
 def _by_group(means: Means, term: GroupTerm) -> Estimand:
     """Mean probabilities of the respondents in each level of a grouping that has any."""
-    present, part = np.unique(term.codes, return_inverse=True)
+    present, group = np.unique(term.codes, return_inverse=True)
     levels = Levels(term.variables, term.known.labels[present])
-    own = means._replace(by=term.variables, levels=levels, part=part.reshape(-1))
-    return own.estimand(own.over([{}])[:, 0], (), {}, "", 0.9)
+    means_of_group = means._replace(by=term.variables, levels=levels, part=group.reshape(-1))
+    return means_of_group.estimand(means_of_group.over([{}])[:, 0], (), {}, "", 0.9)
 
 
 def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     """The largest difference between values of a column, of those whose interval excludes 0."""
     sure = []
-    for found in effects:
-        k = int(np.argmax(np.ptp(found.mean, axis=0)))
-        most, least = int(found.mean[:, k].argmax()), int(found.mean[:, k].argmin())
-        draws = found.draws[:, most, k] - found.draws[:, least, k]
+    for differences in effects:
+        k = int(np.argmax(np.ptp(differences.mean, axis=0)))
+        most, least = int(differences.mean[:, k].argmax()), int(differences.mean[:, k].argmin())
+        draws = differences.draws[:, most, k] - differences.draws[:, least, k]
         low, high = np.quantile(draws, [0.05, 0.95])
         if low > 0.0:
-            sure.append((float(draws.mean()), float(low), float(high), found, k, most, least))
+            sure.append((float(draws.mean()), float(low), float(high), differences, k, most, least))
     if not effects:
         return []
     if not sure:
         return ["No column makes a difference whose 90 % interval excludes 0."]
-    mean, low, high, found, k, most, least = max(sure, key=lambda one: one[0])
+    mean, low, high, differences, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
-    texts, category = _texts(found, rounded=True), np.asarray(found.labels["category"])[k]
+    texts, column = _texts(differences, rounded=True), differences.axes[0]
+    category = np.asarray(differences.labels["category"])[k]
     gap = Interval(unit * mean, unit * low, unit * high, form)
-    told = "more" if is_events else "percentage points more frequent"
+    more = "more" if is_events else "percentage points more frequent"
     sentence = (
-        f"All else as it is, {found.axes[0]} makes the largest difference: at {texts[most]} rather"
-        f" than {texts[least]}, {category} is {gap} {told}."
+        f"With everything else unchanged, {column} makes the largest difference: at {texts[most]}"
+        f" rather than {texts[least]}, {category} is {gap} {more}."
     )
-    return [Leading(sentence, f"If all had the same {found.axes[0]}")]
+    return [Leading(sentence, f"If all had the same {column}")]
 
 
-def _extremes(found: Estimand) -> str:
+def _extremes(shares: Estimand) -> str:
     """Where the category that varies most is most and least frequent."""
-    mean = found.mean
+    mean = shares.mean
     k = int(np.argmax(mean.max(axis=0) - mean.min(axis=0)))
     top, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
-    texts, categories = _texts(found), np.asarray(found.labels["category"])
+    texts, categories = _texts(shares), np.asarray(shares.labels["category"])
     ends = [
-        f"{texts[i]} ({Interval(mean[i, k], found.lower[i, k], found.upper[i, k])})"
+        f"{texts[i]} ({Interval(mean[i, k], shares.lower[i, k], shares.upper[i, k])})"
         for i in (low, top)
     ]
-    above = float(np.mean(found.draws[:, top, k] > found.draws[:, low, k]))
+    above = float(np.mean(shares.draws[:, top, k] > shares.draws[:, low, k]))
     return (
-        f"By {found.axes[0]}, {categories[k]} differs most: from {ends[0]} to {ends[1]}; the second"
-        f" is the larger with probability {above:.2f}."
+        f"By {shares.axes[0]}, {categories[k]} differs most: from {ends[0]} to {ends[1]}; the"
+        f" second is the larger with probability {above:.2f}."
     )
 
 
 def _explained(shares: Estimand) -> str:
-    """Which terms go with how much of the variance."""
+    """Say how much of the variance each term explains."""
     *terms, _ = np.asarray(shares.labels["term"]).tolist()
     mean = shares.mean
     order = np.argsort(-mean[:-1], kind="stable")
-    told = ", ".join(f"{terms[i]} {100.0 * mean[i]:.1f} %" for i in order)
+    listed = ", ".join(f"{terms[i]} {100.0 * mean[i]:.1f} %" for i in order)
     return (
         f"The terms go with {100.0 * (1.0 - mean[-1]):.0f} % of the variance of single outcomes:"
-        f" {told}."
+        f" {listed}."
     )
 
 
-def _texts(found: Estimand, *, rounded: bool = False) -> list[str]:
+def _texts(estimand: Estimand, *, rounded: bool = False) -> list[str]:
     """What the entries along the first axis are; numbers perhaps to a hundredth of their range."""
-    columns = [np.asarray(values) for values in found.columns_of(found.axes[0]).values()]
-    each = [
+    columns = [np.asarray(values) for values in estimand.columns_of(estimand.axes[0]).values()]
+    intervals = [
         _rounded(values) if rounded and values.dtype.kind == "f" else value_texts(list(values))
         for values in columns
     ]
-    return [", ".join(text) for text in zip(*each, strict=True)]
+    return [", ".join(text) for text in zip(*intervals, strict=True)]
 
 
 def _rounded(values: FloatArray) -> list[str]:
@@ -271,36 +275,36 @@ def _rounded(values: FloatArray) -> list[str]:
     return [f"{x:.{max(0, 2 - math.floor(math.log10(spread)))}f}" for x in values]
 
 
-def _shown(found: Estimand, title: str, over: str, form: str = ".2f") -> Section:
+def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Section:
     """One row per label, a column a category, and a figure of them."""
-    categories = list(map(str, np.asarray(found.labels["category"]).tolist()))
-    mean, (lower, upper) = found.mean, found.interval()
-    texts = _texts(found)
-    kept = slice(None, _MOST_ROWS)
-    told = [
+    categories = list(map(str, np.asarray(estimand.labels["category"]).tolist()))
+    mean, (lower, upper) = estimand.mean, estimand.interval()
+    texts = _texts(estimand)
+    first = slice(None, _MOST_ROWS)
+    notes = [
         [Interval(*end, form) for end in zip(*ends, strict=True)]
-        for ends in zip(mean[kept], lower[kept], upper[kept], strict=True)
+        for ends in zip(mean[first], lower[first], upper[first], strict=True)
     ]
-    rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[kept], told, strict=True)]
-    note = f"{over}; {'differences' if found.is_difference else 'means'} and 90 % intervals."
-    axis = found.axes[0]
-    is_curve = np.asarray(next(iter(found.columns_of(axis).values()))).dtype.kind in "ifM"
+    rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[first], notes, strict=True)]
+    note = f"{over}; {'differences' if estimand.is_difference else 'means'} and 90 % intervals."
+    axis = estimand.axes[0]
+    is_curve = np.asarray(next(iter(estimand.columns_of(axis).values()))).dtype.kind in "ifM"
     if is_curve:
         chosen = np.unique(np.linspace(0, len(rows) - 1, 5).astype(int))
         return Section(
             title, note, head=(axis, *categories), rows=[rows[i] for i in chosen],
-            figures=[found.curves()],
+            figures=[estimand.curves()],
         )  # fmt: skip
     beside = len(categories) <= _MOST_BESIDE
     cells = [
-        Column("", [str(row[k]) for row in told], name)
+        Column("", [str(row[k]) for row in notes], name)
         for k, name in enumerate(categories)
         if beside
     ]
     figure = Forest(
-        labels=texts[kept], mean=mean[kept].T, lower=lower[kept].T, upper=upper[kept].T,
-        legend=dict(enumerate(categories)), line=0.0 if found.is_difference else None, name=axis,
-        cells=cells, told=[", ".join(map(str, row)) for row in told],
+        labels=texts[first], mean=mean[first].T, lower=lower[first].T, upper=upper[first].T,
+        legend=dict(enumerate(categories)), line=0.0 if estimand.is_difference else None, name=axis,
+        cells=cells, told=[", ".join(map(str, row)) for row in notes],
     )  # fmt: skip
     return Section(
         title, note, head=(axis, *categories), rows=rows, figures=[figure], is_drawn=beside,
@@ -338,8 +342,10 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
     if data.family == "negative_binomial":
         sizes = run.model.sizes(run.stack("hyperparameters"), data)
         lower, middle, upper = np.quantile(sizes, [0.05, 0.5, 0.95]).tolist()
-        told = Interval(middle, lower, upper, ".3g")
-        rows.append((str(data.categories[0]), "size: the variance is mean + mean^2 / size", told))
+        interval = Interval(middle, lower, upper, ".3g")
+        rows.append(
+            (str(data.categories[0]), "size: the variance is mean + mean^2 / size", interval)
+        )
     scale = "log means" if data.is_events else (
         "log odds of each category among those after it in the order"
     )  # fmt: skip
@@ -354,7 +360,7 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
 
 def _nearness(run: Posterior, data: AdditiveRows) -> list[str]:
     """How near the approximation is, that the draws are from or that the sampler goes around."""
-    spread = max(found.spread for found in run.model.approximations(data))
+    spread = max(approximation.spread for approximation in run.model.approximations(data))
     near = (
         "can hardly be told from the posterior"
         if spread < _FAR[0]

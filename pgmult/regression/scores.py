@@ -116,9 +116,9 @@ class LeaveOneOut(Answer):
 
     def score(self, chosen: IntArray | None = None) -> Score:
         """Scores for comparisons, by respondent, or in another order of their kinds."""
-        each = np.repeat(np.arange(len(self.counts)), self.counts) if chosen is None else chosen
+        units = np.repeat(np.arange(len(self.counts)), self.counts) if chosen is None else chosen
         return Score(
-            self.log_p[each], np.ones(len(each), dtype=np.int64), self.by_chain[:, each],
+            self.log_p[units], np.ones(len(units), dtype=np.int64), self.by_chain[:, units],
             self.num_rough / max(int(self.counts.sum()), 1),
         )  # fmt: skip
 
@@ -145,8 +145,8 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     kinds = _Kinds.of(means.data, means.data.counts, means.data.respondents)
     log_p = _log_probabilities(means, kinds)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
-    found = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
-    return LeaveOneOut(*kinds, found.log_p, _mean_of_logs(log_p), found.k, found.by_chain)
+    smoothed = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
+    return LeaveOneOut(*kinds, smoothed.log_p, _mean_of_logs(log_p), smoothed.k, smoothed.by_chain)
 
 
 class _Kinds(NamedTuple):
@@ -158,7 +158,7 @@ class _Kinds(NamedTuple):
 
     @classmethod
     def of(cls, data: AdditiveRows, counts: IntArray, times: FloatArray) -> "_Kinds":
-        """Of counts of categories; or of events, one number for so many respondents a row."""
+        """List the kinds of outcomes: a category of a cell, or a number of events of a row."""
         if data.is_events:
             return cls(np.arange(len(counts)), counts[:, 0], times.astype(np.int64))
         cells, categories = np.nonzero(counts)
@@ -166,18 +166,18 @@ class _Kinds(NamedTuple):
 
 
 def _log_probabilities(means: Means, kinds: _Kinds) -> FloatArray:
-    """Of each kind's outcome in each draw."""
+    """Log probability of each kind's outcome in each draw."""
     cells, outcomes, _ = kinds
     if not means.data.is_events:
-        found = [np.maximum(probs[cells, outcomes], 1e-300) for probs in means.each({})]
-        return np.log(found)
+        log_p = [np.maximum(probs[cells, outcomes], 1e-300) for probs in means.each({})]
+        return np.log(log_p)
     y = outcomes.astype(np.float64)
     draws = zip(_sizes(means), means.each({}), strict=True)
     return np.array([CountSite(y, size).value(np.log(rates[cells, 0])) for size, rates in draws])
 
 
 def _sizes(means: Means) -> list[float]:
-    """Of negative binomial counts in each draw, or infinite."""
+    """Size of negative binomial counts in each draw, or infinity."""
     hyper = chosen(means.run.stack("hyperparameters"), means.max_draws)
     return list(means.run.model.sizes(hyper, means.data).tolist())
 
@@ -220,10 +220,10 @@ def compare(
     """
     first = data_of_run(run)
     if other is None:
-        own = _scored(run, held_out, max_draws)
+        score = _scored(run, held_out, max_draws)
         rivals = _rivals(first, held_out)
         how = _HOW if held_out is None else _HELD_OUT
-        return Comparison.of({"this model": own, **rivals}, "a respondent", how, _ADVICE)
+        return Comparison.of({"this model": score, **rivals}, "a respondent", how, _ADVICE)
     second = data_of_run(as_kind(other, "other", Posterior))
     if not np.array_equal(first.categories, second.categories):
         raise ValueError(
@@ -243,10 +243,12 @@ def compare(
         raise ValueError("other must be a run of the same rows as run (or give rows held out)")
     scores = []
     for (one, data), kind in zip(both, kinds, strict=True):
-        found = loo(one, max_draws=max_draws)
+        one_left_out = loo(one, max_draws=max_draws)
         place, num = np.full(data.counts.size, -1), data.num_categories
-        place[found.cells * num + found.outcomes % num] = np.arange(len(found.counts))
-        scores.append(found.score(place[kind]))
+        place[one_left_out.cells * num + one_left_out.outcomes % num] = np.arange(
+            len(one_left_out.counts)
+        )
+        scores.append(one_left_out.score(place[kind]))
     return between_two(names, scores, "a respondent", _HOW)
 
 
@@ -276,72 +278,72 @@ def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
 
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
-    """Of so many respondents of each kind."""
-    each = np.repeat(np.arange(len(counts)), counts)
-    return Score(log_p[each], np.ones(len(each), dtype=np.int64))
+    """Score so many respondents of each kind."""
+    units = np.repeat(np.arange(len(counts)), counts)
+    return Score(log_p[units], np.ones(len(units), dtype=np.int64))
 
 
 def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
     """Shares of all respondents, and of those of a label, without the one who is told; or means."""
-    counts, given = data.counts, table_of(data.design)
-    names = [name for name, column in given.items() if np.asarray(column).dtype.kind not in "fM"]
+    counts, table = data.counts, table_of(data.design)
+    names = [name for name, column in table.items() if np.asarray(column).dtype.kind not in "fM"]
     all_of, by = ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
     codes = {all_of: np.zeros(len(counts), dtype=np.int64)}
-    known = {}
+    scores = {}
     for name in names[:_MOST_RIVALS]:
-        known[name], codes[f"{by} by {name}"] = Levels.of(
-            {name: given[name]}, {name: data.design.levels_of(name)}
+        scores[name], codes[f"{by} by {name}"] = Levels.of(
+            {name: table[name]}, {name: data.design.levels_of(name)}
         )
-    new, own, seen, design = counts, codes, 1.0, data.design
+    new, indicators, share_observed, design = counts, codes, 1.0, data.design
     times = data.respondents
     if held_out is not None:
-        new, seen = outcomes_of(data, held_out), 0.0
+        new, share_observed = outcomes_of(data, held_out), 0.0
         columns, times = as_mapping(held_out, None), np.ones(len(new))
         design = data.design.like(columns, new_levels=True)
-        own = {all_of: np.zeros(len(new), dtype=np.int64)}
-        for name, levels in known.items():
+        indicators = {all_of: np.zeros(len(new), dtype=np.int64)}
+        for name, levels in scores.items():
             cells = cells_of_rows(columns, name, len(new)).values
-            own[f"{by} by {name}"] = np.maximum(levels.find([cells], new_levels=True), -1)
+            indicators[f"{by} by {name}"] = np.maximum(levels.find([cells], new_levels=True), -1)
     kinds = _Kinds.of(data, new, times)
     rows, categories, counted = kinds
-    found = {}
+    rivals = {}
     for name, code in codes.items():
-        at = own[name][rows]
+        at = indicators[name][rows]
         if data.is_events:
-            log_p = _by_means(data, code, kinds, at, _exposures(design), seen)
-            found[name] = _score(log_p, counted)
+            log_p = _by_means(data, code, kinds, at, _exposures(design), share_observed)
+            rivals[name] = _score(log_p, counted)
             continue
         sums = _parts(code) @ counts
         sums = np.vstack([sums, np.zeros_like(sums[:1])])  # a label that is new: code -1
-        above = sums[at, categories] - seen + _LEAST
-        below = sums[at].sum(axis=1) - seen + _LEAST * counts.shape[1]
-        found[name] = _score(np.log(above / below), counted)
-    return found
+        above = sums[at, categories] - share_observed + _LEAST
+        below = sums[at].sum(axis=1) - share_observed + _LEAST * counts.shape[1]
+        rivals[name] = _score(np.log(above / below), counted)
+    return rivals
 
 
 def _exposures(design: Design) -> FloatArray:
-    """By which mean numbers of events are multiplied: exp(offset)."""
+    """Factor of the mean numbers of events: exp(offset)."""
     return np.ones(len(design.matrix)) if design.offset is None else np.exp(design.offset)
 
 
 def _by_means(
     data: AdditiveRows, code: IntArray, kinds: _Kinds, at: IntArray, exposed: FloatArray,
-    seen: float,
+    share_observed: float,
 ) -> FloatArray:  # fmt: skip
     """Log probabilities of events, their means those of the others of a part and an average one.
 
     The outcome has the law of the model, its size told by the data.
     """
-    y, own, times = data.counts[:, 0], _exposures(data.design), data.respondents
-    events, exposure = np.bincount(code, times * y), np.bincount(code, times * own)
+    y, exposures, times = data.counts[:, 0], _exposures(data.design), data.respondents
+    events, exposure = np.bincount(code, times * y), np.bincount(code, times * exposures)
     usual = events.sum() / exposure.sum()
     size = math.inf
     if data.family == "negative_binomial":
-        size = rough_size(y.astype(np.float64), own * (events / exposure)[code], times)
+        size = rough_size(y.astype(np.float64), exposures * (events / exposure)[code], times)
     events, exposure = np.append(events, 0.0), np.append(exposure, 0.0)  # a label that is new
-    more = seen * exposed[kinds.cells]
-    above = events[at] - seen * kinds.outcomes + usual * own.mean()
-    rates = exposed[kinds.cells] * above / (exposure[at] - more + own.mean())
+    more = share_observed * exposed[kinds.cells]
+    above = events[at] - share_observed * kinds.outcomes + usual * exposures.mean()
+    rates = exposed[kinds.cells] * above / (exposure[at] - more + exposures.mean())
     site = CountSite(kinds.outcomes.astype(np.float64), size)
     return site.value(np.log(np.maximum(rates, 1e-300)))
 
@@ -377,7 +379,7 @@ def check(
     PredictiveChecks
     """
     data, seed = data_of_run(run), as_seed(random_seed)
-    counts, given, times = data.counts, table_of(data.design), data.respondents
+    counts, table, times = data.counts, table_of(data.design), data.respondents
     if held_out is None:
         data.refuse_weights("to be simulated (check(held_out) looks at other rows)")
     else:
@@ -385,20 +387,20 @@ def check(
         times = np.ones(len(counts))
         with under_name("held_out", of="covariates"):
             held = data.design.like(held_out, new_levels=True, num_rows=len(counts))
-        given = table_of(held)
+        table = table_of(held)
     means = Means.of(
         run, held_out, None, None, held_out is not None, max_draws, seed, "held_out"
     )  # fmt: skip
     parts = {
-        name: _parts_of(name, values, data.design.levels_of(name)) for name, values in given.items()
+        name: _parts_of(name, values, data.design.levels_of(name)) for name, values in table.items()
     }
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
-    whole = list(_of_events(data.categories[0]) if data.is_events else _shares(data.categories))
+    overall = list(_of_events(data.categories[0]) if data.is_events else _shares(data.categories))
     if data.is_events:  # one respondent a row
         rows = np.repeat(rows, times.astype(np.int64))
         counts, totals = counts[rows], np.ones(len(rows), dtype=np.int64)
         parts = {name: (labels, codes[rows]) for name, (labels, codes) in parts.items()}
-    statistics = [*whole, *_of_columns(parts, len(data.categories))]
+    statistics = [*overall, *_of_columns(parts, len(data.categories))]
     if by is not None:
         statistics = list(_of_parts(as_choice(by, "by", parts), *parts[by], data))
     elif held_out is not None:
@@ -408,11 +410,11 @@ def check(
     for probs, size in zip(means.each({}), _sizes(means), strict=True):
         made = data.made(rng, probs[rows], totals, size)
         expected = totals[:, None] * probs[rows]
-        seen, drawn = (
-            {one.name: float(one.of(each, expected)) for one in statistics}
-            for each in (counts, made)
+        observed, drawn = (
+            {one.name: float(one.of(counted, expected)) for one in statistics}
+            for counted in (counts, made)
         )
-        pairs.append((seen, drawn))
+        pairs.append((observed, drawn))
     return PredictiveChecks.of(pairs, {one.name: one.advice for one in statistics})
 
 
@@ -434,15 +436,15 @@ class _Statistic(NamedTuple):
 
 
 def _of_counts(
-    statistic: Callable[[IntArray], Any], own: Any = np.s_[:]
+    statistic: Callable[[IntArray], Any], rows: Any = np.s_[:]
 ) -> Callable[[IntArray, FloatArray], Any]:
     """A statistic of counts in some rows, whatever is expected."""
-    return lambda counts, _: statistic(counts[own])
+    return lambda counts, _: statistic(counts[rows])
 
 
-def _share_of(k: int, own: Any) -> Callable[[IntArray, FloatArray], Any]:
+def _share_of(k: int, rows: Any) -> Callable[[IntArray, FloatArray], Any]:
     """The share of a category in some rows."""
-    return lambda counts, _: counts[own, k].sum() / max(float(counts[own].sum()), 1.0)
+    return lambda counts, _: counts[rows, k].sum() / max(float(counts[rows].sum()), 1.0)
 
 
 def _distance(codes: IntArray, sums: FloatArray) -> Callable[[IntArray, FloatArray], Any]:
@@ -450,8 +452,8 @@ def _distance(codes: IntArray, sums: FloatArray) -> Callable[[IntArray, FloatArr
     rows = _parts(codes)
 
     def distance(counts: IntArray, expected: FloatArray) -> Any:
-        seen, mean = (rows @ (each @ sums) for each in (counts, expected))
-        return np.sum((seen - mean) ** 2 / (mean + _LEAST))
+        observed, mean = (rows @ (counted @ sums) for counted in (counts, expected))
+        return np.sum((observed - mean) ** 2 / (mean + _LEAST))
 
     return distance
 
@@ -468,9 +470,9 @@ def _of_events(name: str) -> Iterator[_Statistic]:
         "share of 0": (lambda y: np.mean(y == 0), "There are more zeros.", "fewer zeros"),
         f"largest {name}": (np.max, "The largest number is larger.", "a smaller largest number"),
     }
-    for told, (statistic, more, fewer) in statistics.items():
+    for label, (statistic, more, fewer) in statistics.items():
         advice = more, f"The data have {fewer} than the model makes."
-        yield _Statistic(told, _of_counts(statistic), advice)
+        yield _Statistic(label, _of_counts(statistic), advice)
 
 
 def _shares(categories: NDArray[np.str_]) -> Iterator[_Statistic]:
@@ -484,8 +486,8 @@ def _of_parts(
     by: str, labels: Sequence[str], codes: IntArray, data: AdditiveRows
 ) -> Iterator[_Statistic]:
     """The share of each category in each part, or the mean of events."""
-    for part, label in enumerate(labels):
-        own = codes == part
+    for group, label in enumerate(labels):
+        rows = codes == group
         for k, name in enumerate(data.categories):
             where = f"{name} where {by} is {label}"
             if data.is_events:
@@ -493,10 +495,10 @@ def _of_parts(
                     f"The mean {where} is larger than the model has it.",
                     f"The mean {where} is smaller.",
                 )
-                yield _Statistic(f"mean {where}", _of_counts(np.mean, own), (more, fewer))
+                yield _Statistic(f"mean {where}", _of_counts(np.mean, rows), (more, fewer))
             else:
                 advice = f"There are more {where}.", f"There are fewer {where}."
-                yield _Statistic(f"share of {where}", _share_of(k, own), advice)
+                yield _Statistic(f"share of {where}", _share_of(k, rows), advice)
 
 
 def _of_columns(
@@ -508,16 +510,16 @@ def _of_columns(
     for columns in [*((name,) for name in names), *pairs]:
         codes = np.zeros(1, dtype=np.int64)
         for name in columns:
-            labels, own = parts[name]
-            codes = codes * len(labels) + own
-        told = " and ".join(columns)
+            labels, codes_of_column = parts[name]
+            codes = codes * len(labels) + codes_of_column
+        label = " and ".join(columns)
         lets = f" ({':'.join(columns)} or (1 | {':'.join(columns)}) would let them)"
         advice = (
-            f"{what} by {told} differ more than the model has it{lets * (len(columns) > 1)}.",
-            f"{what} by {told} differ less than the model makes them.",
+            f"{what} by {label} differ more than the model has it{lets * (len(columns) > 1)}.",
+            f"{what} by {label} differ less than the model makes them.",
         )
         codes = np.unique(codes, return_inverse=True)[1]
-        yield _Statistic(f"distance by {told}", _distance(codes, np.eye(num_categories)), advice)
+        yield _Statistic(f"distance by {label}", _distance(codes, np.eye(num_categories)), advice)
 
 
 def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Statistic]:
@@ -541,8 +543,8 @@ def _parts_of(name: str, values: Any, order: Sequence[str] = ()) -> tuple[list[s
         ends = [
             (column[codes == c].min(), column[codes == c].max()) for c in range(codes.max() + 1)
         ]
-        told: Any = date_text if is_date else "{:g}".format
-        return [f"{told(low)} to {told(high)}" for low, high in ends], codes
+        form: Any = date_text if is_date else "{:g}".format
+        return [f"{form(low)} to {form(high)}" for low, high in ends], codes
     levels, codes = Levels.of({name: column}, {name: order})
     return levels.names.tolist(), codes
 
