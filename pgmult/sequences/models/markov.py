@@ -9,16 +9,20 @@ Dirichlet language model")::
     strength_l    ~ Gamma(strength_shape, strength_rate)
     x_t           ~ Multinomial(total_t, row_L(x_{t-L}, ..., x_{t-1}))
 
-Before a sequence begins, and where a step is missing, "nothing" stands in the context as a symbol
-of its own; of a step with several observations the most frequent symbol does. A sweep is exact:
-with n_l(c, k) observations of k in context c, and the rows of level l integrated out,
+"Nothing" stands in the context as a symbol of its own before a sequence begins; the most frequent
+symbol does for a step with several observations. A step without observations has a symbol, too,
+which is summed out of everything that is predicted: probabilities after a gap are those of powers
+of the transition matrix. A sweep is exact: with n_l(c, k) observations of k in context c, and the
+rows of level l integrated out,
 
-1. strength_l | n_l, row_{l-1}     a slice step on its logarithm;
-2. n_{l-1}                         sums of tables m ~ CRT(n_l, strength_l row_{l-1}): of n, the i-th
-                                   opens a table with probability a / (a + i) (Teh et al. 2006,
-                                   section 5.3);
+1. missing symbols | rows, observed ones     forward filter, backward sampling of contexts, up to
+                                             the last observation of each sequence;
+2. strength_l | n_l, row_{l-1}               a slice step on its logarithm;
+3. n_{l-1}                                   sums of tables m ~ CRT(n_l, strength_l row_{l-1}): of
+                                             n, the i-th opens a table with probability a / (a + i)
+                                             (Teh et al. 2006, section 5.3);
 
-from the longest contexts to none, and then all rows from none to the longest: Dirichlet.
+2 and 3 from the longest contexts to none, and then all rows from none to the longest: Dirichlet.
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABABAB", "BABABABA"])
@@ -43,8 +47,10 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
+from pgmult.core.sweeps import Sampled
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.sequences.compiled import contexts as compiled
 from pgmult.sequences.data.sequences import (
     Sequences,
     as_sequences,
@@ -57,7 +63,9 @@ from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.hmm import slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
+_MOST_HELD = 50_000_000  # probabilities of contexts in a gap
 _LEAST = 1e-300
+_NONE = np.empty((0, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +76,7 @@ class MarkovChainState:
     ----------
     rows : array, ``(num_contexts, num_symbols)``
         Probabilities of the next symbol after no context; after each single symbol, the last of
-        which is "nothing"; after each pair of these; and so on.
+        which is "nothing", before the beginning; after each pair of these; and so on.
     strengths : array, ``(order,)``
     """
 
@@ -77,7 +85,7 @@ class MarkovChainState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkovChain(Checked):
+class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     """Markov chain of symbols whose rows are drawn towards those of shorter contexts.
 
     Parameters
@@ -121,6 +129,14 @@ class MarkovChain(Checked):
                 f" after {self.order} of them take {size:,} numbers, and at most {_MOST_ROWS:,} are"
                 " held"
             )
+        longest = (
+            int(_num_unsure(sequences, self.order)) * (sequences.num_symbols + 1) ** self.order
+        )
+        if longest > _MOST_HELD:
+            raise ValueError(
+                f"data must have shorter gaps for order {self.order}: summing out the longest takes"
+                f" {longest:,} numbers, and at most {_MOST_HELD:,} are held (make steps longer)"
+            )
         return sequences
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -132,14 +148,14 @@ class MarkovChain(Checked):
     def prior(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
         """A state from the prior."""
         strengths = rng.gamma(self.strength_shape, 1.0 / self.strength_rate, self.order)
-        nothing = [np.zeros((size, data.num_symbols)) for size in self._sizes(data)]
-        return self._draw_rows(rng, nothing, strengths)
+        nothing = [np.zeros((size, data.num_symbols)) for size in self.sizes(data)]
+        return self.draw_rows(rng, nothing, strengths)
 
     def simulate(
         self, rng: np.random.Generator, state: MarkovChainState, data: Sequences
     ) -> Sequences:
         """New observations, one step of all sequences after the other."""
-        number, rows = data.num_symbols, self._longest(state.rows, data)
+        number, rows = data.num_symbols, self.longest(state.rows, data)
         totals, context = data.totals, np.full(data.num_sequences, len(rows) - 1)  # nothing yet
         counts, lengths = np.zeros((data.num_steps, number), dtype=np.int64), data.lengths
         for t in range(int(lengths.max())):
@@ -148,32 +164,163 @@ class MarkovChain(Checked):
             probs = rows[context[going]]
             drawn = rng.multinomial(totals[step], probs / probs.sum(axis=1, keepdims=True))
             counts[step] = drawn
-            last = np.where(totals[step] > 0, drawn.argmax(axis=1), number)
+            last, missing = drawn.argmax(axis=1), totals[step] == 0
+            last[missing] = one_of(rng.random(missing.sum()), probs[missing])
             context[going] = self._next(context[going], last, number)
         return with_rows(data, csr_array(counts))
 
     def log_likelihood(self, state: MarkovChainState, data: Sequences) -> float:
-        """Log p(observations | rows); no multinomial coefficients."""
+        """Log p(observations | rows), missing ones summed out; no multinomial coefficients."""
         return float(self.log_predictive({"rows": state.rows}, data).sum())
 
-    # ------------------------------------------------------------------ the sampler
+    def sampler(self, data: Sequences) -> "ChainSampler":
+        """Return the exact sweep over missing symbols, strengths, tables and rows."""
+        return ChainSampler(self, data)
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
-        """Rows given the counts, with strengths equal to the number of symbols; then a sweep."""
-        strengths = np.full(self.order, float(data.num_symbols))
-        counts = [np.zeros((size, data.num_symbols)) for size in self._sizes(data)]
-        counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)
-        counts[-1] = self._counts(data)
-        return self.step(rng, self._draw_rows(rng, counts, strengths), data)
-
-    def step(
-        self, rng: np.random.Generator, state: MarkovChainState, data: Sequences
+    def draw_rows(
+        self, rng: np.random.Generator, counts: list[FloatArray], strengths: FloatArray
     ) -> MarkovChainState:
-        """One sweep over strengths, tables and rows."""
-        number, starts = data.num_symbols, np.cumsum([0, *self._sizes(data)])
+        """The rows of all levels given their counts, from no context to the longest."""
+        rows = [_dirichlet(rng, self.concentration + counts[0])]
+        for strength, taken in zip(strengths, counts[1:], strict=True):
+            parent = np.arange(len(taken)) % len(rows[-1])
+            rows.append(_dirichlet(rng, np.maximum(strength * rows[-1][parent], _LEAST) + taken))
+        return MarkovChainState(np.concatenate(rows), np.asarray(strengths))
+
+    # ------------------------------------------------------------------ contexts
+
+    def sizes(self, data: Sequences) -> list[int]:
+        """Contexts of each level."""
+        return [(data.num_symbols + 1) ** level for level in range(self.order + 1)]
+
+    def longest(self, rows: FloatArray, data: Sequences) -> FloatArray:
+        """The rows of the longest contexts."""
+        return rows[-((data.num_symbols + 1) ** self.order) :]
+
+    def _next(self, context: IntArray, symbol: IntArray, number: int) -> IntArray:
+        """The context of the step after, whose oldest symbol is forgotten."""
+        return np.asarray((context * (number + 1) + symbol) % (number + 1) ** self.order)
+
+    # ------------------------------------------------------------------ what a draw says
+
+    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Log p(x_t | x_<t, rows), ``(num_steps,)``, missing steps summed out; 0 at these."""
+        rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
+        context = np.repeat(steps.contexts, np.diff(data.indptr))
+        terms = data.counts * np.log(rows[context, data.symbols])
+        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        log_p = np.bincount(step, terms, data.num_steps).astype(np.float64)
+        if steps.unsure.any():
+            over_rows(
+                compiled.filter_contexts, data.num_sequences, steps, rows, log_p, _NONE, _NONE,
+                grain=1,
+            )  # fmt: skip
+        return log_p
+
+    def step_probs(
+        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
+    ) -> FloatArray:
+        """Probabilities of every step, ``(num_steps, num_symbols)``.
+
+        They are those of the symbol given all others where it is missing, and those of the row
+        after the symbols before it elsewhere; `filtered`, given the symbols before it alone.
+        """
+        rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
+        probs = np.ascontiguousarray(rows[steps.contexts])
+        unused = np.empty(data.num_steps)
+        if filtered and steps.unsure.any():
+            over_rows(
+                compiled.filter_contexts, data.num_sequences, steps, rows, unused, probs, _NONE,
+                grain=1,
+            )  # fmt: skip
+        elif not filtered and (steps.main == data.num_symbols).any():
+            over_rows(
+                compiled.smooth_symbols, data.num_sequences, steps, rows, unused, probs, grain=1
+            )
+        return probs
+
+    def ahead(
+        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Probabilities ahead, exact, and one path of symbols of each sequence.
+
+        Parameters
+        ----------
+        chances : array, ``(num_sequences, 2, steps + 1)``
+            Uniform numbers, from which the paths follow.
+
+        Returns
+        -------
+        probs : array, ``(num_sequences, steps, num_symbols)``
+        symbols : int array, ``(num_sequences, steps)``
+        """
+        number, rows = data.num_symbols, self.longest(draw["rows"], data)
+        past, ends = steps_of(data, self.order), data.offsets[1:] - 1
+        context = self._next(past.contexts[ends], past.main[ends] % number, number)
+        unsure = past.unsure[ends] | (past.main[ends] == number)
+        alike, which = np.unique(np.where(unsure, -1, context), return_inverse=True)
+        alike = alike[
+            alike >= 0
+        ]  # contexts at the ends of sequences, and a row for each unsure one
+        which -= int(unsure.any())
+        which[unsure] = len(alike) + np.arange(unsure.sum())
+        laws = np.zeros((len(alike) + int(unsure.sum()), len(rows)))
+        laws[np.arange(len(alike)), alike] = 1.0
+        if unsure.any():
+            final = np.empty((data.num_sequences, len(rows)))
+            over_rows(
+                compiled.filter_contexts, data.num_sequences, past, rows,
+                np.empty(data.num_steps), _NONE, final, grain=1,
+            )  # fmt: skip
+            laws[len(alike) :] = final[unsure]
+            context[unsure] = one_of(chances[unsure, 0, -1], final[unsure])
+        probs = np.empty((len(laws), steps, number))
+        over_rows(compiled.look_ahead, len(laws), laws, rows, probs, grain=1)
+        symbols = np.empty((len(ends), steps), dtype=np.int64)
+        for t in range(steps):
+            symbols[:, t] = one_of(chances[:, 1, t], rows[context])
+            context = self._next(context, symbols[:, t], number)
+        return probs[which], symbols
+
+    observed_rows = staticmethod(step_rows)
+
+    def replicate(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
+    ) -> IntArray:
+        """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
+        state = MarkovChainState(draw["rows"], np.full(self.order, np.nan))
+        return np.asarray(self.simulate(rng, state, data).to_csr().toarray())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainSampler:
+    """The sweep of a Markov chain over one data set.
+
+    Attributes
+    ----------
+    model : MarkovChain
+    data : Sequences
+    """
+
+    model: MarkovChain
+    data: Sequences
+
+    def init(self, rng: np.random.Generator) -> MarkovChainState:
+        """Draw rows given the counts, with strengths equal to the number of symbols; then sweep."""
+        model, data = self.model, self.data
+        counts = [np.zeros((size, data.num_symbols)) for size in model.sizes(data)]
+        counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)
+        counts[-1] = self.counts(steps_of(data, model.order).main)
+        strengths = np.full(model.order, float(data.num_symbols))
+        return self.step(rng, model.draw_rows(rng, counts, strengths))
+
+    def step(self, rng: np.random.Generator, state: MarkovChainState) -> MarkovChainState:
+        """Return the state after a sweep over missing symbols, strengths, tables and rows."""
+        model, number = self.model, self.data.num_symbols
+        starts = np.cumsum([0, *model.sizes(self.data)])
         strengths = state.strengths.copy()
-        counts = [self._counts(data)]
-        for level in range(self.order, 0, -1):
+        counts = [self.counts(self.filled(rng, state))]
+        for level in range(model.order, 0, -1):
             parents = state.rows[starts[level - 1] : starts[level]]
             context, symbol = np.nonzero(counts[0])
             parent = context % len(parents)
@@ -187,7 +334,33 @@ class MarkovChain(Checked):
                 parent * number + symbol, tables, len(parents) * number
             ).astype(np.float64)
             counts.insert(0, shorter.reshape(-1, number))
-        return self._draw_rows(rng, counts, strengths)
+        return model.draw_rows(rng, counts, strengths)
+
+    def filled(self, rng: np.random.Generator, state: MarkovChainState) -> IntArray:
+        """The symbol of each step, missing ones drawn given the observations of their sequence.
+
+        Steps after the last observation keep the number of symbols: they say nothing of rows.
+        """
+        data, steps = self.data, steps_of(self.data, self.model.order)
+        if not steps.unsure.any():
+            return steps.main
+        filled = steps.main.copy()
+        over_rows(
+            compiled.fill_symbols, data.num_sequences, new_key(rng), steps,
+            self.model.longest(state.rows, data), np.empty(data.num_steps), filled, grain=1,
+        )  # fmt: skip
+        return filled
+
+    def counts(self, symbols: IntArray) -> FloatArray:
+        """How often each symbol came in each of the longest contexts, drawn ones included."""
+        data, order, number = self.data, self.model.order, self.data.num_symbols
+        contexts = contexts_of(symbols, data, order)
+        size = (number + 1) ** order * number
+        drawn = np.flatnonzero((symbols < number) & (np.diff(data.indptr) == 0))
+        context = np.repeat(contexts, np.diff(data.indptr))
+        counted = np.bincount(context * number + data.symbols, data.counts, size)
+        counted += np.bincount(contexts[drawn] * number + symbols[drawn], minlength=size)
+        return np.asarray(counted, np.float64).reshape(-1, number)
 
     def _strength(
         self,
@@ -205,119 +378,43 @@ class MarkovChain(Checked):
             np.concatenate([share, np.ones(len(sizes))]),
             np.zeros(len(taken) + len(sizes)),
         )
-        return slice_log(rng, terms, float(value), self.strength_shape, self.strength_rate)
-
-    def _draw_rows(
-        self, rng: np.random.Generator, counts: list[FloatArray], strengths: FloatArray
-    ) -> MarkovChainState:
-        """The rows of all levels given their counts, from no context to the longest."""
-        rows = [_dirichlet(rng, self.concentration + counts[0])]
-        for strength, taken in zip(strengths, counts[1:], strict=True):
-            parent = np.arange(len(taken)) % len(rows[-1])
-            rows.append(_dirichlet(rng, np.maximum(strength * rows[-1][parent], _LEAST) + taken))
-        return MarkovChainState(np.concatenate(rows), np.asarray(strengths))
-
-    # ------------------------------------------------------------------ contexts
-
-    def _sizes(self, data: Sequences) -> list[int]:
-        """Contexts of each level."""
-        return [(data.num_symbols + 1) ** level for level in range(self.order + 1)]
-
-    def _longest(self, rows: FloatArray, data: Sequences) -> FloatArray:
-        """The rows of the longest contexts."""
-        return rows[-((data.num_symbols + 1) ** self.order) :]
-
-    def _next(self, context: IntArray, symbol: IntArray, number: int) -> IntArray:
-        """The context of the step after, whose oldest symbol is forgotten."""
-        return np.asarray((context * (number + 1) + symbol) % (number + 1) ** self.order)
-
-    def _counts(self, data: Sequences) -> FloatArray:
-        """How often each symbol came in each of the longest contexts."""
-        number = data.num_symbols
-        context = np.repeat(contexts(data, self.order), np.diff(data.indptr))
-        size = (number + 1) ** self.order * number
-        counted = np.bincount(context * number + data.symbols, data.counts, size)
-        return np.asarray(counted, np.float64).reshape(-1, number)
-
-    # ------------------------------------------------------------------ what a draw says
-
-    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
-        """Log p(x_t | the symbols before it, rows), ``(num_steps,)``; 0 at missing steps."""
-        rows = self._longest(draw["rows"], data)
-        context = np.repeat(contexts(data, self.order), np.diff(data.indptr))
-        terms = data.counts * np.log(rows[context, data.symbols])
-        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
-        return np.asarray(np.bincount(step, terms, data.num_steps), np.float64)
-
-    def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
-        """Probabilities of every step given the symbols before it, ``(num_steps, num_symbols)``."""
-        return np.asarray(self._longest(draw["rows"], data)[contexts(data, self.order)])
-
-    def ahead(
-        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
-        """Probabilities ahead, exact, and one path of symbols of each sequence.
-
-        Parameters
-        ----------
-        chances : array, ``(num_sequences, 2, steps + 1)``
-            Uniform numbers, from which the paths follow.
-
-        Returns
-        -------
-        probs : array, ``(num_sequences, steps, num_symbols)``
-        symbols : int array, ``(num_sequences, steps)``
-        """
-        number, rows = data.num_symbols, self._longest(draw["rows"], data)
-        contexts_of_steps = contexts(data, self.order)
-        ends = data.offsets[1:] - 1
-        context = self._next(contexts_of_steps[ends], _main_symbols(data)[ends], number)
-        begun, which = np.unique(context, return_inverse=True)  # alike ahead, if they end alike
-        law = np.zeros((len(begun), len(rows)))
-        law[np.arange(len(begun)), begun] = 1.0
-        probs = np.empty((len(begun), steps, number))
-        symbols = np.empty((len(ends), steps), dtype=np.int64)
-        for t in range(steps):
-            probs[:, t] = law @ rows
-            joint = (law[:, :, None] * rows).reshape(len(begun), number + 1, -1, number).sum(axis=1)
-            law = np.zeros((len(begun), joint.shape[1], number + 1))
-            law[:, :, :number] = joint
-            law = law.reshape(len(begun), -1)
-            symbols[:, t] = one_of(chances[:, 1, t], rows[context])
-            context = self._next(context, symbols[:, t], number)
-        return probs[which], symbols
-
-    observed_rows = staticmethod(step_rows)
-
-    def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
-    ) -> IntArray:
-        """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
-        state = MarkovChainState(draw["rows"], np.full(self.order, np.nan))
-        return np.asarray(self.simulate(rng, state, data).to_csr().toarray())
+        return slice_log(
+            rng, terms, float(value), self.model.strength_shape, self.model.strength_rate
+        )
 
 
 @once_a_data_set
-def contexts(data: Sequences, order: int) -> IntArray:
-    """The context of every step, by its number, ``(num_steps,)``."""
-    number = data.num_symbols
-    symbol = _main_symbols(data)
+def steps_of(data: Sequences, order: int) -> compiled.Steps:
+    """The steps with their contexts, and which of these are unsure."""
+    number, step = data.num_symbols, np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    by_count = np.lexsort((-data.symbols, data.counts, step))  # the first most frequent is last
+    main = np.full(data.num_steps, number)
+    main[step[by_count]] = data.symbols[by_count]
     place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-    numbers = np.zeros(data.num_steps, dtype=np.int64)
+    unsure = np.zeros(data.num_steps, dtype=np.bool_)
+    for back in range(1, order + 1):
+        unsure[back:] |= (main[: data.num_steps - back] == number) & (place[back:] >= back)
+    return compiled.Steps(
+        data.offsets, data.indptr, data.symbols, data.counts, main,
+        contexts_of(main, data, order), unsure,
+    )  # fmt: skip
+
+
+def contexts_of(symbols: IntArray, data: Sequences, order: int) -> IntArray:
+    """The context of every step given the symbol of each, by its number, ``(num_steps,)``."""
+    number = data.num_symbols
+    place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    contexts = np.zeros(data.num_steps, dtype=np.int64)
     for back in range(order, 0, -1):
         before = np.full(data.num_steps, number)
-        before[back:] = symbol[: data.num_steps - back]
-        numbers = numbers * (number + 1) + np.where(place >= back, before, number)
-    return numbers
+        before[back:] = symbols[: data.num_steps - back]
+        contexts = contexts * (number + 1) + np.where(place >= back, before, number)
+    return contexts
 
 
-def _main_symbols(data: Sequences) -> IntArray:
-    """The most frequent symbol of every step, and how many there are where none is."""
-    step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
-    order = np.lexsort((-data.symbols, data.counts, step))  # the first of the most frequent is last
-    symbols = np.full(data.num_steps, data.num_symbols)
-    symbols[step[order]] = data.symbols[order]
-    return symbols
+def _num_unsure(data: Sequences, order: int) -> int:
+    """The most steps of a sequence whose contexts are unsure."""
+    return int(np.add.reduceat(steps_of(data, order).unsure, data.offsets[:-1]).max(initial=0))
 
 
 def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:

@@ -7,15 +7,17 @@ import pytest
 
 from pgmult.sequences import MarkovChain, as_sequences
 from pgmult.sequences.models import markov
+from pgmult.sequences.models.markov import ChainSampler, contexts_of, steps_of
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
 
-# Symbols, rows of counts and a missing step.
+# Symbols, rows of counts and missing steps, first and last ones among them.
 SEQUENCES = as_sequences(
     [
         np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 2, 3], [0, 0, 0], [2, 0, 0], [0, 1, 0]]),
         np.array([[0, 1, 0], [0, 0, 1], [0, 4, 0], [1, 0, 0]]),
+        np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]]),
     ]
 )
 ONE = MarkovChain(order=1, concentration=1.5, strength_shape=3.0, strength_rate=1.0)
@@ -71,20 +73,47 @@ def with_tables(tables):
     return mutant(TWO, step=step)
 
 
+def with_sampler(**methods):
+    """A chain whose sampler has other methods."""
+    return mutant(
+        TWO, sampler=lambda self, data: type("Broken", (ChainSampler,), methods)(TWO, data)
+    )
+
+
+def forgets_what_follows(self, rng, state):
+    """Missing symbols, drawn forward, without a look at the symbols after the gap."""
+    filled, rows = self.data.to_csr().toarray().argmax(axis=1), state.rows[-16:]
+    last = np.array([np.flatnonzero(self.data.totals[a:b]).max() + a for a, b in PAIRS])
+    for (first, _), end in zip(PAIRS, last, strict=True):
+        for t in range(first, end + 1):
+            if self.data.totals[t] == 0:
+                context = contexts_of(filled, self.data, 2)[t]
+                filled[t] = rng.choice(3, p=rows[context] / rows[context].sum())
+    filled[np.concatenate([np.arange(e + 1, b) for (_, b), e in zip(PAIRS, last, strict=True)])] = 3
+    return filled
+
+
+PAIRS = [*zip(SEQUENCES.offsets[:-1], SEQUENCES.offsets[1:], strict=True)]
+CUT = np.unique(np.append(SEQUENCES.offsets, np.arange(0, 16, 2)))
+
 BROKEN = {
     "a table for every customer": with_tables(lambda rng, taken, weight: taken),
     "one table a cell": with_tables(lambda rng, taken, weight: np.minimum(taken, 1.0)),
-    "rows that forget the counts": mutant(TWO, _counts=lambda self, data: 0.0 * TWO._counts(data)),
+    "rows that forget the counts": with_sampler(
+        counts=lambda self, symbols: 0.0 * ChainSampler.counts(self, symbols)
+    ),
     "the prior of strengths twice": mutant(
-        TWO,
-        _strength=lambda self, *given: replace(TWO, strength_rate=2.0)._strength(*given),
+        TWO, sampler=lambda self, data: ChainSampler(replace(TWO, strength_rate=2.0), data)
     ),
-    "a shorter context than it says": mutant(
-        TWO,
-        _counts=lambda self, data: TWO._counts(
-            replace(data, offsets=np.unique(np.append(data.offsets, np.arange(0, 11, 2))))
-        ),
+    "a shorter context than it says": with_sampler(
+        counts=lambda self, symbols: ChainSampler(TWO, replace(self.data, offsets=CUT)).counts(
+            symbols
+        )
     ),
+    "a gap that begins anew": with_sampler(
+        filled=lambda self, rng, state: steps_of(self.data, 2).main
+    ),
+    "missing symbols without what follows": with_sampler(filled=forgets_what_follows),
 }
 
 

@@ -45,13 +45,13 @@ def first_order(data):
 
 def test_leave_one_out_of_a_markov_chain_is_its_dirichlet_law(data):
     """With rows that learn nothing from each other it is (n - 1 + a) / (N - 1 + K a), a = 1."""
-    from pgmult.sequences.models.markov import contexts
+    from pgmult.sequences.models.markov import steps_of
 
     strong = MarkovChain(1, concentration=1e6, strength_shape=3e6, strength_rate=1e6)  # rows: a = 1
     run = pgmult.sample(
         strong, data, draws=1000, tune=5, chains=2, random_seed=1, progressbar=False
     )
-    context = contexts(data, 1)
+    context = steps_of(data, 1).contexts
     counts = np.zeros((4, 3))
     np.add.at(counts, (context, data.symbols), 1.0)
     left = counts[context, data.symbols] - 1.0 + 1.0
