@@ -1,123 +1,399 @@
-"""Averages over rows that have the same value of a column: what families answer ``effects`` by.
+r"""Averages of predicted probabilities over rows of a table: one function for all families.
 
->>> rows = {"year": [1990, 1990, 2000], "place": ["NY", "TX", "NY"]}
->>> cells = Averages.of(rows, "year")
->>> cells.axes["year"], cells.means(np.array([[0.2], [0.4], [0.9]])).ravel().tolist()
-([np.int64(1990), np.int64(2000)], [0.30000000000000004, 0.9])
+A family supplies `Rows`: a table, and the probabilities of its rows, draw by draw, also where
+columns were set to other values. `average` does everything else, in each draw s:
+
+    mean over rows r of a group, weighted by w_r, of  p_s(category | row r, some columns set).
+
+Rows are as they were observed, or some columns are set to each of several values (`set`); they are
+averaged all together or in groups (`by`), over those of certain values alone (`where`), and with
+weights. `differences` compares settings of a column. Both return an `Estimand`, which has tables,
+figures and intervals.
+
+>>> import numpy as np
+>>> def predicted(table):  # two draws
+...     old = (np.asarray(table["age"]) > 40)[:, None]
+...     return (np.where(old, [p, 1 - p], [0.5, 0.5]) for p in (0.7, 0.9))
+>>> rows = Rows({"age": [30, 50, 60], "place": ["NY", "NY", "TX"]}, predicted, {"vote": ["a", "b"]})
+>>> average(over=rows, by="place").mean.round(2).tolist()
+[[0.65, 0.35], [0.8, 0.2]]
+>>> at = average(over=rows, set={"age": [30, 50]})
+>>> at.axes, at.difference("age", 50, 30).mean.round(2).tolist()
+(('age', 'vote'), [0.3, -0.3])
+>>> pairs = [Pair("age", "+20", lambda age: age + 20, lambda age: age)]
+>>> differences(pairs, over=rows).mean.round(2).tolist()
+[[0.1, -0.1]]
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import product
+from numbers import Real
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from pgmult.core.arguments import as_choice, as_list, as_mapping, under_name
+from pgmult.core.arguments import as_choice, as_list, as_mapping, as_strings, brief, under_name
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import find_labels, labels_of, numbered, which_of
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.family import Run, family_of
+from pgmult.core.labelled import Labels
+from pgmult.core.labels import Levels, find_labels, labels_of, numbered, value_texts, which_of
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_nonnegative
+
+Table = Mapping[str, Any]
+Change = Callable[[Any], Any]
+_VALUES = str | Real | np.generic | date
 
 
-class Averages(NamedTuple):
-    """Which rows are averaged into which cell.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a table and what a run predicts for them: what a family gives to `average`.
 
     Attributes
     ----------
-    axes : mapping from a column to its values
-    rows : int64 array, ``(num_used,)``
-        Those that are in a cell.
-    cell : int64 array, ``(num_used,)``
+    table : mapping from a column to its cells, ``(num_rows,)``
+    probabilities : callable
+        ``probabilities(table)`` yields the probabilities of the rows, ``(num_rows, K)``, draw by
+        draw. It is called with `table` itself, or with one in which columns were set.
+    labels : mapping
+        The name of the last axis, such as ``"category"``, with its labels.
+    weights : array, ``(num_rows,)``, optional
+        How much each row counts; all alike by default.
+    orders : callable, optional
+        ``orders(column)`` returns the order of a column's labels, or None for the sorted one.
     """
 
-    axes: dict[str, list[Any]]
-    rows: IntArray
-    cell: IntArray
+    table: Table
+    probabilities: Callable[[Table], Iterable[FloatArray]]
+    labels: Mapping[str, Labels]
+    weights: FloatArray | None = None
+    orders: Callable[[str], Sequence[str] | None] = lambda column: None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.table.values()))) if self.weights is None else len(self.weights)
+
+    def mapped(
+        self, function: Callable[[FloatArray], FloatArray], labels: Mapping[str, Labels]
+    ) -> "Rows":
+        """Return rows of a function of the probabilities, such as log odds."""
+        return replace(
+            self, probabilities=lambda table: map(function, self.probabilities(table)),
+            labels=labels,
+        )  # fmt: skip
+
+    def spread(self, count: int) -> "Rows":
+        """Return at most `count` rows, evenly spread over the weights."""
+        ends = np.cumsum(np.ones(len(self)) if self.weights is None else self.weights)
+        places = np.searchsorted(ends, (np.arange(count) + 0.5) / count * ends[-1])
+        rows, times = np.unique(places, return_counts=True)
+        table = {name: np.asarray(cells)[rows] for name, cells in self.table.items()}
+        return replace(self, table=table, weights=times.astype(np.float64))
+
+    def mean(self) -> FloatArray:
+        """Return the posterior mean probabilities of the rows, ``(num_rows, K)``."""
+        total, count = np.zeros(()), 0
+        for probs in self.probabilities(self.table):
+            total, count = total + probs, count + 1
+        return np.asarray(total / count)
+
+
+class Pair(NamedTuple):
+    """Two settings of a column that are compared.
+
+    Attributes
+    ----------
+    column, name : str
+        The column, and the difference in words, such as "2000 less 1990".
+    one, other : label, number, date or callable
+        A value for all rows; or a function of the column's cells that returns new ones.
+    """
+
+    column: str
+    name: str
+    one: Any
+    other: Any
+
+
+def average(
+    run: Run | None = None,
+    *,
+    over: Any = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    by: str | Sequence[str] | Mapping[str, Sequence[Any] | None] | None = None,
+    where: Mapping[str, Any] | None = None,
+    weight: str | None = None,
+    caption: str = "",
+    probability: float = 0.9,
+) -> Estimand:
+    """Average the probabilities of rows, draw by draw.
+
+    Parameters
+    ----------
+    run : Posterior, optional
+        A run whose family makes `Rows` of a table; it may be left out if `over` is `Rows`.
+    over : Rows or table, optional
+        Rows to average over; those of the data by default.
+    set : mapping from a column to a value, or to several, optional
+        Columns to set to these values in all rows. Each column with several values is an axis of
+        the result.
+    by : str, sequence of str or mapping, optional
+        Columns that group the rows. The groups of a column, or of a sequence of columns the
+        combinations that occur, are one axis; a mapping from columns to their values, or to None
+        for all values, gives an axis for each column.
+    where : mapping from a column to a value, or to several, optional
+        Rows to use: those with these values.
+    weight : str, optional
+        Column of the table that says how much a row counts.
+    caption : str
+    probability : float
+        Probability of the intervals.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column or value, or a group has no rows.
+    """
+    rows = _rows_of(run, over)
+    groups = _Groups.of(rows, by, where, weight)
+    lists, labels = _settings(rows, set, groups.columns)
+    values = [
+        [groups.means(probs) for probs in rows.probabilities(_with(rows, lists, setting))]
+        for setting in product(*lists.values())
+    ]
+    draws = np.array(values).swapaxes(0, 1)
+    sizes = tuple(map(len, labels.values()))
+    draws = draws.reshape(len(draws), *sizes, *draws.shape[2:])
+    named = {**labels, **groups.axes, **rows.labels}
+    return Estimand(draws, (*named,), named, caption=caption, probability=probability)
+
+
+def differences(
+    pairs: Sequence[Pair],
+    run: Run | None = None,
+    *,
+    over: Any = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    caption: str = "",
+    probability: float = 0.9,
+) -> Estimand:
+    """Compare averages at two settings of a column, draw by draw, for each of some pairs.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+    run, over, by, weight, caption, probability
+        The same as in `average`.
+    set : mapping from a column to a value, optional
+        Columns to set in all rows.
+
+    Returns
+    -------
+    Estimand
+        Axes comparison (labelled by column and comparison), that of `by`, and the last of the rows.
+    """
+    rows = _rows_of(run, over)
+    groups = _Groups.of(rows, by, None, weight)
+    lists, several = _settings(rows, set, groups.columns)
+    if several:
+        column = next(iter(several))
+        raise ValueError(f"at must have one value of {column!r}, got several (see by=)")
+    fixed = _with(rows, lists, [values[0] for values in lists.values()])
+    averages: dict[tuple[str, Any], FloatArray] = {}
+    for pair in pairs:
+        for value in (pair.one, pair.other):
+            if (pair.column, value) not in averages:
+                words = f"column {pair.column!r}"
+                with under_name(f"values of {words}", of=words):
+                    probs = rows.probabilities(_changed(rows, fixed, pair.column, value))
+                    averages[pair.column, value] = np.array([groups.means(p) for p in probs])
+    gaps = [averages[p.column, p.one] - averages[p.column, p.other] for p in pairs]
+    compared = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
+    named = {"comparison": compared, **groups.axes, **rows.labels}
+    return Estimand(
+        np.stack(gaps, axis=1), (*named,), named, caption=caption, probability=probability,
+        is_difference=True,
+    )  # fmt: skip
+
+
+def _rows_of(run: Run | None, over: Any) -> Rows:
+    """The rows that were given, or those that the family of a run makes of a table."""
+    if isinstance(over, Rows):
+        return over
+    family = None if run is None else family_of(run.model)
+    if run is None or family is None:
+        raise TypeError(f"over must be Rows where there is no run of a family, got {brief(over)}")
+    return cast("Rows", family.rows_of(run, over))
+
+
+def crossed(
+    table: Iterable[str], column: str, values: Sequence[Any] | None, by: str | None
+) -> dict[str, Sequence[Any] | None]:
+    """The groups of the values of a column, and of each value of a second one."""
+    groups = {as_choice(column, "column", list(table)): values}
+    if by is not None:
+        groups[as_choice(by, "by", [name for name in table if name != column])] = None
+    return groups
+
+
+def in_words(settings: Mapping[str, Any] | None) -> str:
+    """Columns that are set to one value, as the end of a caption: ", age 40"."""
+    one = {c: v for c, v in (settings or {}).items() if isinstance(v, _VALUES)}
+    return "".join(f", {column} {value_texts([value])[0]}" for column, value in one.items())
+
+
+def _settings(
+    rows: Rows, settings: Mapping[str, Any] | None, grouping: Sequence[str]
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """The values of each column that is set, and those of columns with several."""
+    lists: dict[str, list[Any]] = {}
+    several: dict[str, list[Any]] = {}
+    for column, value in as_mapping(settings, "at").items():
+        as_choice(column, "column of at", rows.table)
+        if column in grouping:
+            raise ValueError(f"at must not set {column!r}, which by= divides the rows by")
+        is_single = isinstance(value, _VALUES)
+        lists[column] = [value] if is_single else as_list(value, f"at[{column!r}]", "values")
+        if not lists[column]:
+            raise ValueError(f"at[{column!r}] must hold a value, got none")
+        for cell in lists[column]:
+            if not isinstance(cell, _VALUES):
+                raise TypeError(
+                    f"at[{column!r}] must be numbers, dates or labels, got {brief(cell)}"
+                )
+        if not is_single:
+            several[column] = lists[column]
+    return lists, several
+
+
+def _with(rows: Rows, columns: Iterable[str], values: Sequence[Any]) -> Table:
+    """The table with columns set to values."""
+    table = rows.table
+    for column, value in zip(columns, values, strict=True):
+        table = _changed(rows, table, column, value)
+    return table
+
+
+def _changed(rows: Rows, table: Table, column: str, value: Any) -> Table:
+    cells = value(np.asarray(rows.table[column])) if callable(value) else [value] * len(rows)
+    return {**table, column: cells}
+
+
+class _Groups(NamedTuple):
+    """Groups of rows, and the weight of each row in its group.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Columns that group the rows.
+    axes : mapping from an axis to its labels
+    shares : sparse array, ``(num_groups, num_rows)``
+        Rows of it sum to 1.
+    """
+
+    columns: tuple[str, ...]
+    axes: dict[str, Any]
+    shares: sparse.csr_array
 
     @classmethod
     def of(
         cls,
-        table: Mapping[str, Any],
-        column: str,
-        values: Sequence[Any] | None = None,
-        *,
-        at: Mapping[str, Any] | None = None,
-        by: str | None = None,
-    ) -> "Averages":
-        """Cells of the values of a column, and of those of a second one.
-
-        Parameters
-        ----------
-        table : mapping from a column to its cells, ``(num_rows,)``
-        column : str
-        values : sequence, optional
-            Of the column; all that occur if left out.
-        at : mapping from a column to a value, or to several, optional
-            Only rows that have these.
-        by : str, optional
-            The second column.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column or value, or no row has it.
-        """
-        as_choice(column, "column", list(table))
-        fixed = as_mapping(at, "at")
-        chosen = np.ones(len(table[column]), dtype=np.bool_)
-        for name, held in fixed.items():
-            as_choice(name, "at", list(table))
-            given = list(held) if isinstance(held, list | tuple | np.ndarray) else [held]
-            with under_name("at", of=f"column {name!r}"):
-                chosen &= which_of(table[name], given, name) >= 0
-        if not chosen.any():
-            raise ValueError(f"at must leave a row of the data, {dict(fixed)!r} leaves none")
-        axes = {column: _values(table[column], chosen, values, column)}
-        if by is not None:
-            by = as_choice(by, "by", [name for name in table if name != column])
-            axes[by] = _values(table[by], chosen, None, by)
-        places = [which_of(table[name], known, name) for name, known in axes.items()]
-        rows = np.flatnonzero(chosen & np.logical_and.reduce([place >= 0 for place in places]))
-        sizes = tuple(map(len, axes.values()))
-        cell = np.ravel_multi_index([place[rows] for place in places], sizes)
-        number = np.bincount(cell, minlength=int(np.prod(sizes)))
-        if (number == 0).any():
-            empty = np.unravel_index(int(np.argmin(number)), sizes)
-            names = zip(
-                axes, (v[i] for v, i in zip(axes.values(), empty, strict=True)), strict=True
+        rows: Rows,
+        by: str | Sequence[str] | Mapping[str, Sequence[Any] | None] | None,
+        where: Mapping[str, Any] | None,
+        weight: str | None,
+    ) -> "_Groups":
+        """Groups of rows with the same values of columns."""
+        weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+        if weight is not None:
+            cells = rows.table[as_choice(weight, "weight", rows.table)]
+            weights = as_nonnegative(cells, f"column {weight!r}")
+        used = _matching(rows, where)
+        axes: dict[str, Any] = {}
+        codes = np.zeros(len(rows), dtype=np.int64)
+        if isinstance(by, Mapping):
+            columns = tuple(by)
+            axes = {
+                as_choice(c, "column", list(rows.table)): _values(rows.table[c], used, asked, c)
+                for c, asked in by.items()
+            }
+            places = [which_of(rows.table[c], values, c) for c, values in axes.items()]
+            used = used & np.logical_and.reduce([place >= 0 for place in places])
+            sizes = tuple(map(len, axes.values()))
+            codes = np.ravel_multi_index([np.maximum(place, 0) for place in places], sizes)
+        else:
+            columns = (
+                () if by is None else (by,) if isinstance(by, str) else (*as_strings(by, "by"),)
             )
-            told = ", ".join(f"{name} {value}" for name, value in names)
-            raise ValueError(f"each combination must have been observed, none was of {told}")
-        return cls(axes, rows, cell)
+            sizes = ()
+            if columns:
+                cells = {name: rows.table[as_choice(name, "by", rows.table)] for name in columns}
+                levels, codes = Levels.of(cells, {name: rows.orders(name) for name in columns})
+                labels = dict(zip(columns, levels.labels.T, strict=True))
+                axes[":".join(columns)] = labels if len(labels) > 1 else levels.labels[:, 0]
+                sizes = (len(levels),)
+        total = np.bincount(codes[used], weights[used], minlength=int(np.prod(sizes)))
+        if not (total > 0.0).all():
+            place = np.unravel_index(int(np.argmin(total)), sizes)
+            raise ValueError(_empty(axes, place, weight))
+        chosen = np.flatnonzero(used)
+        shares = sparse.csr_array(
+            (weights[chosen] / total[codes[chosen]], (codes[chosen], chosen)),
+            shape=(len(total), len(rows)),
+        )
+        return cls(columns, axes, shares)
 
-    def means(self, values: FloatArray) -> FloatArray:
-        """Means of what each row has, ``(num_rows, K)``, in each cell, ``(..., K)``."""
-        sizes = tuple(map(len, self.axes.values()))
-        number = np.bincount(self.cell, minlength=int(np.prod(sizes)))
-        sums = [np.bincount(self.cell, column, len(number)) for column in values[self.rows].T]
-        return np.asarray((np.array(sums) / number).T.reshape(*sizes, -1))
+    def means(self, probs: FloatArray) -> FloatArray:
+        """Means of what each row has, ``(num_rows, K)``, in each group, ``(..., K)``."""
+        sizes = [
+            len(next(iter(x.values())) if isinstance(x, dict) else x) for x in self.axes.values()
+        ]
+        return np.asarray(self.shares @ probs).reshape(*sizes, probs.shape[-1])
 
-    def estimand(
-        self, draws: Iterable[FloatArray], of: Mapping[str, Any], what: str, probability: float
-    ) -> Estimand:
-        """Means of what each row has, draw by draw; `of` names its last axis, with its labels."""
-        return Estimand(
-            np.array([self.means(draw) for draw in draws]), (*self.axes, *of), {**self.axes, **of},
-            caption=f"Mean probabilities of the {what} by {' and '.join(self.axes)}.",
-            probability=probability,
-        )  # fmt: skip
+
+def _matching(rows: Rows, where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+    """Rows that have certain values of columns."""
+    matching = np.ones(len(rows), dtype=np.bool_)
+    for name, value in as_mapping(where, "at").items():
+        as_choice(name, "at", list(rows.table))
+        values = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+        with under_name("at", of=f"column {name!r}"):
+            matching &= which_of(rows.table[name], values, name) >= 0
+    if not matching.any():
+        raise ValueError(f"at must leave a row of the data, {dict(where or {})!r} leaves none")
+    return matching
+
+
+def _empty(axes: Mapping[str, Any], place: Sequence[Any], weight: str | None) -> str:
+    """Say which group has no rows, or no weight."""
+    if weight is None:
+        cells = [f"{name} {x[i]}" for (name, x), i in zip(axes.items(), place, strict=True)]
+        return f"each combination must have been observed, none was of {', '.join(cells)}"
+    texts = [
+        str(of[i])
+        for x, i in zip(axes.values(), place, strict=True)
+        for of in (x.values() if isinstance(x, dict) else [x])
+    ]
+    where = f" in {', '.join(texts)!r}" if texts else ""
+    return f"{weight} must be positive in each part, got 0{where}"
 
 
 def _values(
-    cells: Any, chosen: NDArray[np.bool_], given: Sequence[Any] | None, name: str
+    cells: Any, chosen: NDArray[np.bool_], asked: Sequence[Any] | None, name: str
 ) -> list[Any]:
     """The values asked for, as the column has them."""
-    known = np.unique(np.asarray(cells)[chosen])
-    if known.dtype.kind == "U":
-        known = numbered(known)[0]
-    if given is None:
-        return list(known)
-    asked = as_list(given, "values", "values of the column")
-    if not asked:
+    present = np.unique(np.asarray(cells)[chosen])
+    if present.dtype.kind == "U":
+        present = numbered(present)[0]
+    if asked is None:
+        return list(present)
+    values = as_list(asked, "values", "values of the column")
+    if not values:
         raise ValueError("values must hold a value of the column, got none")
     with under_name("values", of=f"column {name!r}"):
-        return [known[place] for place in find_labels(labels_of(known, name), asked, name)]
+        return [present[place] for place in find_labels(labels_of(present, name), values, name)]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_seed
-from pgmult.core.averages import Averages
+from pgmult.core.averages import Rows, average, crossed
 from pgmult.core.estimands import Estimand
 from pgmult.core.labelled import Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
@@ -327,9 +327,28 @@ def effects(
     >>> found.axes, found.difference("year", 2000, 1990).mean.shape
     (('year', 'category'), (2,))
     """
-    found = predict(run, inputs="seen", max_draws=max_draws)
-    cells = Averages.of(found.columns_of("row"), column, values, at=at, by=by)
-    return cells.estimand(found.draws, found.columns_of("category"), "categories", probability)
+    observed = rows(run, max_draws=max_draws)
+    groups = crossed(observed.table, column, values, by)
+    return average(
+        over=observed, by=groups, where=at, probability=probability,
+        caption=f"Mean probabilities of the categories by {' and '.join(groups)}.",
+    )  # fmt: skip
+
+
+def rows(run: Posterior, new: Any = None, *, max_draws: int | None = 1000) -> Rows:
+    """Return the rows of the data, or of a table of inputs, for `pgmult.core.averages.average`.
+
+    Where inputs are set to other values, the field is drawn there.
+    """
+    first = predict(run, new, inputs="seen", max_draws=max_draws)
+    table = dict(first.columns_of("row"))
+
+    def probabilities(inputs: Mapping[str, Any]) -> FloatArray:
+        if inputs is table:
+            return first.draws
+        return predict(run, inputs, max_draws=max_draws).draws
+
+    return Rows(table, probabilities, {"category": first.columns_of("category")["category"]})
 
 
 def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:

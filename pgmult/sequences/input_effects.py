@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping
-from pgmult.core.averages import Averages
+from pgmult.core.averages import Rows, average, crossed
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
 from pgmult.core.reports import Interval, Section
@@ -105,10 +105,13 @@ def effects(
     rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
-    cells = Averages.of(rows, column, values, at=at, by=by)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    each = _each(run, data, max_draws)
-    return cells.estimand(each, {"symbol": symbols}, "symbols", probability)
+    steps = Rows(rows, lambda _: _each(run, data, max_draws), {"symbol": symbols})
+    groups = crossed(rows, column, values, by)
+    return average(
+        over=steps, by=groups, where=at, probability=probability,
+        caption=f"Mean probabilities of the symbols by {' and '.join(groups)}.",
+    )  # fmt: skip
 
 
 def _each(run: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:
