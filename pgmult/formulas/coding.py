@@ -25,6 +25,7 @@ from pgmult.formulas.functions import (
     CALENDAR,
     NAMED,
     OPERATORS,
+    PERIODS,
     ROWWISE,
     SPECIAL,
     State,
@@ -262,6 +263,9 @@ class Coding:
         if odd or len(node.arguments) - 1 > len(allowed):
             listed = ", ".join(allowed) or "none"
             self._refuse(f"{node.function}() has the options {listed}, got {node}")
+        calendar = first.function if isinstance(first, Call) and node.function == "cc" else ""
+        if calendar in PERIODS and not options.keys() & {"lower_bound", "upper_bound", "period"}:
+            options["lower_bound"], options["upper_bound"] = PERIODS[calendar]
         state = None if self.learns and key not in self.states else self.states[key]
         x = self._number(first, rows, node.function)
         if not np.isfinite(x).all():

@@ -215,13 +215,33 @@ def quantiles(column: NDArray[Any], at: Any, method: Any = "linear") -> NDArray[
     return np.asarray(np.sort(column)[places.astype(np.int64)])
 
 
-def moved(column: Any, by: float) -> NDArray[Any]:
-    """Numbers so much larger, or dates so many days later."""
+def days_or_numbers(column: Any) -> FloatArray:
+    """Return numbers as they are, and dates as days since 1970."""
     cells = exact(column, "to move").values
     if _are_dates(cells):
-        later = np.timedelta64(round(by * _DAY), "us")
-        return np.asarray(cells.astype("datetime64[us]") + later)
-    return np.asarray(cells, dtype=np.float64) + by
+        return np.asarray(cells.astype("datetime64[us]").astype(np.int64) / _DAY)
+    return np.asarray(cells, dtype=np.float64)
+
+
+def moved(column: Any, step: float, above: bool, ends: tuple[float, float]) -> NDArray[Any]:
+    """Return one end of a step about each cell; the step stays between the ends of the data.
+
+    Parameters
+    ----------
+    column : array of numbers or dates
+    step : float
+        Width, of dates in days. Near an end of the data the step moves, and keeps its width.
+    above : bool
+        Whether the upper end is returned.
+    ends : pair of float
+        The smallest and the largest that there may be, as `days_or_numbers` has them.
+    """
+    low, high = ends
+    lower = np.clip(days_or_numbers(column) - 0.5 * step, low, max(low, high - step))
+    at = np.minimum(lower + step, high) if above else lower
+    if not _are_dates(exact(column, "to move").values):
+        return np.asarray(at)
+    return np.asarray(np.round(at * _DAY).astype(np.int64).astype("datetime64[us]"))
 
 
 def told_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:

@@ -464,7 +464,13 @@ def make_design(
     terms: list[Term] = []
     for random_term in plan.random:
         if isinstance(random_term, _Grouping):
-            terms.append(_group(random_term, table, coder, columns, plan.formula, maps))
+            beside = replace(random_term, name="", kind="group", effects="1")
+            centred = any(
+                replace(other, name="") == beside
+                for other in plan.random
+                if isinstance(other, _Grouping)
+            )
+            terms.append(_group(random_term, table, coder, columns, plan.formula, maps, centred))
         elif isinstance(random_term, _Curve):
             terms.append(_curve(random_term, coder, columns))
         else:
@@ -772,7 +778,9 @@ def _group(
     columns: Columns,
     formula: Formula,
     maps: Mapping[str, Any] | None,
+    is_beside_intercept: bool,
 ) -> GroupTerm:
+    """Make a term of a grouping; slopes are centred wherever its levels have an intercept, too."""
     for name in map(source_of, grouping.columns):
         if name not in table:
             formula.refuse(
@@ -802,7 +810,9 @@ def _group(
     effects = parse(grouping.effects)
     labels, values = coder.matrix(effects.terms, columns, effects.intercept)
     centre, scale = _units(values)
-    centre = centre if effects.intercept else np.zeros(len(labels))
+    are_numbers = len(labels) == len(effects.terms)  # labels without an intercept have columns each
+    if not (effects.intercept or (is_beside_intercept and are_numbers)):
+        centre = np.zeros(len(labels))
     if not (scale > 0.0).all():
         raise ValueError(f"({grouping.name}): {labels[int(np.argmin(scale))]} must vary")
     slopes = Slopes(

@@ -13,13 +13,15 @@ other rows. So a row has one answer, alone or in company, and what is stored is 
                             extrapolation ("raise", "clip" or "extend")
 ``cr(x, df=4)``, ``cs``     natural cubic splines, whose average over the rows is 0; options knots,
                             lower_bound, upper_bound
-``cc(x, df=4)``             the same in a circle: what leaves on one side enters on the other
+``cc(x, df=4)``             cyclic cubic splines, closed after a year, a week or a day of
+                            ``yearday(date)``, ``month(date)``, ``weekday(date)`` and
+                            ``hour(date)``, else after ``period=12``; by default after one more than
+                            the largest of whole numbers, and at the ends of others
 ``days(date)``              days since the first date of the first rows, as ``date`` itself is
 ``year(date)``, ``hour``    the year; hours since midnight, 13.5 at half past one
 ``yearday(date)``           days since the year began, 0 on the 1st of January
 ``month(date)``, ``weekday``  labels, January to December and Monday to Sunday; 1 to 12 and 1 to 7
-                            within other functions, such as ``cc(month(date), knots=[4, 7, 10],
-                            lower_bound=1, upper_bound=13)``
+                            within other functions, such as ``cc(month(date), knots=[4, 7, 10])``
 ==========================  =======================================================================
 
 Splines and polynomials are those of Wood (2017, Generalized Additive Models, section 5.3) and of
@@ -231,9 +233,29 @@ def natural_spline(knots: FloatArray, values: FloatArray, x: FloatArray) -> Floa
     return np.asarray(spline(inside) + spline(inside, 1) * (x - inside)[:, None])
 
 
+def _cyclic(
+    x: FloatArray,
+    state: State | None,
+    df: int | None = None,
+    knots: list[float] | None = None,
+    lower_bound: float | None = None,
+    upper_bound: float | None = None,
+    period: float | None = None,
+) -> tuple[FloatArray, State]:
+    """Cyclic cubic splines, which close after a period."""
+    if period is not None and (upper_bound is not None or not period > 0.0):
+        raise ValueError(f"it takes a positive period or an upper bound, got period {period}")
+    if state is None and upper_bound is None:
+        lower_bound = float(np.min(x)) if lower_bound is None else lower_bound
+        if period is None and not (x % 1.0).any():
+            period = float(np.max(x)) - lower_bound + 1.0
+        upper_bound = None if period is None else lower_bound + period
+    return _cubic(True)(x, state, df, knots, lower_bound, upper_bound)
+
+
 BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {
     "center": _center, "scale": _scale, "poly": _poly, "bs": _bs, "cr": _cubic(False),
-    "cs": _cubic(False), "cc": _cubic(True),
+    "cs": _cubic(False), "cc": _cyclic,
 }  # fmt: skip
 """``function(x, state, **options) -> columns, state``: with state None it learns from x."""
 
@@ -268,6 +290,11 @@ CALENDAR: Mapping[str, Callable[[NDArray[Any]], Any]] = {
     "hour": lambda dates: _since(dates, "D"),
 }
 """Functions of a column of dates, datetime64 in milliseconds."""
+
+PERIODS: Mapping[str, tuple[float, float]] = {
+    "month": (1.0, 13.0), "weekday": (1.0, 8.0), "yearday": (0.0, 366.0), "hour": (0.0, 24.0),
+}  # fmt: skip
+"""Where the numbers of a calendar begin, and where they begin again."""
 
 NAMED: Mapping[str, tuple[str, ...]] = {"month": _MONTHS, "weekday": _WEEKDAYS}
 """What numbers from 1 on are called, where a function's are labels."""

@@ -50,8 +50,8 @@ class Slopes:
         What stands left of the bar.
     names : str array, ``(width,)``
     values : array, ``(num_rows, width)``
-        Scaled; centred, too, where an intercept stands beside them whose covariance with them is
-        free, so that nothing but the prior's units depends on it.
+        Scaled; centred, too, where the levels have intercepts, in this term or in one beside it, so
+        that the origin of a column (2010 or 10) does not matter.
     centre, scale : arrays, ``(width,)``
     """
 

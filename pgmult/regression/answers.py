@@ -9,12 +9,13 @@ probabilities and of log odds. None of them reports coefficients of sticks.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import product
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,21 +34,27 @@ from pgmult.core.arguments import (
     under_name,
 )
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels, find_labels, value_texts
+from pgmult.core.labels import Levels, find_labels, labels_of, value_texts
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
-from pgmult.formulas.columns import cells_of_rows, moved, source_of, told_values
+from pgmult.formulas.columns import cells_of_rows, days_or_numbers, moved, source_of, told_values
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
 from pgmult.regression.data import AdditiveRows
+from pgmult.regression.raking import rake
 from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors
 _AS_FAR = ("bs", *NAMED)  # functions that are known where the data are
+_MEASURES = {
+    "difference": "differences", "ratio": "ratios", "odds_ratio": "odds ratios",
+    "derivative": "derivatives",
+}  # fmt: skip
+_SMALL = 1e-3  # standard deviations of a column, for derivatives
 _MOST_RESPONDENTS = 500  # over whom effects of groups are averaged, evenly spread
 
 
@@ -116,27 +123,32 @@ def predict(
 
 def poststratify(
     run: Posterior,
-    census: Any,
+    census: Any = None,
     *,
     by: str | Sequence[str] | None = None,
-    weight: str,
+    weight: str | None = None,
+    margins: Mapping[str, Mapping[Any, float]] | None = None,
     new_levels: bool | None = None,
     probability: float = 0.9,
     max_draws: int = 2000,
     random_seed: int = 0,
 ) -> Estimand:
-    """Shares of the categories in a population, whole or in each of its parts.
+    """Estimate shares of the categories in a population, as a whole or by columns.
 
     Parameters
     ----------
     run : Posterior
         Of an `AdditiveRegression`.
-    census : table
-        One row per cell of the population, with the columns that the formula names.
+    census : table, optional
+        One row per cell of the population, with the columns that the formula names; needed unless
+        there are `margins`.
     by : str or sequence of str, optional
-        Columns of the census: shares are those in each of their labels.
-    weight : str
-        A column of the census: how many people a cell has.
+        Columns of the census: shares are those in each combination of their labels.
+    weight : str, optional
+        Column of the census with the number of people in each cell.
+    margins : mapping from a column to a mapping from its labels to people, optional
+        Where only margins of the population are known: the respondents are weighted so that they
+        have these (`pgmult.regression.raking.rake`), and stand for the population.
     new_levels : bool, optional
         Whether the census may have labels of groupings that the data lack, such as a state without
         respondents. If left out, some labels may be such, and a warning says which, but not all
@@ -153,12 +165,38 @@ def poststratify(
     ValueError
         If a column is missing, a label is not known or a weight negative.
     """
-    if census is None:
-        raise TypeError("census must be a table, got None")
+    if (census is None) == (margins is None):
+        raise TypeError(
+            "census must be a table where there are no margins, and None where there are"
+        )
+    if census is not None and weight is None:
+        raise TypeError("weight must name the column of the census with the people of each cell")
     means = Means.of(run, census, by, weight, new_levels, max_draws, random_seed, "census")
+    if margins is not None:
+        people = rake(means.given, means.people, as_mapping(margins, "margins"))
+        means = means._replace(people=people)
+    else:
+        _warn_of_gaps(means)
     of = f"by {' and '.join(means.by)}" if means.by else "of the population"
     draws = means.over([{}])[:, 0].reshape(means.num_draws, *means.shape)
     return means.estimand(draws, (), {}, f"{means.data.quantity} {of}.", probability)
+
+
+def _warn_of_gaps(means: "Means") -> None:
+    """Warn of labels that respondents have and the census has not."""
+    data = table_of(means.data.design)
+    for column in means.given.keys() & data.keys():
+        levels = means.data.design.levels_of(column)
+        if levels and column in means.data.design.covariates:
+            cells = cells_of_rows(means.given, column, len(means.people)).values
+            present = set(labels_of(cells, column))
+            lacking = [level for level in levels if level not in present]
+            if lacking:
+                warnings.warn(
+                    f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
+                    " respondents with it: shares are of a population without them",
+                    stacklevel=3,
+                )
 
 
 def effects(
@@ -219,6 +257,7 @@ def comparisons(
     column: str | None = None,
     values: Sequence[Any] | None = None,
     *,
+    measure: Literal["difference", "ratio", "odds_ratio", "derivative"] = "difference",
     step: float | None = None,
     at: Mapping[str, Any] | None = None,
     by: str | Sequence[str] | None = None,
@@ -228,10 +267,10 @@ def comparisons(
     max_draws: int = 1000,
     random_seed: int = 0,
 ) -> Estimand:
-    """How much more probable the categories are at one value of a column than at another.
+    """Compare probabilities of the categories at one value of a column with those at another.
 
-    Averages over the respondents, all else as it is: what `effects` has at one value less what it
-    has at the other, draw by draw.
+    Probabilities are averaged over the respondents with everything else unchanged, as in `effects`,
+    and compared draw by draw.
 
     Parameters
     ----------
@@ -240,19 +279,23 @@ def comparisons(
     column : str, optional
         One that the formula names; if left out, all but those of groupings.
     values : sequence, optional
-        Labels or numbers, all compared with the first; if left out, all labels in order, the base
-        of ``C(column, contr.treatment(base))`` first, or half a `step` above each row's number
-        with half a step below it. Of numbers in ``bs(x)`` or a grouping and dates in
-        ``month(date)``, which are known where the data are, quantiles unless there is a `step`.
+        Labels or numbers, all compared with the first. By default all labels in order, the base
+        of ``C(column, contr.treatment(base))`` first; the two values of a column that has two; the
+        ends of a step about each row's number, within the range of the data; of numbers in
+        ``bs(x)`` or a grouping and of dates in ``month(date)`` quantiles, unless there is a `step`.
+    measure : {"difference", "ratio", "odds_ratio", "derivative"}
+        What is compared: the difference of average probabilities or mean numbers; their ratio (of
+        risks, or of rates); the ratio of their odds; or the average slope, dy/dx, of a column of
+        numbers, per unit or per day.
     step : float, optional
-        One standard deviation if left out; of dates in days.
+        Width of the step, of dates in days; default: one standard deviation, in two digits.
     at, by, population, weight, probability, max_draws, random_seed : as in `effects`
 
     Returns
     -------
     Estimand
         Axes comparison (labelled by column and comparison), those of `by`, and category. Its table
-        has the probability of a difference above 0.
+        has the probability of a difference above 0; of ratios, medians.
 
     Raises
     ------
@@ -260,10 +303,14 @@ def comparisons(
         If the formula does not name the column, or a label is not known.
     """
     at = as_mapping(at, "at")
+    as_choice(measure, "measure", _MEASURES)
     means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    caption = f"{means.data.quantity}: differences, all else as it is{_told(at)}."
-    pairs = pairs_of(means.data, column, values, step)
-    return compared(means, pairs, at, caption, None, probability)
+    data = means.data
+    if measure == "odds_ratio" and data.is_events:
+        raise ValueError("measure must be 'ratio' or 'difference' of numbers of events")
+    pairs = pairs_of(data, column, values, step, is_derivative=measure == "derivative")
+    caption = f"{data.quantity}: {_MEASURES[measure]}, everything else unchanged{_told(at)}."
+    return compared(means, pairs, at, caption, None, probability, measure)
 
 
 def contrasts(
@@ -634,9 +681,11 @@ def _told(at: Mapping[str, Any]) -> str:
 
 
 class _Shift(NamedTuple):
-    """Each row's own number, and so much more."""
+    """One end of a step about each row's number: see `pgmult.formulas.columns.moved`."""
 
-    by: float
+    step: float
+    above: bool
+    ends: tuple[float, float]
 
 
 class _Pair(NamedTuple):
@@ -649,9 +698,14 @@ class _Pair(NamedTuple):
 
 
 def pairs_of(
-    data: AdditiveRows, column: str | None, values: Sequence[Any] | None, step: float | None
+    data: AdditiveRows,
+    column: str | None,
+    values: Sequence[Any] | None,
+    step: float | None,
+    *,
+    is_derivative: bool = False,
 ) -> list[_Pair]:
-    """What to compare, each label with the first."""
+    """List what to compare: each label with the first, or the ends of a step."""
     table = table_of(data.design)
     fixed = data.design.covariates
     if column is None and (values is not None or not fixed):
@@ -661,15 +715,18 @@ def pairs_of(
         )
     pairs = []
     for name in fixed if column is None else [as_choice(column, "column", table)]:
-        is_number = np.asarray(table[name]).dtype.kind in "fM"
-        ends = step is None and name in known_there(data.design)
-        if values is None and is_number and not ends:
-            half = 0.5 * (_sd_of(data, name) if step is None else as_real(step, "step"))
-            if is_date := np.asarray(table[name]).dtype.kind == "M":
-                half = max(1.0, np.round(half)) if step is None else half
-            unit = " days" if is_date else ""
-            name_of_step = f"+{_digits(2.0 * half)}{unit}"
-            pairs.append(_Pair(name, name_of_step, _Shift(half), _Shift(-half)))
+        kind, two = np.asarray(table[name]).dtype.kind, np.unique(table[name])
+        if is_derivative:
+            if kind in "fM" and values is None and step is None:
+                pairs.append(_derivative_of(data, name, table[name]))
+            elif column is not None:
+                raise ValueError(
+                    f"derivatives are of numbers and dates, without values and step; got {name!r}"
+                )
+            continue
+        by_values = step is None and (name in known_there(data.design) or len(two) == 2)
+        if values is None and kind in "fM" and not by_values:
+            pairs.append(_step_of(data, name, table[name], step))
             continue
         if step is not None and column is not None:
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
@@ -685,7 +742,36 @@ def pairs_of(
             _Pair(name, f"{text} less {texts[0]}", value, chosen[0])
             for text, value in zip(texts[1:], chosen[1:], strict=True)
         ]
+    if not pairs:
+        raise ValueError("the formula has no column of numbers or dates to take a derivative by")
     return pairs
+
+
+def _derivative_of(data: AdditiveRows, name: str, cells: Any) -> _Pair:
+    """Return the two ends of a step that is small enough for a slope."""
+    unit = "a day" if np.asarray(cells).dtype.kind == "M" else "a unit"
+    numbers = days_or_numbers(cells)
+    ends = (float(numbers.min()), float(numbers.max()))
+    above, below = (_Shift(_SMALL * _sd_of(data, name), up, ends) for up in (True, False))
+    return _Pair(name, f"dy/dx, {unit}", above, below)
+
+
+def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> _Pair:
+    """Return the two ends of a step of a column, by default a standard deviation in round figures.
+
+    A step stays where the data are; one that is asked for and wider than they are does not.
+    """
+    is_date, numbers = np.asarray(cells).dtype.kind == "M", days_or_numbers(cells)
+    ends = (float(numbers.min()), float(numbers.max()))
+    if step is None:
+        width = float(f"{_sd_of(data, name):.2g}")
+        width = max(1.0, np.round(width)) if is_date else width
+    else:
+        width = as_real(step, "step")
+        ends = ends if abs(width) <= ends[1] - ends[0] else (-np.inf, np.inf)
+    above, below = (_Shift(abs(width), up, ends) for up in (width > 0.0, width <= 0.0))
+    label = f"{'+' if width > 0.0 else ''}{_digits(width)}{' days' if is_date else ''}"
+    return _Pair(name, label, above, below)
 
 
 def compared(
@@ -695,8 +781,9 @@ def compared(
     caption: str,
     of: Callable[[FloatArray], FloatArray] | None,
     probability: float,
+    measure: str = "difference",
 ) -> Estimand:
-    """Averages at the first settings of pairs, less those at the second."""
+    """Compare averages at the first settings of pairs with those at the second."""
     settings, several, _ = _settings(at, means)
     if several:
         raise ValueError(f"at must have one value of {several[0]!r}, got several (see by=)")
@@ -706,19 +793,31 @@ def compared(
         if (column, value) not in made:
             cells: Any = [value] * len(means.people)
             if isinstance(value, _Shift):
-                cells = moved(means.given[column], value.by)
+                cells = moved(means.given[column], *value)
             words = f"column {column!r}"
             with under_name(f"values of {words}", of=words):
                 made[column, value] = means.over([{**settings[0], column: cells}], of)[:, 0]
         return made[column, value]
 
-    gaps = [average(pair.column, pair.one) - average(pair.column, pair.other) for pair in pairs]
-    draws = np.stack(gaps, axis=1)
-    labels = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
+    def comparison(pair: _Pair) -> FloatArray:
+        one, other = average(pair.column, pair.one), average(pair.column, pair.other)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if measure == "ratio":
+                return one / other
+            if measure == "odds_ratio":
+                return one * (1.0 - other) / ((1.0 - one) * other)
+        return (one - other) / (pair.one.step if measure == "derivative" else 1.0)
+
+    draws = np.stack([comparison(pair) for pair in pairs], axis=1)
+    is_ratio = measure in ("ratio", "odds_ratio")
+    names = [p.name.replace(" less ", " / ") if is_ratio else p.name for p in pairs]
+    labels = {"column": [p.column for p in pairs], "comparison": names}
     shape = (len(draws), len(pairs), *means.shape)
-    return means.estimand(
-        draws.reshape(shape), ("comparison",), {"comparison": labels}, caption, probability, True
-    )
+    answer = means.estimand(
+        draws.reshape(shape), ("comparison",), {"comparison": labels}, caption, probability,
+        not is_ratio,
+    )  # fmt: skip
+    return replace(answer, is_ratio=is_ratio)
 
 
 # --------------------------------------------------------------------------- rows and draws

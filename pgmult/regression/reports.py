@@ -90,17 +90,17 @@ def report(
     shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
-    sections = [shares_of_group.section() for shares_of_group in beats]
+    sections = [answer.section() for answer in beats]
     if apart is not None:
         sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
     by_group = [_by_group(means, term) for term in design.terms if isinstance(term, GroupTerm)]
-    for shares_of_group in by_group:
-        title = f"{kind} by {shares_of_group.axes[0]}"
-        sections.append(_shown(shares_of_group, title, "Means over the respondents", form))
+    for answer in by_group:
+        title = f"{kind} by {answer.axes[0]}"
+        sections.append(_shown(answer, title, "Means over the respondents", form))
     effects = [_effect(sample, column) for column in design.columns.names.tolist()]
-    for shares_of_group in effects:
-        title = f"If all had the same {shares_of_group.axes[0]}"
-        sections.append(_shown(shares_of_group, title, "All else as it is", form))
+    for answer in effects:
+        title = f"If all had the same {answer.axes[0]}"
+        sections.append(_shown(answer, title, "All else as it is", form))
     sections += [] if shares is None else [_variances(shares)]
     sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
@@ -109,12 +109,9 @@ def report(
     sections += [_priors(run, data), Section("Diagnostics", sentences=diagnostics)]
     verdict = [
         _in_short(data),
-        *(sentence for shares_of_group in beats for sentence in shares_of_group.sentences),
+        *(sentence for answer in beats for sentence in answer.sentences),
         *_what_matters(effects, data.is_events),
-        *(
-            Leading(_extremes(shares_of_group), f"{kind} by {shares_of_group.axes[0]}")
-            for shares_of_group in by_group
-        ),
+        *(Leading(_extremes(answer), f"{kind} by {answer.axes[0]}") for answer in by_group),
         *([] if shares is None else [Leading(_explained(shares), "What goes with each term")]),
         _WEIGHTED if checked is None else checked.verdict,
         *_order(run, data),
@@ -125,8 +122,8 @@ def report(
         rows_of_table["outcome"] = data.family.replace("_", " ")
     else:
         rows_of_table["order of categories"] = ", ".join(data.categories[data.order].tolist())
-    found_report = Report(name, verdict, sections, rows_of_table | dict(facts))
-    return found_report.save(place)
+    summary = Report(name, verdict, sections, rows_of_table | dict(facts))
+    return summary.save(place)
 
 
 def _priors(run: Posterior, data: AdditiveRows) -> Section:

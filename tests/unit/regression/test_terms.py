@@ -307,8 +307,7 @@ def test_permuted_rows_and_renamed_levels_have_the_same_law(formula):
     other = {name: np.asarray(column)[order] for name, column in TABLE.items()}
     other["g"] = [names[g] for g in other["g"].tolist()]
     # other units of what a term runs over
-    at = 0.0 if "||" in formula else 2.0  # where nothing is centred, 0 is what it was
-    other |= {"t": 3.0 * (other["t"] - 1990), "x": 0.1 * other["x"] - at}
+    other |= {"t": 3.0 * (other["t"] - 1990), "x": 0.1 * other["x"] - 2.0}
     if "z, k" in formula:  # of a plane, of all its inputs alike
         other["z"] = 0.1 * other["z"]
     one, two = latent_at(formula), latent_at(formula, other)

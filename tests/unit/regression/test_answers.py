@@ -1,0 +1,173 @@
+"""What is derived from probabilities: steps, ratios, slopes, raked populations."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.formulas.design import make_design
+from pgmult.regression import AdditiveRegression
+from pgmult.regression.raking import rake
+
+RNG = np.random.default_rng(4)
+SIZE = 240
+TABLE = {
+    "x": np.exp(RNG.normal(0.0, 1.5, SIZE)),
+    "b": RNG.integers(2, size=SIZE).astype(float),
+    "sex": RNG.choice(["f", "m"], SIZE).tolist(),
+    "g": RNG.choice(list("abcd"), SIZE).tolist(),
+    "day": np.datetime64("2020-01-01") + RNG.integers(0, 300, SIZE),
+}
+ODDS = TABLE["x"] * np.exp(TABLE["b"])
+VOTE = np.where(RNG.random(SIZE) < ODDS / (1.0 + ODDS), "yes", "no").tolist()
+
+
+@pytest.fixture(scope="module")
+def run():
+    rows = pgmult.read(TABLE | {"vote": VOTE}).rows("vote ~ log(x) + b + sex + day + (1 | g)")
+    with pytest.warns(pgmult.ConvergenceWarning):
+        return pgmult.sample(
+            AdditiveRegression(), rows, draws=20, tune=10, chains=2, random_seed=0,
+            progressbar=False,
+        )  # fmt: skip
+
+
+def averaged(run, **columns):
+    """Average probabilities with columns set in every row of the data, draw by draw."""
+    table = {name: np.asarray(values) for name, values in (TABLE | columns).items()}
+    return run.predict(table).draws.mean(axis=1)
+
+
+def test_a_step_stays_where_the_data_are_and_keeps_its_width(run):
+    """Of a skewed column a step about the smallest numbers would end below 0, in no logarithm."""
+    answer = run.comparisons("x")
+    width = float(answer.labels["comparison"]["comparison"][0])
+    x, (low, high) = TABLE["x"], (TABLE["x"].min(), TABLE["x"].max())
+    assert width == float(f"{x.std():.2g}")
+    below = np.clip(x - 0.5 * width, low, high - width)
+    expected = averaged(run, x=below + width) - averaged(run, x=below)
+    np.testing.assert_allclose(answer.draws[:, 0], expected, atol=1e-12)
+    assert below.min() == low
+    assert (x - 0.5 * width).min() < 0.0
+
+
+def test_two_values_are_compared_with_each_other(run):
+    answer = run.comparisons("b")
+    assert answer.labels["comparison"]["comparison"] == ["1 less 0"]
+    expected = averaged(run, b=np.ones(SIZE)) - averaged(run, b=np.zeros(SIZE))
+    np.testing.assert_allclose(answer.draws[:, 0], expected, atol=1e-12)
+
+
+def test_ratios_and_odds_ratios_are_those_of_average_probabilities(run):
+    one, other = averaged(run, b=np.ones(SIZE)), averaged(run, b=np.zeros(SIZE))
+    ratio = run.comparisons("b", measure="ratio")
+    np.testing.assert_allclose(ratio.draws[:, 0], one / other, rtol=1e-10)
+    odds = run.comparisons("b", measure="odds_ratio")
+    expected = one / (1.0 - one) / (other / (1.0 - other))
+    np.testing.assert_allclose(odds.draws[:, 0], expected, rtol=1e-10)
+    assert "1 / 0" in str(odds)
+    assert "median" in str(odds)
+    with pytest.raises(ValueError, match="measure must be one of difference, ratio"):
+        run.comparisons("b", measure="percent")
+
+
+def test_derivatives_are_average_slopes(run):
+    """By central differences, which near the ends of the data are one-sided in the answer."""
+    answer = run.comparisons("x", measure="derivative")
+    x, h = TABLE["x"], 1e-5
+    expected = (averaged(run, x=x + h) - averaged(run, x=x - h)) / (2.0 * h)
+    np.testing.assert_allclose(answer.draws[:, 0], expected, rtol=2e-2)
+    every = run.comparisons(measure="derivative")
+    assert every.labels["comparison"]["column"] == ["x", "b", "day"]
+    days = averaged(run, day=TABLE["day"] + 1) - averaged(run, day=TABLE["day"])
+    np.testing.assert_allclose(every.draws[:, 2], days, rtol=2e-2, atol=1e-6)
+    with pytest.raises(ValueError, match=r"derivatives are of numbers and dates.*sex"):
+        run.comparisons("sex", measure="derivative")
+
+
+def test_a_wide_step_that_is_asked_for_goes_beyond_the_data(run):
+    answer = run.comparisons("b", step=2.0)
+    expected = averaged(run, b=TABLE["b"] + 1.0) - averaged(run, b=TABLE["b"] - 1.0)
+    np.testing.assert_allclose(answer.draws[:, 0], expected, atol=1e-12)
+
+
+def test_several_columns_divide_a_population(run):
+    census = {name: values[:40] for name, values in TABLE.items()} | {"n": np.arange(1, 41)}
+    by = run.poststratify(census, by=["sex", "b"], weight="n")
+    rows = run.predict({name: values for name, values in census.items() if name != "n"}).draws
+    weights = np.where((np.array(census["sex"]) == "m") & (census["b"] == 1.0), census["n"], 0)
+    expected = np.einsum("dri,r->di", rows, weights) / weights.sum()
+    np.testing.assert_allclose(by.at(sex="m", b=1.0).draws, expected, atol=1e-12)
+
+
+def test_raked_respondents_have_the_margins(run):
+    margins = {"sex": {"f": 30, "m": 70}, "g": {"a": 10, "b": 20, "c": 30, "d": 40}}
+    weights = rake(TABLE, np.ones(SIZE), margins)
+    for column, people in margins.items():
+        for label, number in people.items():
+            of_label = weights[np.array(TABLE[column]) == label].sum()
+            assert of_label == pytest.approx(number, rel=1e-7)
+    raked = run.poststratify(margins=margins)
+    by_hand = run.poststratify(TABLE | {"w": weights}, weight="w")
+    np.testing.assert_allclose(raked.draws, by_hand.draws, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("margins", "said"),
+    [
+        ({}, "must name a column, got none"),
+        ({"age": {"old": 1}}, "must name columns of the data, got 'age'"),
+        ({"sex": {"f": 1}}, "margins of 'sex'.*must be one of f, got 'm'"),
+        ({"sex": {"f": 1, "m": 1, "x": 1}}, "'x', and the data have no respondents of it"),
+        ({"sex": {"f": -1, "m": 2}}, "must be numbers of people, 0 or more"),
+    ],
+    ids=["none", "column", "label", "nobody", "negative"],
+)
+def test_bad_margins_are_refused(margins, said):
+    with pytest.raises(ValueError, match=said):
+        rake(TABLE, np.ones(SIZE), margins)
+
+
+def test_margins_that_contradict_each_other_are_refused():
+    table = {"a": ["x", "y"], "b": ["x", "y"]}
+    with pytest.raises(ValueError, match="contradict each other"):
+        rake(table, np.ones(2), {"a": {"x": 1, "y": 3}, "b": {"x": 3, "y": 1}})
+
+
+def test_a_census_that_lacks_a_label_of_the_data_says_so(run):
+    women = {n: np.asarray(v)[np.array(TABLE["sex"]) == "f"] for n, v in TABLE.items()}
+    women["n"] = np.ones(len(women["sex"]))
+    with pytest.warns(UserWarning, match="the census has nobody with sex m"):
+        run.poststratify(women, weight="n")
+    with pytest.raises(TypeError, match="weight must name the column of the census"):
+        run.poststratify(women)
+    with pytest.raises(TypeError, match="census must be a table where there are no margins"):
+        run.poststratify()
+
+
+@pytest.mark.parametrize("slopes", ["(1 + x || g)", "(1 | g) + (0 + x | g)", "(1 + x | g)"])
+def test_the_origin_of_a_slope_does_not_matter_beside_an_intercept(slopes):
+    """Years from 2010 on or from 10 on: the same columns inside."""
+    near = make_design(TABLE, SIZE, f"x + {slopes}", every_term=True)
+    far = make_design(TABLE | {"x": TABLE["x"] + 2000.0}, SIZE, f"x + {slopes}", every_term=True)
+    for one, other in zip(near.terms, far.terms, strict=True):
+        if one.slopes is not None:
+            np.testing.assert_allclose(one.slopes.values, other.slopes.values, atol=1e-9)
+    alone = make_design(TABLE, SIZE, "x + (0 + x | g)", every_term=True)
+    np.testing.assert_allclose(alone.terms[0].slopes.values[:, 0] * TABLE["x"].std(), TABLE["x"])
+
+
+def test_a_cyclic_spline_closes_after_its_period():
+    """Months from 1 to 12 close after December, whether they are numbers or of dates."""
+    dates = np.datetime64("2021-01-15") + np.arange(0, 365, 5)
+    month = dates.astype("datetime64[M]").astype(int) % 12 + 1
+    table = {"date": dates, "month": month.astype(float), "x": month + 0.5}
+    of_dates = make_design(table, len(dates), "cc(month(date), df=4)")
+    of_numbers = make_design(table, len(dates), "cc(month, df=4)")
+    np.testing.assert_allclose(of_dates.matrix, of_numbers.matrix)
+    asked = make_design(table, len(dates), "cc(x, df=4, period=12)", standardize=False)
+    knots = asked.states["cc(x, df=4, period=12)"]["knots"]
+    assert (knots[0], knots[-1]) == (1.5, 13.5)
+    around = asked.rows({"x": [2.0, 14.0]})
+    np.testing.assert_allclose(around[0], around[1])
+    with pytest.raises(ValueError, match="positive period or an upper bound"):
+        make_design(table, len(dates), "cc(x, df=4, period=-1)")
