@@ -121,7 +121,8 @@ class Traits:
         Of a chain, before a run is asked whether it is settled.
     many_modes : bool
         Whether each chain stays in a mode of its own, which it hardly moves through (topics): such
-        a run is settled once log likelihoods are level, rather than by effective draws.
+        a run is settled once log likelihoods are level and each chain has enough effective draws
+        of what `ReportsFirst` names, instead of by agreement between chains.
     draws_anew : bool
         Whether draws are independent, so that diagnostics of chains are not needed.
     """
@@ -162,6 +163,22 @@ class VariesWithData(Protocol):
 
     def absent(self, data: Any) -> frozenset[str]:
         """Variables that these data leave empty."""
+
+
+@runtime_checkable
+class ReportsFirst(Protocol):
+    """A model that says which numbers its report shows first, where labels differ by chain.
+
+    Attributes
+    ----------
+    reported_names : sequence of str
+        Variables that these numbers follow from.
+    """
+
+    reported_names: Sequence[str]
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Numbers of the report, from a draw's stored variables; empty if they are not stored."""
 
 
 @runtime_checkable

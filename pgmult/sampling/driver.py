@@ -268,11 +268,10 @@ def _remember(writer: RunWriter, run: Chains) -> None:
     for chain in run.chains:
         counters = writer.counters(chain.number)
         if counters.kept:
-            kept, traces = {chain.number: counters.kept}, run.watch.traces
-            held = StoredDraws(writer, list(traces), kept, counters.kept, counters.kinds)
-            for name, trace in traces.items():
-                for draw in held.each(name, 0):
-                    trace.add(chain.number, draw)
+            kept, names = {chain.number: counters.kept}, run.watch.names
+            held = StoredDraws(writer, names, kept, counters.kept, counters.kinds)
+            for draws in zip(*(held.each(name, 0) for name in names), strict=True):
+                run.watch.add(chain.number, dict(zip(names, draws, strict=True)))
 
 
 def _warn_of_problems(posterior: Posterior) -> None:

@@ -7,10 +7,11 @@ the same draw, in one piece or resumed. Time is measured, and the number of draw
 written down.
 
 A run is settled once what a report tells first is worth a hundred independent draws a chain, or as
-many as the model says, and the chains' log likelihoods agree. Chains that stay in modes of their
-own, as those of topics do, never are worth so much: they are settled once the log likelihood of
-each is level, that is, its mean moves by less than 1/4000 of itself from the first half of the
-draws to the second.
+many as the model says, and the chains' log likelihoods agree. Chains of topics stay in different
+modes and never agree. They are settled once the log likelihood of each is level, that is, its mean
+moves by less than 1/4000 of itself from the first half of the draws to the second, and once most
+numbers of the report are worth 50 effective draws. Each chain counts by itself, its halves compared
+with each other, so that a number that still drifts is worth few.
 
 >>> as_goal("400ess").worth
 400.0
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, Traits, traits_of
+from pgmult.core.typing import FloatArray, ReportsFirst, Traits, traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.settled import SETTLED
 from pgmult.sampling.store import LOG_LIKELIHOOD, Settings
@@ -37,6 +38,8 @@ from pgmult.sampling.store import LOG_LIKELIHOOD, Settings
 _FIRST_LOOK, _GROWTH = 50, 1.25
 _ENTRIES = 200  # of a variable that is watched
 _WORTH = 100.0  # independent draws a chain, of what is settled
+_MODES_WORTH = 50.0  # effective draws of all chains together, where these stay in different modes
+_REPORTED = "what the report shows first"
 _LEVEL = 1.0 / 4000.0  # of a log likelihood, by which it moves between the halves of a level chain
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -144,6 +147,11 @@ class Watch:
     model : Model
     settings : Settings
     goal : Goal, optional
+
+    Attributes
+    ----------
+    names : list of str
+        Variables that `add` takes.
     """
 
     def __init__(self, model: Any, settings: Settings, goal: Goal | None):
@@ -158,11 +166,19 @@ class Watch:
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
         self.traces = {trace.name: trace for trace in (*self._told, self._score)}
+        self._model: Any = None
+        self.names = list(self.traces)
+        if self.goal is not None and self.goal.asks_for_level and isinstance(model, ReportsFirst):
+            self._model = model
+            self.names += [n for n in names if n in model.reported_names and n not in self.names]
+        self._reported = Trace(_REPORTED, chains, labelled=True)
 
     def add(self, chain: int, values: Mapping[str, NDArray[Any]]) -> None:
         """What a chain keeps of a draw."""
         for name, trace in self.traces.items():
             trace.add(chain, values[name])
+        if self._model is not None:  # of one draw, so that no chain's numbers get out of step
+            self._reported.add(chain, self._model.reported(values))
 
     def worth(self, draws: int | None = None) -> float:
         """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
@@ -175,7 +191,9 @@ class Watch:
         if self.goal is None or not self.goal.is_of_draws:
             return False
         if self.goal.asks_for_level:
-            return self._score.is_level(draws)
+            if not self._score.is_level(draws):
+                return False
+            return self._model is None or self._reported.most_are_worth(_MODES_WORTH, draws)
         if not self.worth(draws) >= self.goal.worth:
             return False
         return not self.goal.settles or self._score.agrees(draws)
@@ -196,7 +214,11 @@ class Watch:
             return f"at the most draws that it was allowed, short of its goal ({self.goal.text})"
         at_most = f" ({self._settings.draws:,} draws a chain at most)"
         if self.goal.asks_for_level:
-            return f"as soon as the log likelihood of each chain was level{at_most}"
+            reported = f" and most numbers had {_MODES_WORTH:.0f} effective draws"
+            return (
+                "as soon as the log likelihood of each chain was level"
+                f"{'' if self._model is None else reported}{at_most}"
+            )
         return (
             f"as soon as what is told first was worth {self.goal.worth:,.0f} independent"
             f" draws{at_most}"
@@ -247,6 +269,23 @@ class Trace:
         early, late = np.array_split(self._first(draws), 2, axis=1)
         before, after = early.mean(axis=1), late.mean(axis=1)
         return bool(np.all(np.abs(after - before) <= _LEVEL * np.abs(after)))
+
+    def most_are_worth(self, worth: float, draws: int) -> bool:
+        """Whether chains together have so many effective draws of three entries of four.
+
+        Labels differ between chains: the lower quartiles of the chains are added up.
+        """
+        values = self._first(draws)
+        if draws < diagnostics.MIN_DRAWS or not values.size:
+            return bool(not values.size)
+        total = 0.0
+        for chain in values:
+            with np.errstate(all="ignore"):
+                effective = diagnostics.ess_bulk(chain[None])
+            moving = effective[np.isfinite(effective)]
+            if len(moving):
+                total += float(np.quantile(moving, 0.25))
+        return total >= worth
 
     def worth(self, draws: int | None = None) -> float:
         """Effective draws of the entry that has fewest, of all chains' first draws; nan of few."""

@@ -121,7 +121,7 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
 
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn given them."""
-        psi = at.psi(self.link(data))
+        psi = at.flat_psi(self.link(data))
         words = self.words(data).start(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
         topic_counts = kept_counts(at.allocation.topic_counts)

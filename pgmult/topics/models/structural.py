@@ -78,6 +78,7 @@ from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
 from pgmult.topics.updates.words import DirichletWords
 
+_MOST_EFFECTS = 8  # random effects by which a run is judged settled
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -188,6 +189,7 @@ class StructuralTopics(GaussianTopics):
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
+    reported_names: ClassVar[tuple[str, ...]] = ("topic_shares", "coefficients", "effects")
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "group_topics",
         "group_tokens", "content_concentration", *GaussianTopics.default_keep,
@@ -316,6 +318,22 @@ class StructuralTopics(GaussianTopics):
         if data.versions is None:
             return np.zeros((0, self.num_topics), dtype=np.int64)
         return data.versions.tokens(state.topic_counts)
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Shares of topics, and expected ones as covariates and random effects vary one by one.
+
+        Covariates are centred and scaled: each takes -1 and 1 while the others are average. Of many
+        random effects some, evenly spread, are taken.
+        """
+        shares = super(StructuralTopics, self).reported(draw)
+        if "coefficients" not in draw:
+            return shares
+        centre, *slopes = np.asarray(draw["coefficients"], dtype=np.float64)
+        effects = np.asarray(draw.get("effects", centre[None, :][:0]), dtype=np.float64)
+        few = np.linspace(0, len(effects) - 1, min(len(effects), _MOST_EFFECTS)).astype(int)
+        moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
+        psi = centre + np.array([np.zeros_like(centre), *moved])
+        return np.concatenate([shares, self.link().probs(psi).ravel()])
 
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(n,)``.

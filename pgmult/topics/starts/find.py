@@ -29,6 +29,7 @@ from pgmult.topics.starts.searches import (
     Searched,
     counted,
     documents_to_search,
+    flattened,
     grown,
     is_too_large_to_sweep,
     leaf,
@@ -62,6 +63,9 @@ class StartsFromTopics(ABC):
     def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
         """The same of a part of the documents."""
 
+    def _link(self, data: Any) -> Any:
+        return cast(Linked, self).link(data)
+
     def in_order(self, at: Searched, data: Any) -> Searched:
         """Topics in the order that the model wants of those sorted by size."""
         return at
@@ -94,14 +98,14 @@ class StartsFromTopics(ABC):
         if small is not data:
             searched = counted(rng, searched, only_words(data, chosen))
         at = self.in_order(searched.by_size(), data)
-        return self.from_part(rng, at, data[chosen]), Placement.of(at)
+        return self.from_part(rng, at, data[chosen]), Placement.of(at, self._link(data))
 
     def local_start(
         self, rng: np.random.Generator, placement: Placement, data: Any
     ) -> dict[str, NDArray[Any]]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
-        psi = placed.psi(cast(Linked, self).link(data))
+        psi = flattened(placed.psi(self._link(data)), placement.centre)
         return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
@@ -131,7 +135,7 @@ class StartsFromTopics(ABC):
             )
             best = self.in_order(of_subset.by_size(), data)
             state = self.from_part(rng, best, data[chosen])
-            state = started(self, rng, state, Placement.of(best), data)
+            state = started(self, rng, state, Placement.of(best, self._link(data)), data)
         return TopicStart(
             state=state,
             loo=max(leaf_loo),

@@ -54,6 +54,7 @@ from pgmult.topics.updates.collapsed import (
 )
 
 _ROWS = 2**14  # documents that are looked at together
+_FLAT = 0.25  # of a document's distance from the mean of psi, where chains begin
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
@@ -100,6 +101,16 @@ class Searched:
             psi[rows] = values
         return psi
 
+    def flat_psi(self, link: Any) -> FloatArray:
+        """Psi where a chain begins: documents much nearer their mean than the allocation has them.
+
+        An allocation of tokens has documents nearly pure. A chain that begins so needs many hundred
+        sweeps to find its way to mixed documents, where the posterior has them, while the way from
+        mixed to pure documents takes some fifty.
+        """
+        psi = self.psi(link)
+        return flattened(psi, psi.mean(axis=0))
+
     def topics(self) -> FloatArray:
         """Mean word probabilities given the allocation, ``(num_topics, num_words)``."""
         smoothed = self.allocation.word_counts.T + self.eta
@@ -137,6 +148,11 @@ class Searched:
         assignments = np.argsort(order)[self.allocation.assignments]
         allocation = Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
+
+
+def flattened(psi: FloatArray, centre: FloatArray) -> FloatArray:
+    """Psi of documents, most of its distance from the centre taken away."""
+    return centre + _FLAT * (psi - centre)
 
 
 def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:
@@ -369,16 +385,20 @@ class Placement:
         Concentrations of topics in documents.
     by_word : array, ``(num_words, num_topics)``
         Mean word probabilities of topics.
+    centre : array, ``(n,)``
+        Mean psi of the part, if a link is given; else empty.
     """
 
     alpha: FloatArray
     by_word: FloatArray
+    centre: FloatArray
 
     @classmethod
-    def of(cls, searched: Searched) -> "Placement":
+    def of(cls, searched: Searched, link: Any = None) -> "Placement":
         """Make one from an allocation of the part."""
         word_counts = searched.allocation.word_counts + searched.eta
-        return cls(searched.alpha, word_counts / word_counts.sum(axis=0))
+        centre = np.empty(0) if link is None else searched.psi(link).mean(axis=0)
+        return cls(searched.alpha, word_counts / word_counts.sum(axis=0), centre)
 
     def place(self, rng: np.random.Generator, corpus: Corpus) -> Allocation:
         """Every token's topic, in a few passes over each document; of large counts as counts."""

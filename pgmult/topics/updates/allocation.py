@@ -199,6 +199,7 @@ class AllocatedTopics(SweepsInBlocks):
     row_dim: ClassVar[str] = "document"
     family: ClassVar[Family] = TOPICS
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
+    reported_names: ClassVar[tuple[str, ...]] = ("topic_shares",)
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
@@ -303,6 +304,10 @@ class AllocatedTopics(SweepsInBlocks):
             raise ValueError(f"the posterior must have kept {needed} (keep=)")
         theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
         return theta, draw[words]
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Shares of topics, which every report begins with; empty if they are not stored."""
+        return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)
 
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""

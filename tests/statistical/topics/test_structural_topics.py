@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmult import LogisticNormal, MatrixNormalInverseWishart, Posterior
+from pgmult import LogisticNormal, MatrixNormalInverseWishart, Posterior, sample
 from pgmult.priors.mixed_regression import MixedRegression
 from pgmult.sampling import Origin
 from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, effects, with_covariates
+from pgmult.topics.starts import searches
 
 pytestmark = pytest.mark.slow
 
@@ -202,6 +203,37 @@ def fitted(rng, data, num_draws=250, tune=100):
     owner = state.topics.reshape(3, 3, -1).sum(axis=2).argmax(axis=0)
     assert sorted(owner) == [0, 1, 2]
     return {name: np.array(values)[None] for name, values in draws.items()}, owner
+
+
+def share_where_both_are_common(flat, monkeypatch):
+    """Expected share of the first topic of two at x = 0, where half of the documents' words are it.
+
+    Two vocabularies without a word in common: documents are far from pure, and a search for a start
+    has them pure.
+    """
+    monkeypatch.setattr(searches, "_FLAT", flat)
+    rng = np.random.default_rng(2)
+    x = np.where(rng.random(600) < 0.5, 2.0, -2.0)
+    psi = 0.5 + 1.5 * x + rng.normal(0.0, 0.3, 600)
+    first = rng.binomial(40, 1.0 / (1.0 + np.exp(-psi)))
+    counts = [
+        np.concatenate([rng.multinomial(n, [1 / 6] * 6), rng.multinomial(40 - n, [1 / 6] * 6)])
+        for n in first
+    ]
+    data = with_covariates(as_corpus(counts), {"x": x})
+    run = sample(
+        StructuralTopics(2), data, draws=150, tune=150, chains=2, random_seed=1, progressbar=False
+    )
+    found = effects(run, "x", at={"x": [0.0]})
+    words = run["topics"][:, :, :, :6].sum(axis=3).mean(axis=(0, 1))
+    return found.mean[0, int(words.argmax())]
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_chains_that_begin_flat_need_no_hundred_sweeps_to_get_where_the_posterior_is(monkeypatch):
+    truth = np.mean(1.0 / (1.0 + np.exp(-0.5 - 0.3 * np.random.default_rng(0).normal(size=10_000))))
+    assert abs(share_where_both_are_common(0.25, monkeypatch) - truth) < 0.035
+    assert abs(share_where_both_are_common(1.0, monkeypatch) - truth) > 0.035, "the pure side"
 
 
 def test_intervals_of_a_known_effect_cover_it():

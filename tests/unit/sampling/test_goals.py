@@ -10,7 +10,7 @@ from chain_models import Normal, same, values
 
 import pgmult
 from pgmult.core.typing import traits_of
-from pgmult.sampling import _progress
+from pgmult.sampling import _progress, goals
 from pgmult.sampling.goals import Goal, Trace, as_goal
 from pgmult.sampling.store import Run, rectangle
 
@@ -118,6 +118,39 @@ def test_chains_that_keep_to_their_modes_are_settled_once_their_likelihood_is_le
         for chain in range(2):
             agreed.add(chain, rng.standard_normal())
     assert agreed.agrees(200)
+
+
+class Moded(Normal):
+    """Normal draws whose labels mean something within a chain only."""
+
+    many_modes, reported_names = True, ("mean",)
+
+    def reported(self, draw):
+        return np.atleast_1d(np.repeat(draw["mean"], 4)) * [1.0, 2.0, 3.0, 0.0]
+
+
+def test_what_the_report_shows_must_be_worth_fifty_draws_where_chains_stay_in_modes(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(goals, "_LEVEL", 10.0)
+    rng = np.random.default_rng(0)
+    steady, slow = (Trace("reported", 2, labelled=True) for _ in range(2))
+    for draw in range(200):
+        for chain in range(2):
+            noise = rng.standard_normal(8)
+            steady.add(chain, noise)
+            slow.add(chain, noise + 0.05 * draw * np.repeat([1, 0], [3, 5]))
+    assert steady.most_are_worth(50.0, 200)
+    assert not slow.most_are_worth(50.0, 200), "three numbers of eight drift in a chain"
+    assert not steady.most_are_worth(50.0, 3)
+    options = {"tune": 10, "chains": 2, "random_seed": 5, "progressbar": False}
+    run = pgmult.sample(Moded(), DATA, draws=4000, until="settled", **options)
+    assert "most numbers had 50 effective draws" in run.attrs["ended"]
+    pgmult.sample(Moded(), DATA, draws=20, store=tmp_path / "run", **options)
+    resumed = pgmult.resume(
+        tmp_path / "run", draws=4000, until="settled", progressbar=False, model=Moded(), data=DATA
+    )
+    assert same(resumed, run), "what was stored counts as well"
 
 
 def test_a_stored_run_stops_there_too_and_goes_on(tmp_path):

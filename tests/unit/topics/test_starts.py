@@ -195,6 +195,33 @@ def test_of_a_very_large_corpus_no_sweep_goes_over_all_tokens(rng, monkeypatch):
         assert np.array_equal(theta.argmax(axis=1)[filled], largest[filled])
 
 
+@pytest.mark.parametrize("large", [False, True], ids=["together", "in blocks"])
+def test_chains_begin_with_documents_near_their_mean(rng, monkeypatch, large):
+    corpus, truth = blocky(rng)
+    corpus = as_corpus(corpus.to_csr(), [f"w{j}" for j in range(30)])
+    if large:
+        monkeypatch.setattr(searches, "_LARGE", (119, 600))
+        monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
+    models = (
+        (CorrelatedTopics(3, block_rows=50), corpus),
+        (LogisticNormalTopics(3), corpus),
+        (CorrelatedTopics(3, keywords={"a": ["w0"]}), corpus),
+        (StructuralTopics(3), with_covariates(corpus, {"x": truth.astype(float)}, "~ x")),
+        (DynamicTopics(3), as_timed_corpus(corpus, np.arange(120) // 40)),
+    )
+    for model, data in models:
+        data = model.as_data(data)
+        state = model.init(np.random.default_rng(3), data)
+        with monkeypatch.context() as patch:
+            patch.setattr(searches, "_FLAT", 1.0)
+            pure = model.init(np.random.default_rng(3), data)
+        assert np.array_equal(state.topic_counts, pure.topic_counts)
+        apart, from_pure = np.diff(state.psi, axis=0), np.diff(pure.psi, axis=0)
+        np.testing.assert_allclose(apart, 0.25 * from_pure, atol=1e-9)
+        if not large:
+            np.testing.assert_allclose(state.psi.mean(axis=0), pure.psi.mean(axis=0), atol=1e-9)
+
+
 def test_a_large_corpus_is_searched_in_part(rng, monkeypatch):
     corpus = as_corpus(rng.poisson(0.5, size=(50, 30)))
     monkeypatch.setattr(searches, "_MOST_TOKENS", (200, 1))
