@@ -33,22 +33,22 @@ def share_of_draws(max_draws: int, num_chains: int) -> int:
     return max(1, as_positive_int(max_draws, "max_draws") // num_chains)
 
 
-def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Posterior:
+def as_draws(run: Any, *names: str, argument: str = "run") -> Posterior:
     """The posterior itself, if it holds these variables."""
-    as_kind(posterior, argument, Posterior, "of pgmult.sample or pgmult.load")
-    missing = [name for name in names if name not in posterior]
+    as_kind(run, argument, Posterior, "of pgmult.sample or pgmult.load")
+    missing = [name for name in names if name not in run]
     if missing:
         raise ValueError(
-            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, posterior))}"
+            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, run))}"
             " (name it in keep= of pgmult.sample)"
         )
-    draws: Posterior = posterior
+    draws: Posterior = run
     return draws
 
 
-def as_chain(posterior: Posterior, chain: Any) -> int:
+def as_chain(run: Posterior, chain: Any) -> int:
     """The number of a chain that the posterior has."""
-    return as_positive_int(chain, "chain", minimum=0, maximum=posterior.num_chains - 1)
+    return as_positive_int(chain, "chain", minimum=0, maximum=run.num_chains - 1)
 
 
 def as_topic_numbers(topics: Any, size: int) -> IntArray:
@@ -59,34 +59,34 @@ def as_topic_numbers(topics: Any, size: int) -> IntArray:
 
 
 def of_chain(
-    posterior: Posterior, chain: Any, *names: str, beside: Sequence[str] = ()
+    run: Posterior, chain: Any, *names: str, beside: Sequence[str] = ()
 ) -> list[NDArray[Any]]:
     """Draws of some variables in one chain, ``(draw, ...)`` each, at which `beside` were kept."""
-    as_draws(posterior, *names)
-    held = posterior.together(*names, *_kept(posterior, beside))
-    draws = [held[name][as_chain(posterior, chain)] for name in names]
+    as_draws(run, *names)
+    held = run.together(*names, *_kept(run, beside))
+    draws = [held[name][as_chain(run, chain)] for name in names]
     if len(draws[0]) == 0:
-        raise ValueError("posterior must have draws, and has none yet")
+        raise ValueError("run must have draws, and has none yet")
     return draws
 
 
-def _kept(posterior: Posterior, names: Sequence[str]) -> list[str]:
+def _kept(run: Posterior, names: Sequence[str]) -> list[str]:
     """Return the names of variables that the run holds."""
-    return [name for name in names if name in posterior]
+    return [name for name in names if name in run]
 
 
-def data_of_run(posterior: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
+def data_of_run(run: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
     """Return the data of a run, or `data`, which must be the same."""
-    draws = as_draws(posterior)
+    draws = as_draws(run)
     checked = as_kind(draws.data if data is None else data, "data", kind, hint)
     if data is not None and not draws.is_of(checked):
         raise ValueError(f"data must be what the posterior was sampled with, got {checked!r}")
     return checked
 
 
-def regression_variables(posterior: Posterior, data: Any) -> list[str]:
+def regression_variables(run: Posterior, data: Any) -> list[str]:
     """Names of the kept variables that the prior of psi depends on in a structural topic model."""
-    absent = posterior.model.absent(data)
+    absent = run.model.absent(data)
     return [name for name in _OF_REGRESSION if name not in absent]
 
 
@@ -114,7 +114,7 @@ def prior_at(
 
 
 def each_draw(
-    posterior: Posterior,
+    run: Posterior,
     name: str,
     chain: int,
     max_draws: int | None = None,
@@ -129,12 +129,12 @@ def each_draw(
     ValueError
         If the variable was not kept, or there is no such chain, or no draw.
     """
-    as_draws(posterior, name)
-    step = posterior.steps(name, *_kept(posterior, beside))[name]
-    num_draws = posterior.size_of(name) // step
-    draws = islice(posterior.each(name, as_chain(posterior, chain)), step - 1, None, step)
+    as_draws(run, name)
+    step = run.steps(name, *_kept(run, beside))[name]
+    num_draws = run.size_of(name) // step
+    draws = islice(run.each(name, as_chain(run, chain)), step - 1, None, step)
     if num_draws == 0:
-        raise ValueError("posterior must have draws, and has none yet")
+        raise ValueError("run must have draws, and has none yet")
     used = set(spread(num_draws, num_draws if max_draws is None else max_draws).tolist())
     return (np.asarray(d, dtype=np.float64) for i, d in enumerate(draws) if i in used)
 
@@ -205,6 +205,6 @@ def telling(topics: FloatArray, num_words: int) -> IntArray:
     return np.asarray(np.take_along_axis(pool, chosen, axis=1))
 
 
-def names_along(posterior: Posterior, axis: str, size: int) -> list[str]:
+def names_along(run: Posterior, axis: str, size: int) -> list[str]:
     """Labels of an axis as strings; numbers where it has none."""
-    return [str(label) for label in posterior.coords.get(axis, range(size))]
+    return [str(label) for label in run.coords.get(axis, range(size))]

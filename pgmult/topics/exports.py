@@ -25,7 +25,7 @@ __all__ = ["document_columns", "export"]
 
 
 def export(
-    posterior: Posterior,
+    run: Posterior,
     folder: str | os.PathLike[str],
     *,
     chain: int | None = None,
@@ -35,7 +35,7 @@ def export(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``topics``; and with ``theta`` or ``psi``, for shares of topics in documents.
     folder : path
         Is made, if it is not there. Files in it of the same names are replaced.
@@ -55,17 +55,17 @@ def export(
         If the posterior does not know its data and `data` are not given.
     """
     folder = as_path(folder, "folder")
-    corpus = data_of_run(posterior, data, Corpus)
+    corpus = data_of_run(run, data, Corpus)
     if isinstance(corpus, TimedCorpus):
-        raise ValueError("posterior must have topics that are the same at all times")
-    chain = best_chain(posterior) if chain is None else as_chain(posterior, chain)
-    names, topics = topic_names(posterior, chain), mean_topics(posterior, chain)
+        raise ValueError("run must have topics that are the same at all times")
+    chain = best_chain(run) if chain is None else as_chain(run, chain)
+    names, topics = topic_names(run, chain), mean_topics(run, chain)
     folder.mkdir(parents=True, exist_ok=True)
-    columns: dict[str, Any] = {"word": names_along(posterior, "word", corpus.num_words)}
+    columns: dict[str, Any] = {"word": names_along(run, "word", corpus.num_words)}
     columns |= {f"topic {name}": row for name, row in zip(names, topics, strict=True)}
     written = [write_csv(folder / "topics.csv", columns)]
-    if "theta" in posterior or "psi" in posterior:
-        shares = document_topics(posterior, chain=chain)
+    if "theta" in run or "psi" in run:
+        shares = document_topics(run, chain=chain)
         columns = document_columns(shares, corpus, names)
         written.append(write_csv(folder / "documents.csv", columns))
     return written

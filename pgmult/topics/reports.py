@@ -102,7 +102,7 @@ class TopicReport(Report):
 
 @one_blas_thread()  # products here are small: threads of a BLAS wait for each other, busily
 def report(
-    posterior: Posterior,
+    run: Posterior,
     page: str | os.PathLike[str] | None = None,
     *,
     title: str = "Topics",
@@ -119,7 +119,7 @@ def report(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``topics`` and ``topic_shares``; ``mu`` and ``Sigma`` for correlations, and
         ``theta`` or ``psi`` for documents.
     page : path, optional
@@ -148,22 +148,22 @@ def report(
     """
     as_kind(title, "title", str)
     page = None if page is None else as_path(page, "page")
-    as_draws(posterior, "topics", "topic_shares")
+    as_draws(run, "topics", "topic_shares")
     if facts is None:
-        size = posterior["topics"].shape[2]
-        facts = {"topics": str(size), "run": run_in_words(posterior)}
-    if "log_likelihood" not in posterior.sample_stats:
-        raise ValueError("posterior must hold the log likelihood in its sample_stats")
+        size = run["topics"].shape[2]
+        facts = {"topics": str(size), "run": run_in_words(run)}
+    if "log_likelihood" not in run.sample_stats:
+        raise ValueError("run must hold the log likelihood in its sample_stats")
     as_choice(by, "by", SCORES)
     count = as_positive_int(num_documents, "num_documents", minimum=0)
     covariates = as_flag(covariates, "covariates")
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
     if comparison is True:
-        comparison = compare_with_rivals(posterior, random_seed=random_seed)
-    topics = _TopicTable.of(posterior, reference, by, num_words, count, random_seed)
+        comparison = compare_with_rivals(run, random_seed=random_seed)
+    topics = _TopicTable.of(run, reference, by, num_words, count, random_seed)
     verdict, sections = [topics.largest, topics.agreement], [topics.section()]
-    if "keyword_shares" in posterior:
-        table = keywords(posterior).table()
+    if "keyword_shares" in run:
+        table = keywords(run).table()
         sections.append(Section("Topics with keywords", table=table))
     if comparison is False:
         verdict.append(
@@ -175,13 +175,11 @@ def report(
         sections.append(comparison.section())
     covariate_sentences, worth = list[str](), {"shares of topics": topics.worth}
     if covariates:
-        covariate_sentences, covariate_sections, more = _of_covariates(
-            posterior, topics, random_seed
-        )
+        covariate_sentences, covariate_sections, more = _of_covariates(run, topics, random_seed)
         sections += covariate_sections
         worth |= more
     verdict[2:2] = covariate_sentences
-    verdict += _mixing(posterior, worth)
+    verdict += _mixing(run, worth)
     sections.append(topics.stability_section())
     if topics.correlations is not None:
         together, section = _correlations(topics)
@@ -189,7 +187,7 @@ def report(
         sections.append(section)
     if topics.documents is not None:
         sections.append(_documents(topics.documents))
-    sections.append(_diagnostics(posterior))
+    sections.append(_diagnostics(run))
     about = {k: topics.of_topic(place) for place, k in enumerate(topics.order.tolist())}
     made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
     made.save(page)
@@ -221,31 +219,31 @@ class _TopicTable:
     @classmethod
     def of(
         cls,
-        posterior: Posterior,
+        run: Posterior,
         reference: Corpus | None,
         by: str,
         num_words: int,
         num_documents: int,
         random_seed: int,
     ) -> "_TopicTable":
-        stability = topic_stability(posterior)
+        stability = topic_stability(run)
         chain, correlations, documents = stability.matches.reference, None, None
-        draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
+        draws = np.asarray(run["topic_shares"][chain], dtype=np.float64)
         shares = np.stack([draws.mean(axis=0), draws.std(axis=0)])
         order = np.argsort(-shares[0], kind="stable")
-        scores = {name: word_scores(posterior, name, chain=chain) for name in SCORES}
+        scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
         words = {name: [topics[k] for k in order] for name, topics in best.items()}
-        if num_documents and ("theta" in posterior or "psi" in posterior):
-            documents = quotes(posterior, order.tolist(), num_documents, chain=chain)
-        if "mu" in posterior and "Sigma" in posterior:
-            unsorted = topic_correlations(posterior, chain=chain, random_seed=random_seed)
+        if num_documents and ("theta" in run or "psi" in run):
+            documents = quotes(run, order.tolist(), num_documents, chain=chain)
+        if "mu" in run and "Sigma" in run:
+            unsorted = topic_correlations(run, chain=chain, random_seed=random_seed)
             correlations = unsorted.take(order).excess()
-        probable, names = scores["probability"], topic_names(posterior, chain)
+        probable, names = scores["probability"], topic_names(run, chain)
         most_probable = probable.top(_JUDGED)
         judged = [most_probable[k] for k in order]
         return cls(
-            int(posterior.coords["chain"][chain]), posterior.num_chains, order,
+            int(run.coords["chain"][chain]), run.num_chains, order,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
             independent_draws(draws, 1)[order], stability.take(order),
             None if reference is None else npmi(judged, reference),
@@ -465,7 +463,7 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
 
 
 def _of_covariates(
-    posterior: Posterior, topics: _TopicTable, random_seed: int
+    run: Posterior, topics: _TopicTable, random_seed: int
 ) -> tuple[list[str], list[Section], dict[str, FloatArray]]:
     """Effects of covariates, words by group, and checks; nothing without covariates.
 
@@ -473,17 +471,17 @@ def _of_covariates(
     """
     verdict, sections, worth = list[str](), list[Section](), dict[str, FloatArray]()
     try:
-        data: object = posterior.data
+        data: object = run.data
     except ValueError:  # draws that know of no data
         data = None
-    if not isinstance(data, StructuredCorpus) or "coefficients" not in posterior:
+    if not isinstance(data, StructuredCorpus) or "coefficients" not in run:
         return verdict, sections, worth
     columns = data.design.columns
     levels = {str(name): columns.levels_of(j) for j, name in enumerate(columns.names)}
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
 
     def shares(name: str, by: str | None = None) -> TopicShares:
-        made = effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed)
+        made = effects(run, name, by=by, max_draws=_DRAWS, random_seed=random_seed)
         return made.take(topics.order)
 
     for name, labels in few.items():
@@ -503,20 +501,18 @@ def _of_covariates(
         worth[f"curves along {name}"] = of_curve
         sections.append(_curves(curves, of_curve < FEW_DRAWS))
     if data.design.terms:
-        terms = variance_shares(posterior)
-        table = told_worth(terms.table(), independent_draws(terms.draws, posterior.num_chains))
+        terms = variance_shares(run)
+        table = told_worth(terms.table(), independent_draws(terms.draws, run.num_chains))
         sections.append(Section("What goes with random terms", table=table))
-    if data.content is not None and "group_topics" in posterior:
-        groups = content(posterior)
+    if data.content is not None and "group_topics" in run:
+        groups = content(run)
         sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.order)))
-    has_shares = "theta" in posterior or "psi" in posterior
+    has_shares = "theta" in run or "psi" in run
     if has_shares and data.num_documents * data.num_words <= _MOST_CELLS:
-        named: list[str] = [name for name in few if "group_topics" not in posterior]
+        named: list[str] = [name for name in few if "group_topics" not in run]
         if data.content is not None:
             named = [*named, data.content.name]
-        checks = check(
-            posterior, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
-        )
+        checks = check(run, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed)
         section = checks.section()
         verdict.append(Leading(checks.verdict, section.title))
         sections.append(replace(section, shown=0))
@@ -591,24 +587,24 @@ def _words(compared: Sequence[GroupWords]) -> Section:
 # --------------------------------------------------------------------------- chains
 
 
-def _within(posterior: Posterior) -> Iterator[tuple[str, float, float, float]]:
+def _within(run: Posterior) -> Iterator[tuple[str, float, float, float]]:
     """Worst R-hat of a chain by itself, fewest effective draws and their median, of quantities."""
-    values = {"log likelihood": posterior.sample_stats["log_likelihood"]}
+    values = {"log likelihood": run.sample_stats["log_likelihood"]}
     for name in ("effective_topics", "topic_shares"):
-        if name in posterior:
-            values[name.replace("_", " ")] = posterior[name]
+        if name in run:
+            values[name.replace("_", " ")] = run[name]
     for name, draws in values.items():
-        alone = [np.asarray(draws)[c : c + 1] for c in range(posterior.num_chains)]
+        alone = [np.asarray(draws)[c : c + 1] for c in range(run.num_chains)]
         r_hat = np.concatenate([np.atleast_1d(diagnostics.r_hat(one)) for one in alone])
         ess = np.concatenate([np.atleast_1d(diagnostics.ess_bulk(one)) for one in alone])
         if not np.isnan(r_hat).all():  # else it never changed
             yield name, float(np.nanmax(r_hat)), float(np.nanmin(ess)), float(np.nanmedian(ess))
 
 
-def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
+def _mixing(run: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
     """Say how many intervals can be relied upon, and whether chains have settled."""
-    if posterior.num_draws < diagnostics.MIN_DRAWS:
-        return [f"{posterior.num_draws} draws a chain are too few to rely on: draw more."]
+    if run.num_draws < diagnostics.MIN_DRAWS:
+        return [f"{run.num_draws} draws a chain are too few to rely on: draw more."]
     counts = [
         f"{(of >= FEW_DRAWS).sum()} of {len(of)} {name}"
         for name, of in worth.items() if not np.isnan(of).all()
@@ -621,8 +617,8 @@ def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
         f"Intervals of {listed} can be relied upon: they rest on {FEW_DRAWS:.0f} independent draws"
         f" or more.{' The others are rough, and marked.' * rough}"
     )
-    name, worst, *_ = next(_within(posterior))
-    moved = _drift(posterior)
+    name, worst, *_ = next(_within(run))
+    moved = _drift(run)
     if moved is None:
         return [Leading(sentence, "diagnostics")]
     if name == "log likelihood" and worst > _DRIFT_R_HAT and moved > _STILL:
@@ -639,26 +635,26 @@ def _mixing(posterior: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
     return [Leading(sentence, "diagnostics")]
 
 
-def _drift(posterior: Posterior) -> float | None:
+def _drift(run: Posterior) -> float | None:
     """Largest rise of a chain's log likelihood between its halves, nats a word."""
     try:
-        size = posterior.data.num_tokens
+        size = run.data.num_tokens
     except (AttributeError, ValueError):
         return None  # draws that do not know their data
-    values = np.asarray(posterior.sample_stats["log_likelihood"])
+    values = np.asarray(run.sample_stats["log_likelihood"])
     half = values.shape[1] // 2
     moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
     return float(moved.max() / max(size, 1))
 
 
-def _diagnostics(posterior: Posterior) -> Section:
+def _diagnostics(run: Posterior) -> Section:
     """Diagnostics of each chain by itself: chains that start apart need not agree."""
-    values = np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64)
-    chains = f"{posterior.num_chains} chain{'s' * (posterior.num_chains > 1)}"
-    note = f"{chains} of {posterior.num_draws} draws, each by itself."
-    if posterior.num_draws < diagnostics.MIN_DRAWS:
+    values = np.asarray(run.sample_stats["log_likelihood"], dtype=np.float64)
+    chains = f"{run.num_chains} chain{'s' * (run.num_chains > 1)}"
+    note = f"{chains} of {run.num_draws} draws, each by itself."
+    if run.num_draws < diagnostics.MIN_DRAWS:
         return Section("Diagnostics", sentences=[f"{note} They are too few for diagnostics."])
-    columns = [*zip(*_within(posterior), strict=True)] or [(), (), (), ()]
+    columns = [*zip(*_within(run), strict=True)] or [(), (), (), ()]
     table = Table(
         "",
         [

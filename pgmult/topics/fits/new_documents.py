@@ -94,7 +94,7 @@ class FoldedIn(NamedTuple):
 
 
 def fold_in(
-    posterior: Posterior,
+    run: Posterior,
     corpus: Any,
     *,
     chain: int = 0,
@@ -107,7 +107,7 @@ def fold_in(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.LogisticNormalTopics`, with
         ``topics``, ``mu`` and ``Sigma``; or of `pgmult.topics.StructuralTopics`, with ``topics``,
         ``coefficients``, ``Sigma`` and, where there are any, ``effects``, ``effect_variances`` and
@@ -137,8 +137,8 @@ def fold_in(
         If the number of words is not the posterior's, or the posterior is of another model or
         does not know its model, or the covariates are not coded as those of the posterior.
     """
-    link, prior = _prior_of(posterior, corpus, chain)
-    (topics,) = of_chain(posterior, chain, "topics", beside=_WORDS)
+    link, prior = _prior_of(run, corpus, chain)
+    (topics,) = of_chain(run, chain, "topics", beside=_WORDS)
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -154,7 +154,7 @@ def fold_in(
     if "mu" not in prior:
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
-        (varied,) = of_chain(posterior, chain, "group_topics", beside=_WORDS)
+        (varied,) = of_chain(run, chain, "group_topics", beside=_WORDS)
     psi = np.broadcast_to(
         prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
     )
@@ -200,16 +200,16 @@ def _moved(
 
 
 def _prior_of(
-    posterior: Posterior, corpus: Any, chain: int
+    run: Posterior, corpus: Any, chain: int
 ) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
     """The link, and a chain's draws of what the documents' prior depends on."""
-    draws = as_draws(posterior)
+    draws = as_draws(run)
     if isinstance(draws.model, NormalTopics):
         names = ["mu", "Sigma"]
-        return draws.link, _at_words(posterior, chain, names)
+        return draws.link, _at_words(run, chain, names)
     if not isinstance(draws.model, StructuralTopics):
         raise ValueError(
-            "posterior must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
+            "run must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
             f" one of {type(draws.model).__name__}"
         )
     as_kind(
@@ -223,23 +223,23 @@ def _prior_of(
             f"corpus must have the posterior's groups, {', '.join(groups) or 'none'}; got"
             f" {', '.join(new_groups) or 'none'}"
         )
-    if "coding" in posterior.coords:
-        (coding,) = map(str, posterior.coords["coding"])
+    if "coding" in run.coords:
+        (coding,) = map(str, run.coords["coding"])
     else:
-        coding = posterior.data.design.coding
+        coding = run.data.design.coding
     if coding != corpus.design.coding:
         raise ValueError(
             "corpus must have covariates coded as the posterior's are, with the same means, scales,"
             " labels and knots: make it with data.new_documents(corpus, table), data being what was"
             " sampled"
         )
-    names = regression_variables(posterior, corpus)
-    return draws.link, _at_words(posterior, chain, names)
+    names = regression_variables(run, corpus)
+    return draws.link, _at_words(run, chain, names)
 
 
-def _at_words(posterior: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
+def _at_words(run: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
     """A chain's draws of some variables, of the draws at which its topics were kept."""
-    return dict(zip(names, of_chain(posterior, chain, *names, beside=_WORDS), strict=True))
+    return dict(zip(names, of_chain(run, chain, *names, beside=_WORDS), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -343,7 +343,7 @@ def align_words(
 
 
 def predict(
-    posterior: Posterior,
+    run: Posterior,
     corpus: Any,
     covariates: Any = None,
     *,
@@ -360,7 +360,7 @@ def predict(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.StructuralTopics`.
     corpus : Corpus, sparse matrix or array of counts
         As ``pgmult.read(table).corpus(text)`` makes it: any vocabulary will do.
@@ -394,23 +394,23 @@ def predict(
     probability = as_probability(probability, "probability")
     new_levels = as_flag(new_levels, "new_levels")
     seed = as_seed(random_seed)
-    as_draws(posterior, "topics")
-    num_words = int(posterior["topics"].shape[-1])
-    new, words, tokens = align_words(corpus, posterior.coords.get("word"), num_words)
+    as_draws(run, "topics")
+    num_words = int(run["topics"].shape[-1])
+    new, words, tokens = align_words(corpus, run.coords.get("word"), num_words)
     names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()
     empty = [names[d] for d in np.flatnonzero(new.totals == 0)]
-    if isinstance(posterior.model, StructuralTopics):
-        new = _with_the_same(posterior, new, covariates, new_levels)
+    if isinstance(run.model, StructuralTopics):
+        new = _with_the_same(run, new, covariates, new_levels)
     elif covariates is not None:
         raise ValueError(
             "covariates must be left out, for the posterior has none, got"
-            f" {brief(covariates)} (it is of {type(posterior.model).__name__})"
+            f" {brief(covariates)} (it is of {type(run.model).__name__})"
         )
-    chains = aligned_chains(posterior, chain, "topics")
+    chains = aligned_chains(run, chain, "topics")
     pieces = []
     for one in chains:
         folded = fold_in(
-            posterior, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
+            run, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
             sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [one.place(draw.theta) for draw in folded]
@@ -422,10 +422,10 @@ def predict(
 
 
 def _with_the_same(
-    posterior: Posterior, new: Corpus, covariates: Any, new_levels: bool
+    run: Posterior, new: Corpus, covariates: Any, new_levels: bool
 ) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
-    data: StructuredCorpus = posterior.data
+    data: StructuredCorpus = run.data
     if covariates is None:
         if new.table is None:
             columns = [str(name) for name in data.design.columns.names]

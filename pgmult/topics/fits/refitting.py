@@ -45,7 +45,7 @@ _KEPT = (
 
 
 def refit(
-    posterior: Posterior,
+    run: Posterior,
     corpus: StructuredCorpus,
     *,
     max_draws: int = 200,
@@ -57,7 +57,7 @@ def refit(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of any topic model, with ``topics``; not of one whose words vary by group or time.
     corpus : StructuredCorpus
         The new documents, with covariates: ``corpus.with_covariates("~ party")``. Words are found
@@ -85,33 +85,33 @@ def refit(
     Costs what as many sweeps of `StructuralTopics` do. The topics are not updated by the new
     documents, and so this is no posterior of both corpora together ("cut" inference).
     """
-    as_draws(posterior)
+    as_draws(run)
     new = as_kind(
         corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
     )
-    if "topics" not in posterior or posterior["topics"].ndim != 4 or "group_topics" in posterior:
-        raise ValueError("posterior must have kept topics, of words that do not vary by group")
+    if "topics" not in run or run["topics"].ndim != 4 or "group_topics" in run:
+        raise ValueError("run must have kept topics, of words that do not vary by group")
     if new.content is not None:
         raise ValueError("corpus must have no content=: topics are those of the run")
     sweeps, warm_up = as_repeats(sweeps, "sweeps"), as_repeats(warm_up, "warm_up", minimum=0)
-    num_topics, num_words = posterior["topics"].shape[-2:]
-    words, _, _ = align_words(new, posterior.coords.get("word"), num_words)
+    num_topics, num_words = run["topics"].shape[-2:]
+    words, _, _ = align_words(new, run.coords.get("word"), num_words)
     data = words.extended(StructuredCorpus, design=new.design, content=None)
     model = StructuralTopics(num_topics)
     most = as_positive_int(max_draws, "max_draws")
     rng = np.random.default_rng(as_seed(random_seed))
     parts = [
         _chain(model, rng, data, topics[spread(len(topics), share)], sweeps, warm_up)
-        for share in [share_of_draws(most, posterior.num_chains)]
-        for chain in range(posterior.num_chains)
-        for topics in of_chain(posterior, chain, "topics")
+        for share in [share_of_draws(most, run.num_chains)]
+        for chain in range(run.num_chains)
+        for topics in of_chain(run, chain, "topics")
     ]
     draws = {name: np.stack([chain_draws[name] for chain_draws in parts]) for name in parts[0]}
     stats = {"log_likelihood": draws.pop("log_likelihood")}
     return Posterior(
         draws,
         dims={name: model.dims[name] for name in draws},
-        coords={"chain": posterior.coords["chain"], **model.coords(data)},
+        coords={"chain": run.coords["chain"], **model.coords(data)},
         sample_stats=stats,
         attrs={"model": type(model).__name__},
         label_dims=traits_of(model).label_dims,

@@ -1,4 +1,4 @@
-"""Summaries of a posterior: words, coherence, documents, correlations, matched topics.
+"""Summaries of a run: words, coherence, documents, correlations, matched topics.
 
 The labels of topics are arbitrary, and so is the order of the sticks in `Sigma`; chains may be in
 different modes. So chains are matched topic by topic, a topic's draws are pooled over the chains

@@ -61,7 +61,7 @@ _ADVICE = {
 
 @one_blas_thread()  # products of some hundred documents at a time: more threads only wait
 def check(
-    posterior: Posterior,
+    run: Posterior,
     *,
     groups: Mapping[str, Any] | str | Sequence[str] | None = None,
     data: Corpus | None = None,
@@ -73,13 +73,13 @@ def check(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of a model with words of topics ``topics`` (or ``group_topics``) and proportions ``theta``
         or ``psi``: name one of these in ``keep=`` of `pgmult.sample`.
     groups : str, list of str, or mapping from name to labels, optional
         Columns of the corpus's covariates, or labels of any kind, one per document.
     data : Corpus, optional
-        What the model was fitted to; needed only where `posterior` was saved without it.
+        What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
         The chain that is checked; that with the best log likelihood if left out.
     max_draws : int
@@ -93,14 +93,14 @@ def check(
         Dispersion; and words by document and by group, of all topics and of each. Costs O(draws
         (entries + documents * words) num_topics).
     """
-    corpus = data_of_run(posterior, data, Corpus)
+    corpus = data_of_run(run, data, Corpus)
     labels = _groups_of(corpus, groups)
     rng = np.random.default_rng(as_seed(random_seed))
-    source = "theta" if "theta" in as_draws(posterior) else "psi"
-    words = "group_topics" if "group_topics" in posterior else "topics"
-    as_draws(posterior, source, words)
-    chain = best_chain(posterior) if chain is None else chain
-    names = topic_names(posterior, chain)
+    source = "theta" if "theta" in as_draws(run) else "psi"
+    words = "group_topics" if "group_topics" in run else "topics"
+    as_draws(run, source, words)
+    chain = best_chain(run) if chain is None else chain
+    names = topic_names(run, chain)
     is_timed = isinstance(corpus, TimedCorpus)
     codes = np.zeros(corpus.num_documents, dtype=np.int64)
     if corpus.versions is not None and (is_timed or words == "group_topics"):
@@ -123,12 +123,12 @@ def check(
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
         draws = zip(
-            each_draw(posterior, source, chain, max_draws, [words]),
-            each_draw(posterior, words, chain, max_draws, [source]),
+            each_draw(run, source, chain, max_draws, [words]),
+            each_draw(run, words, chain, max_draws, [source]),
             strict=True,
         )
         for proportions, phi in draws:
-            theta = proportions if source == "theta" else posterior.link.probs(proportions)
+            theta = proportions if source == "theta" else run.link.probs(proportions)
             phi = phi[None] if phi.ndim == 2 else phi.swapaxes(0, 1) if is_timed else phi
             observed, made = _dispersion(rng, corpus, theta, phi, codes)
             tokens = _allocated(rng, corpus, theta, phi, codes)

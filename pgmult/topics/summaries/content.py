@@ -175,7 +175,7 @@ class Content(Answer):
     mean: FloatArray
     tokens: FloatArray
     scope: str
-    posterior: Posterior
+    run: Posterior
     chains: list[AlignedChain]
     max_draws: int
 
@@ -226,7 +226,7 @@ class Content(Answer):
             [
                 phi[np.asarray(pair)[:, None, None], numbers[:, None], chosen]
                 for phi in placed_draws(
-                    self.posterior, "group_topics", self.chains, self.max_draws, axis=1
+                    self.run, "group_topics", self.chains, self.max_draws, axis=1
                 )
             ]
         )
@@ -287,7 +287,7 @@ class Content(Answer):
 
 
 def content(
-    posterior: Posterior,
+    run: Posterior,
     data: StructuredCorpus | None = None,
     *,
     chain: int | None = None,
@@ -297,11 +297,11 @@ def content(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.topics.StructuralTopics` and data with content covariates, with ``group_topics``
         and ``group_tokens``.
     data : StructuredCorpus, optional
-        What the model was fitted to; needed only where `posterior` was saved without it.
+        What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
@@ -313,23 +313,21 @@ def content(
     ValueError
         If the data have no content covariates, or the variables were not kept.
     """
-    data = structured_data(posterior, data)
+    data = structured_data(run, data)
     if data.content is None:
         raise ValueError(
-            "posterior must be of data with content covariates, got none (name them in content= of"
+            "run must be of data with content covariates, got none (name them in content= of"
             " pgmult.topics.with_covariates)"
         )
-    as_draws(posterior, "group_topics", "group_tokens")
+    as_draws(run, "group_topics", "group_tokens")
     max_draws = as_positive_int(max_draws, "max_draws")
-    chains = aligned_chains(posterior, chain, "group_topics")
-    mean = mean_of(placed_draws(posterior, "group_topics", chains, max_draws, axis=1))
-    tokens = [
-        one.place(n) for one in chains for n in each_draw(posterior, "group_tokens", one.chain)
-    ]
+    chains = aligned_chains(run, chain, "group_topics")
+    mean = mean_of(placed_draws(run, "group_topics", chains, max_draws, axis=1))
+    tokens = [one.place(n) for one in chains for n in each_draw(run, "group_tokens", one.chain)]
     return Content(
-        [str(label) for label in data.content.labels], topic_names(posterior, chain),
-        names_along(posterior, "word", mean.shape[-1]), mean, np.nanmean(tokens, axis=0),
-        scope_of(chains), posterior, chains, max_draws,
+        [str(label) for label in data.content.labels], topic_names(run, chain),
+        names_along(run, "word", mean.shape[-1]), mean, np.nanmean(tokens, axis=0),
+        scope_of(chains), run, chains, max_draws,
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class TopicCorrelations(Estimand):
 
 
 def topic_correlations(
-    posterior: Posterior,
+    run: Posterior,
     *,
     chain: int | None = None,
     num_simulated: int = 2000,
@@ -107,7 +107,7 @@ def topic_correlations(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``mu`` and ``Sigma``, ``(chain, draw, stick)`` and ``(chain, draw, stick, stick)``, or
         as many coordinates as the model's link takes.
     chain : int, optional
@@ -131,18 +131,18 @@ def topic_correlations(
     """
     probability = as_probability(probability, "probability")
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
-    link = as_draws(posterior).link
-    chains = aligned_chains(posterior, chain, "mu")
+    link = as_draws(run).link
+    chains = aligned_chains(run, chain, "mu")
     noise = np.random.default_rng(as_seed(random_seed))
     normals: FloatArray | None = None
     correlations, shares = [], []
     for one in chains:
-        means, covs = of_chain(posterior, one.chain, "mu", "Sigma")
+        means, covs = of_chain(run, one.chain, "mu", "Sigma")
         mu = np.asarray(means, dtype=np.float64)
         if mu.ndim != 2:
             raise ValueError(
-                f"mu must be one mean of psi, (chain, draw, stick), got axes {posterior.dims['mu']}"
-                f" of {type(posterior.model).__name__}"
+                f"mu must be one mean of psi, (chain, draw, stick), got axes {run.dims['mu']}"
+                f" of {type(run.model).__name__}"
             )
         if normals is None:
             normals = noise.standard_normal((num_simulated, mu.shape[1]))
@@ -157,7 +157,7 @@ def topic_correlations(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a share that never varies is all nan
         independent = _independent(np.nanmean(shares, axis=0))
-    axes, names = ("topic", "other_topic"), topic_names(posterior, chain)
+    axes, names = ("topic", "other_topic"), topic_names(run, chain)
     return TopicCorrelations(
         np.stack(correlations), axes, dict.fromkeys(axes, names),
         caption="Correlations of topics' shares over documents.", probability=probability,

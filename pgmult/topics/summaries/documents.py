@@ -72,7 +72,7 @@ class DocumentTopics(Answer):
 
 
 def document_topics(
-    posterior: Posterior,
+    run: Posterior,
     documents: Sequence[int | str] | IntArray | None = None,
     *,
     chain: int | None = None,
@@ -83,7 +83,7 @@ def document_topics(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``theta`` or ``psi``.
     documents : sequence of int or str, optional
         Numbers or names; all documents if left out.
@@ -102,15 +102,15 @@ def document_topics(
     """
     probability = as_probability(probability, "probability")
     max_draws = as_positive_int(max_draws, "max_draws")
-    chains = aligned_chains(posterior, chain, source_of(posterior))
-    num_documents, num_topics = next(each_theta(posterior, None, chains, 1)).shape
-    names = names_along(posterior, "document", num_documents)
+    chains = aligned_chains(run, chain, source_of(run))
+    num_documents, num_topics = next(each_theta(run, None, chains, 1)).shape
+    names = names_along(run, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
     pieces = []
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        theta = np.stack(list(each_theta(posterior, block, chains, max_draws)), axis=-1)
+        theta = np.stack(list(each_theta(run, block, chains, max_draws)), axis=-1)
         pieces.append(moments_of(theta, probability))
     mean, sd, lower, upper = np.concatenate(pieces, axis=1)
     return DocumentTopics(
@@ -125,24 +125,24 @@ def moments_of(theta: FloatArray, probability: float) -> FloatArray:
     return np.stack([np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends])
 
 
-def source_of(posterior: Posterior) -> str:
+def source_of(run: Posterior) -> str:
     """The variable that proportions are read from, or made of."""
     for name in ("theta", "psi"):
-        if name in as_draws(posterior):
+        if name in as_draws(run):
             return name
     raise ValueError(
-        f"posterior must hold 'theta' or 'psi', got only {', '.join(map(str, posterior))}"
+        f"run must hold 'theta' or 'psi', got only {', '.join(map(str, run))}"
         " (name one in keep= of pgmult.sample)"
     )
 
 
 def each_theta(
-    posterior: Posterior, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
+    run: Posterior, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw; nan of topics a chain did not find."""
-    name = source_of(posterior)
-    link = None if name == "theta" else posterior.link
-    for one, draw in each_aligned(posterior, name, chains, max_draws):
+    name = source_of(run)
+    link = None if name == "theta" else run.link
+    for one, draw in each_aligned(run, name, chains, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
         theta = chosen if link is None else link.probs(chosen)
         yield one.place(theta)
@@ -233,7 +233,7 @@ class Quotes(Answer):
 
 
 def quotes(
-    posterior: Posterior,
+    run: Posterior,
     topic: int | Sequence[int] | None = None,
     num_quotes: int = 3,
     *,
@@ -246,7 +246,7 @@ def quotes(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``theta`` or ``psi``.
     topic : int or sequence of int, optional
         All topics if left out.
@@ -260,13 +260,11 @@ def quotes(
     """
     num_quotes = as_positive_int(num_quotes, "num_quotes")
     most = as_positive_int(max_characters, "max_characters", minimum=_FEWEST_CHARACTERS)
-    chains = aligned_chains(posterior, chain, source_of(posterior))
-    mean = mean_of(each_theta(posterior, None, chains, max_draws))
+    chains = aligned_chains(run, chain, source_of(run))
+    mean = mean_of(each_theta(run, None, chains, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_quotes].T
     chosen, place = np.unique(best, return_inverse=True)
-    shares = document_topics(
-        posterior, chosen, chain=chain, max_draws=max_draws, probability=probability
-    )
+    shares = document_topics(run, chosen, chain=chain, max_draws=max_draws, probability=probability)
     count = len(best)
     if topic is None:
         topic = range(count)
@@ -275,7 +273,7 @@ def quotes(
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(asked, "topic", "numbers of topics")
     ]
-    texts = _texts(posterior)
+    texts = _texts(run)
     quoted = [
         [
             Quote(
@@ -292,14 +290,14 @@ def quotes(
     note = ""
     if texts is None:
         note = "The run holds no texts, so documents are named only."
-    names = topic_names(posterior, chain)
+    names = topic_names(run, chain)
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
 
 
-def _texts(posterior: Posterior) -> Sequence[str] | None:
+def _texts(run: Posterior) -> Sequence[str] | None:
     """Return the texts of the posterior's corpus."""
     try:
-        data: object = posterior.data
+        data: object = run.data
     except ValueError:  # draws that know of no data
         return None
     table = data.table if isinstance(data, Corpus) else None

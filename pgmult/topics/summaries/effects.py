@@ -350,7 +350,7 @@ def _by_topic(shares: TopicShares, topics: Any) -> Estimand:
 
 
 def effects(
-    posterior: Posterior,
+    run: Posterior,
     variable: str,
     *,
     at: Mapping[str, Any] | None = None,
@@ -372,7 +372,7 @@ def effects(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.topics.StructuralTopics`, with ``coefficients`` and ``Sigma``, and with
         ``effects`` and ``effect_variances`` where there are any.
     variable : str
@@ -389,7 +389,7 @@ def effects(
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
     data : StructuredCorpus, optional
-        What the model was fitted to; needed only where `posterior` was saved without it.
+        What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
@@ -414,25 +414,25 @@ def effects(
     """
     probability = as_probability(probability, "probability")
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
-    data = structured_data(posterior, data)
-    link = posterior.link
-    names = regression_variables(posterior, data)
-    as_draws(posterior, *names)
+    data = structured_data(run, data)
+    link = run.link
+    names = regression_variables(run, data)
+    as_draws(run, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     values, design, weights, about = lay_out(
         data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng
     )
     sizes, num_rows = [len(of) for of in values.values()], len(weights)
     size = math.prod(sizes)
-    chains = aligned_chains(posterior, chain, "coefficients")
-    sticks = posterior["coefficients"].shape[-1]
+    chains = aligned_chains(run, chain, "coefficients")
+    sticks = run["coefficients"].shape[-1]
     pairs = math.ceil(0.5 * num_simulated / num_rows)
     half = rng.standard_normal((num_rows, pairs, sticks))
     noise = np.concatenate([half, -half], axis=1)
     share = weights / (weights.sum() * noise.shape[1])
     rows, expected = np.arange(num_rows), []
     for one in chains:
-        draws = dict(zip(names, of_chain(posterior, one.chain, *names), strict=True))
+        draws = dict(zip(names, of_chain(run, one.chain, *names), strict=True))
         for i in spread(len(draws["Sigma"]), share_of_draws(max_draws, len(chains))):
             means, which, covariances = prior_at(draws, int(i), design)
             roots = np.linalg.cholesky(covariances)
@@ -448,7 +448,7 @@ def effects(
                 ]
             )
             expected.append(one.place(shares))
-    names_of_topics = topic_names(posterior, chain)
+    names_of_topics = topic_names(run, chain)
     numbers = range(len(names_of_topics))
     labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
     return TopicShares(
@@ -459,7 +459,7 @@ def effects(
 
 
 def variance_shares(
-    posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
+    run: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
 ) -> Estimand:
     """The share of documents' variance, given the covariates, that goes with each random term.
 
@@ -470,22 +470,22 @@ def variance_shares(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of `pgmult.topics.StructuralTopics` and a formula with random terms.
     data : StructuredCorpus, optional
-        What the model was fitted to; needed only where `posterior` was saved without it.
+        What the model was fitted to; needed only where `run` was saved without it.
     probability : float in (0, 1)
         Of the interval.
     """
     probability = as_probability(probability, "probability")
-    terms = structured_data(posterior, data).design.terms
+    terms = structured_data(run, data).design.terms
     if not terms:
         raise ValueError(
-            "posterior must be of a formula with random terms, such as (1 | author), got"
-            f" {', '.join(structured_data(posterior, data).design.names)}"
+            "run must be of a formula with random terms, such as (1 | author), got"
+            f" {', '.join(structured_data(run, data).design.names)}"
         )
-    as_draws(posterior, "effect_variances")
-    sizes = np.asarray(posterior.stack("effect_variances"), dtype=np.float64)
+    as_draws(run, "effect_variances")
+    sizes = np.asarray(run.stack("effect_variances"), dtype=np.float64)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
     groups = [term.kind == "group" for term in terms]
     titles = [f"({term.name})" if it else term.name for term, it in zip(terms, groups, strict=True)]
@@ -499,30 +499,30 @@ def variance_shares(
     )  # fmt: skip
 
 
-def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
+def structured_data(run: Posterior, data: Any = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
-    corpus: object = as_draws(posterior).data if data is None else data
+    corpus: object = as_draws(run).data if data is None else data
     if data is None and not isinstance(corpus, StructuredCorpus):
         raise ValueError(
-            "posterior must be of data with covariates, got one of"
-            f" {type(posterior.model).__name__} given a {type(corpus).__name__} (make the data"
+            "run must be of data with covariates, got one of"
+            f" {type(run.model).__name__} given a {type(corpus).__name__} (make the data"
             " with pgmult.topics.with_covariates)"
         )
-    return data_of_run(posterior, data, StructuredCorpus, "make one with with_covariates")
+    return data_of_run(run, data, StructuredCorpus, "make one with with_covariates")
 
 
-def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
+def topic_names(run: Posterior, chain: int | None) -> list[str]:
     """Number and telling words of the topics of one chain, the best if none is given.
 
     Before the words of a topic with keywords stands what these were called.
     """
-    if "topics" not in posterior:
-        count = len(posterior.coords["topic"]) if "topic" in posterior.coords else None
+    if "topics" not in run:
+        count = len(run.coords["topic"]) if "topic" in run.coords else None
         if count is None:
-            count = posterior.model.num_topics
+            count = run.model.num_topics
         return [f"topic {k}" for k in range(count)]
-    means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
-    words, best = names_along(posterior, "word", means.shape[-1]), telling(means, _NAME_WORDS)
-    prefixes = [f"{name}: " for name in posterior.coords.get("keyword_topic", [])]
+    means = mean_topics(run, best_chain(run) if chain is None else chain, max_draws=100)
+    words, best = names_along(run, "word", means.shape[-1]), telling(means, _NAME_WORDS)
+    prefixes = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
     word_lists = [" ".join(words[j] for j in row) for row in best]
     return [f"{k} {''.join(prefixes[k : k + 1])}{of}" for k, of in enumerate(word_lists)]

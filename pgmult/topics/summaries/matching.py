@@ -37,46 +37,44 @@ from pgmult.topics.draws import (
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
 
 
-def best_chain(posterior: Posterior) -> int:
+def best_chain(run: Posterior) -> int:
     """The chain to read where one is shown: with the best log likelihood, on average.
 
     0 where draws hold none. All chains are of one model, so their scores of words left out differ
     as their log likelihoods do: on docstrings, K = 20, importance-sampled leave-one-out and WAIC
     chose the same of four chains in five runs of five, and went no closer with words held out.
     """
-    if as_draws(posterior).num_draws == 0:
+    if as_draws(run).num_draws == 0:
         return 0
-    log_likelihood = posterior.sample_stats.get("log_likelihood")
+    log_likelihood = run.sample_stats.get("log_likelihood")
     return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
 
 
-def mean_topics(
-    posterior: Posterior, chain: int = 0, *, max_draws: int | None = None
-) -> FloatArray:
+def mean_topics(run: Posterior, chain: int = 0, *, max_draws: int | None = None) -> FloatArray:
     """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``.
 
     Of `max_draws` draws, evenly spread, where given.
     """
-    return mean_of(each_draw(posterior, "topics", chain, max_draws))
+    return mean_of(each_draw(run, "topics", chain, max_draws))
 
 
-def match_topics(posterior: Posterior) -> LabelMatches:
-    """Match the topics of every chain of a posterior, or of ``topics`` alone, to the best one's."""
-    as_draws(posterior, "topics")
-    means, worst = _chain_means(posterior), "group_topics" in posterior
-    return match_rows(means, best_chain(posterior), worst=worst)
+def match_topics(run: Posterior) -> LabelMatches:
+    """Match the topics of every chain of a run, or of ``topics`` alone, to the best one's."""
+    as_draws(run, "topics")
+    means, worst = _chain_means(run), "group_topics" in run
+    return match_rows(means, best_chain(run), worst=worst)
 
 
-def _chain_means(posterior: Posterior) -> FloatArray:
+def _chain_means(run: Posterior) -> FloatArray:
     """Mean words of each chain's topics; ``(chain, topic, group, word)`` where groups differ.
 
     Two chains may agree on a topic's average words and differ in the words of single groups; then
     their topics are different.
     """
-    chains = range(posterior.num_chains)
-    if "group_topics" not in posterior:
-        return np.stack([mean_topics(posterior, c, max_draws=_MATCHED_DRAWS) for c in chains])
-    by_group = [mean_of(each_draw(posterior, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
+    chains = range(run.num_chains)
+    if "group_topics" not in run:
+        return np.stack([mean_topics(run, c, max_draws=_MATCHED_DRAWS) for c in chains])
+    by_group = [mean_of(each_draw(run, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
     return np.stack(by_group).swapaxes(1, 2)
 
 
@@ -103,31 +101,31 @@ class AlignedChain:
         return np.moveaxis(placed, -1, axis)
 
 
-def aligned_chains(posterior: Posterior, chain: int | None, name: str) -> list[AlignedChain]:
+def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[AlignedChain]:
     """The chain asked for as it is, or all of them with their topics matched to the best one's.
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With `name`, and with ``topics`` where chains are several.
     chain : int or None
         None for all.
     name : str
         A variable that is there.
     """
-    as_draws(posterior, name)
-    if chain is None and posterior.num_chains > 1:
-        if "topics" not in posterior:
+    as_draws(run, name)
+    if chain is None and run.num_chains > 1:
+        if "topics" not in run:
             raise ValueError(
                 "chain must be given, for chains are aligned by their topics, and posterior holds"
-                f" only {', '.join(map(str, posterior))} (name 'topics' in keep= of pgmult.sample)"
+                f" only {', '.join(map(str, run))} (name 'topics' in keep= of pgmult.sample)"
             )
-        matches = match_topics(posterior)
+        matches = match_topics(run)
         return [
             AlignedChain(c, order, is_found)
             for c, (order, is_found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
-    return [AlignedChain(as_chain(posterior, 0 if chain is None else chain), slice(None), True)]
+    return [AlignedChain(as_chain(run, 0 if chain is None else chain), slice(None), True)]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
@@ -138,7 +136,7 @@ def scope_of(chains: list[AlignedChain]) -> str:
 
 
 def each_aligned(
-    posterior: Posterior,
+    run: Posterior,
     name: str,
     chains: list[AlignedChain],
     max_draws: int,
@@ -146,15 +144,15 @@ def each_aligned(
     """Draws of a variable, of every chain as many, with the chain that each is of."""
     share = share_of_draws(max_draws, len(chains))
     for one in chains:
-        for draw in each_draw(posterior, name, one.chain, share):
+        for draw in each_draw(run, name, one.chain, share):
             yield one, draw
 
 
 def placed_draws(
-    posterior: Posterior, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
+    run: Posterior, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
 ) -> Iterator[FloatArray]:
     """Yield draws with topics (on `axis`) in the reference's order: see `AlignedChain.place`."""
-    draws = each_aligned(posterior, name, chains, max_draws)
+    draws = each_aligned(run, name, chains, max_draws)
     return (one.place(draw, axis) for one, draw in draws)
 
 

@@ -212,12 +212,12 @@ def _others(matches: LabelMatches) -> FloatArray:
     return np.delete(matches.distance, matches.reference, axis=0)
 
 
-def topic_stability(posterior: Posterior) -> TopicStability:
+def topic_stability(run: Posterior) -> TopicStability:
     """Match the topics of all chains and count, for each topic, the chains that found it.
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``topics``.
 
     Returns
@@ -226,14 +226,14 @@ def topic_stability(posterior: Posterior) -> TopicStability:
         Two topics are the same if their mean word probabilities are at most 0.5 apart in total
         variation.
     """
-    matches = match_topics(posterior)
-    means = mean_topics(posterior, matches.reference, max_draws=100)
-    words = names_along(posterior, "word", means.shape[-1])
+    matches = match_topics(run)
+    means = mean_topics(run, matches.reference, max_draws=100)
+    words = names_along(run, "word", means.shape[-1])
     shares = None
-    if "topic_shares" in posterior:
+    if "topic_shares" in run:
         by_chain = np.stack(
             [
-                mean_of(each_draw(posterior, "topic_shares", c))[order]
+                mean_of(each_draw(run, "topic_shares", c))[order]
                 for c, order in enumerate(matches.order)
             ]
         )
@@ -242,5 +242,5 @@ def topic_stability(posterior: Posterior) -> TopicStability:
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],
         shares=shares,
-        given_one_mode=posterior.attrs.get("starts") == "shared",
+        given_one_mode=run.attrs.get("starts") == "shared",
     )

@@ -46,7 +46,7 @@ from pgmult.topics.draws import as_draws, most_probable, names_along
 from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
 
 
-def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
+def keywords(run: Posterior, *, probability: float = 0.9) -> Estimand:
     """Estimate how strongly topics use their keywords.
 
     A topic's tokens come from its keywords with a probability that is learned, its *strength*: near
@@ -55,7 +55,7 @@ def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         Of a model with ``keywords=``, with ``keyword_shares`` and ``topic_shares``.
     probability : float in (0, 1)
         Of the intervals.
@@ -65,12 +65,11 @@ def keywords(posterior: Posterior, *, probability: float = 0.9) -> Estimand:
     Estimand
         By ``topic`` and ``share``: "strength", and "of all words".
     """
-    as_draws(posterior, "keyword_shares", "topic_shares")
+    as_draws(run, "keyword_shares", "topic_shares")
     strength, shares = (
-        np.asarray(posterior.stack(name), dtype=np.float64)
-        for name in ("keyword_shares", "topic_shares")
+        np.asarray(run.stack(name), dtype=np.float64) for name in ("keyword_shares", "topic_shares")
     )
-    names = names_along(posterior, "keyword_topic", strength.shape[1])
+    names = names_along(run, "keyword_topic", strength.shape[1])
     return Estimand(
         np.stack([strength, shares[:, : len(names)]], axis=2), ("topic", "share"),
         {"topic": names, "share": ["strength", "of all words"]}, probability=probability,
@@ -180,7 +179,7 @@ class TopWord(NamedTuple):
 
 
 def word_scores(
-    posterior: Posterior,
+    run: Posterior,
     by: str = "probability",
     *,
     chain: int | None = None,
@@ -190,7 +189,7 @@ def word_scores(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         With ``topics``.
     by : {"probability", "frex"}
         FREX with half of its weight on exclusivity.
@@ -206,21 +205,21 @@ def word_scores(
         Where the corpus has no vocabulary, a word's name is its number.
     """
     score = SCORES[as_choice(by, "by", SCORES)]
-    chains = aligned_chains(posterior, chain, "topics")
+    chains = aligned_chains(run, chain, "topics")
     count, mean, squares = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
-    for one, topics in each_aligned(posterior, "topics", chains, max_draws):
+    for one, topics in each_aligned(run, "topics", chains, max_draws):
         values = score(topics)[one.order]
         is_found = np.broadcast_to(one.found, len(values))[:, None]
         count = count + is_found
         change = is_found * (values - mean)
         mean = mean + change / np.maximum(count, 1)
         squares = squares + change * (values - mean)
-    names = names_along(posterior, "word", mean.shape[1])
+    names = names_along(run, "word", mean.shape[1])
     return WordScores(mean, np.sqrt(squares / count), names, scope_of(chains))
 
 
 def top_words(
-    posterior: Posterior,
+    run: Posterior,
     num_words: int = 10,
     *,
     by: str = "probability",
@@ -232,7 +231,7 @@ def top_words(
     Parameters
     ----------
     num_words : int
-    posterior, by, chain, max_draws
+    run, by, chain, max_draws
         As in `word_scores`.
 
     Returns
@@ -240,7 +239,7 @@ def top_words(
     list of lists of TopWord
         Topic by topic, best word first, with posterior mean and sd of the score.
     """
-    scores = word_scores(posterior, by, chain=chain, max_draws=max_draws)
+    scores = word_scores(run, by, chain=chain, max_draws=max_draws)
     return scores.top(num_words)
 
 

@@ -126,7 +126,7 @@ def test_groups_and_content_that_are_not_there(rng, data):
     with pytest.raises(ValueError, match="second must be another group than first"):
         found.words("D", "D", topic=0)
     plain = with_covariates(data, {"party": list("DRDRDRDR")})
-    with pytest.raises(ValueError, match="posterior must be of data with content covariates"):
+    with pytest.raises(ValueError, match="run must be of data with content covariates"):
         content(run_of(StructuralTopics(2), plain, x=np.zeros((1, 1))))
 
 

@@ -254,7 +254,7 @@ def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
     np.testing.assert_allclose(table["upper"], np.quantile(shares, 0.95, axis=(0, 1)))
     assert "(1 | author)" in str(variance_shares(posterior))
     plain = with_covariates(corpus, COLUMNS, "~ year")
-    with pytest.raises(ValueError, match="posterior must be of a formula with random terms"):
+    with pytest.raises(ValueError, match="run must be of a formula with random terms"):
         variance_shares(run_of(model, plain, x=np.zeros((1, 1))))
 
 

@@ -195,7 +195,7 @@ class TestDocuments:
     def test_sticks_without_a_model(self, draws):
         with pytest.raises(ValueError, match="must know its model, and these draws came without"):
             document_topics(Posterior({"psi": draws["psi"]}), chain=0)
-        with pytest.raises(TypeError, match=r"posterior must be a Posterior, got .*dict"):
+        with pytest.raises(TypeError, match=r"run must be a Posterior, got .*dict"):
             document_topics(dict(draws), chain=0)
 
     def test_blocks_do_not_show(self, draws, monkeypatch):
