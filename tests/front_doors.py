@@ -304,7 +304,7 @@ OBJECTS = {
     "topics.Design": lambda: structured().design,
     "topics.VariationalTopics": variational_topics,
     "topics.TopicChoice": lambda: topics.scores.TopicChoice(
-        (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0),)
+        (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0),), np.zeros((2, 1))
     ),
     "topics.DocumentCompletion": completion,
     "topics.TopicReport": report,

@@ -33,7 +33,7 @@ def speeches(mark="", *, texts=True, effect=2.0):
 
     All words, names, texts, columns and labels end with the mark.
     """
-    rng, num_words, num_topics, shape = np.random.default_rng(4), 12, 3, (2, 15)
+    rng, num_words, num_topics, shape = np.random.default_rng(4), 12, 3, (2, 60)
     party, year, author = (f"{name}{mark}" for name in ("party", "year", "author"))
     table = {
         party: [f"{'DR'[d % 2]}{mark}" for d in range(24)],

@@ -16,8 +16,8 @@ from pgmult.sampling.posterior import Posterior
 Data = TypeVar("Data")
 
 _POOL = 15  # most probable words of a topic, out of which its name is chosen
-FEW_DRAWS = 10.0
-"""Independent draws, below which an interval is rough."""
+FEW_DRAWS = 50.0
+"""Effective draws, below which an interval is not called reliable."""
 
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 

@@ -10,6 +10,7 @@ first of them, numbers make curves, by the groups of the first column of few lab
 call of `pgmult.topics.effects` away.
 """
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,7 @@ from pgmult.topics.summaries.effects import (
     topic_names,
     variance_shares,
 )
+from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
 from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
 
@@ -62,7 +64,8 @@ _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay 
 _FEW_LABELS = 5  # of a column whose labels are compared
 _FEW_GROUPS = 3  # of curves in one panel
 _MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
-_CHECKED_DRAWS, _DRAWS = 20, 200  # of checks, and of effects: enough for a first view
+_CHECKED_DRAWS, _DRAWS = 20, 400  # of checks, and of effects: enough for a first view
+_SHARE_DRAWS = 4000  # of shares of topics, over all chains
 _RATIO_LIMIT = 5.0  # of a logarithm to base 2: beyond it ratios are drawn at the edge
 _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 
@@ -161,14 +164,14 @@ def report(
     if comparison is True:
         comparison = compare_with_rivals(run, random_seed=random_seed)
     topics = _TopicTable.of(run, reference, by, num_words, count, random_seed)
-    verdict, sections = [topics.largest, topics.agreement], [topics.section()]
+    verdict, sections = [topics.largest], [topics.section()]
     if "keyword_shares" in run:
         table = keywords(run).table()
         sections.append(Section("Topics with keywords", table=table))
     if comparison is False:
         verdict.append(
-            "How well the model tells words was not asked: .report(comparison=True) tells, beside"
-            " LDA and word frequencies."
+            "The model was not compared with LDA and word frequencies:"
+            " .report(comparison=True) does."
         )
     else:
         verdict += comparison.sentences
@@ -178,13 +181,13 @@ def report(
         covariate_sentences, covariate_sections, more = _of_covariates(run, topics, random_seed)
         sections += covariate_sections
         worth |= more
-    verdict[2:2] = covariate_sentences
-    verdict += _mixing(run, worth)
+    verdict[1:1] = covariate_sentences
     sections.append(topics.stability_section())
     if topics.correlations is not None:
         together, section = _correlations(topics)
-        verdict += together
+        verdict[1:1] = together
         sections.append(section)
+    verdict += [topics.agreement, *_mixing(run, worth)]
     if topics.documents is not None:
         sections.append(_documents(topics.documents))
     sections.append(_diagnostics(run))
@@ -228,8 +231,9 @@ class _TopicTable:
     ) -> "_TopicTable":
         stability = topic_stability(run)
         chain, correlations, documents = stability.matches.reference, None, None
-        draws = np.asarray(run["topic_shares"][chain], dtype=np.float64)
-        shares = np.stack([draws.mean(axis=0), draws.std(axis=0)])
+        chains = aligned_chains(run, None, "topic_shares")
+        draws = np.stack(list(placed_draws(run, "topic_shares", chains, _SHARE_DRAWS)))
+        shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
         order = np.argsort(-shares[0], kind="stable")
         scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
@@ -237,7 +241,7 @@ class _TopicTable:
         if num_documents and ("theta" in run or "psi" in run):
             documents = quotes(run, order.tolist(), num_documents, chain=chain)
         if "mu" in run and "Sigma" in run:
-            unsorted = topic_correlations(run, chain=chain, random_seed=random_seed)
+            unsorted = topic_correlations(run, random_seed=random_seed)
             correlations = unsorted.take(order).excess()
         probable, names = scores["probability"], topic_names(run, chain)
         most_probable = probable.top(_JUDGED)
@@ -245,17 +249,33 @@ class _TopicTable:
         return cls(
             int(run.coords["chain"][chain]), run.num_chains, order,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
-            independent_draws(draws, 1)[order], stability.take(order),
+            independent_draws(draws, run.num_chains)[order], stability.take(order),
             None if reference is None else npmi(judged, reference),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
         )  # fmt: skip
 
     @property
+    def is_reliable(self) -> BoolArray:
+        """True where another chain would find the topic, and its share rests on enough draws."""
+        return self.stability.is_likely & ~(self.worth < FEW_DRAWS)
+
+    @property
     def largest(self) -> str:
-        """The largest topics, in a sentence."""
-        pairs = list(zip(self.names, self.shares[0], strict=True))[:_NAMED]
-        few = [f'"{name}" ({100.0 * share:.0f} % of all words)' for name, share in pairs]
-        return Leading(f"The largest of {len(self.names)} topics: {', '.join(few)}.", "topics-told")
+        """The largest topics of reliable shares, in a sentence."""
+        reliable = np.flatnonzero(self.is_reliable)[:_NAMED]
+        few = [
+            f'"{self.names[k]}" ({100.0 * self.shares[0, k]:.0f} % of all words)' for k in reliable
+        ]
+        among = f"{len(self.names)} topics"
+        if not few:
+            names = ", ".join(f'"{name}"' for name in self.names[:_NAMED])
+            text = f"Among the largest of {among}: {names}. No share is reliable yet."
+        elif len(few) == len(self.names):
+            text = f"All topics, the largest first: {', '.join(few)}."
+        else:
+            among += " whose shares are reliable" * (int(reliable[-1]) >= _NAMED)
+            text = f"The largest of {among}: {', '.join(few)}."
+        return Leading(text, "topics-told")
 
     @property
     def agreement(self) -> str:
@@ -263,14 +283,14 @@ class _TopicTable:
         stability, text = self.stability, self.stability.headline
         text = f"{text[0].upper()}{text[1:]}"
         if self.num_chains == 1:
-            text += ": sample several chains to see which topics are found again."
+            text += ": sample several chains to see which topics they agree on."
         elif stability.given_one_mode:
             text += "."
         else:
             text += f"; {stability.breakdown}."
             if not stability.matches.by_all.all():
                 text += (
-                    " The others belong to modes that chains do not leave: more chains tell how"
+                    " The others belong to modes that chains do not leave: more chains show how"
                     ' often each is found, and starts="shared" reads one mode.'
                 )
         return Leading(text, "stability")
@@ -285,25 +305,24 @@ class _TopicTable:
         ]
         legend = ["share: of all words, posterior mean ± sd"]
         if not np.isnan(self.worth).all():
-            cells = [f"({x:.0f})" if x < FEW_DRAWS else f"{x:.0f}" for x in self.worth]
-            columns.append(Column("independent_draws", self.worth, "draws", cells))
+            columns.append(Column("independent_draws", self.worth, "draws", number(0)))
             legend.append(
-                "draws: how many independent ones the ± rests on, rough and in parentheses if fewer"
-                f" than {FEW_DRAWS:.0f}"
+                "draws: effective draws behind the share; a row in parentheses has fewer than"
+                f" {FEW_DRAWS:.0f}, or another chain would probably not find its topic"
             )
         if self.num_chains > 1:
             columns += [
                 Column("chains", self.stability.chains, "chains"),
                 Column("apart", self.stability.mean_distance),
             ]
-            legend.append("chains: how many found it")
+            legend.append("chains: number of chains that found it")
         again = self.stability.found_again
         if not np.isnan(again).any():
             cells = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
             columns.append(Column("again", again, "again, %", cells))
             legend.append(
-                "again: how probably one more chain finds it, in parentheses where less than"
-                f" {100 * LIKELY:.0f} %"
+                "again: probability that one more chain finds it, at least"
+                f" {100 * LIKELY:.0f} % outside parentheses"
             )
         if self.coherence is not None:
             columns.append(Column("npmi", self.coherence, "NPMI", number(2)))
@@ -315,15 +334,17 @@ class _TopicTable:
             f"exclusivity: sum of FREX over its {_JUDGED} most probable words; FREX words are both"
             " frequent in a topic and exclusive to it"
         )
-        narrow = Table("", columns, (~self.stability.is_likely).tolist())
+        narrow = Table("", columns, (~self.is_reliable).tolist())
         words = [Column("words", list(map(_joined_words, self.words)), f"words by {self.by}")]
         if self.by != "frex":
             words.append(Column("frex", list(map(_joined_words, self.frex)), "words by FREX"))
         first = 1 if self.shares is None else 3  # on a narrow screen the rest is scrolled to
         columns = [*columns[:first], *words, *columns[first:]]
-        best = f" in chain {self.chain}, the best of {self.num_chains}"
+        best = f"; words and numbers are those of chain {self.chain + 1}, the best of"
+        if self.num_chains > 1:
+            legend[0] = f"{legend[0]}, over the chains that found it{best} {self.num_chains}"
         return Section(
-            f"Topics{best if self.num_chains > 1 else ''}, the largest first",
+            "Topics, the largest first",
             f"{'; '.join(legend)}.", table=replace(narrow, parts=columns), key="topics-told",
             lines=lambda width: self._text(narrow, width),
         )  # fmt: skip
@@ -420,11 +441,11 @@ def _details(title: str | Markup, inside: object, **attributes: object) -> Marku
 def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
     """Pairs of topics that occur together: reliable ones in a sentence, all in a table."""
     correlations, names = cast(TopicCorrelations, topics.correlations), topics.names
-    again = topics.stability.is_likely
+    again = topics.is_reliable
 
     def worth_of(pairs: Sequence[PairCorrelation]) -> FloatArray:
         places = [pair.first for pair in pairs], [pair.second for pair in pairs]
-        return independent_draws(correlations.draws[:, places[0], places[1]], 1)
+        return independent_draws(correlations.draws[:, places[0], places[1]], topics.num_chains)
 
     together, _ = strongest_pairs(correlations, len(names) ** 2)
     sure = [p for p in together if p.lower > 0.0 and again[p.first] and again[p.second]][:_PAIRS]
@@ -490,6 +511,8 @@ def _of_covariates(
             gap = cast(TopicShares, of_column.difference(name, label, labels[0]))
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
             is_named = topics.stability.is_likely & (gap.worth.ravel() >= FEW_DRAWS)
+            if np.isnan(gap.worth).all():  # too few draws for diagnostics
+                is_named = topics.stability.is_likely
             verdict.append(Leading(_largest_difference(gap, title, is_named), title))
             drawn = replace(gap.figure(), caption="")
             sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
@@ -529,14 +552,14 @@ def _largest_difference(gap: TopicShares, title: str, is_told: BoolArray) -> str
     text = f"{title}: {differs.sum()} of {len(mean)} topics differ beyond their {interval}"
     sure = np.flatnonzero(differs & is_told)
     if not len(sure):
-        return f"{text}, none of which another chain would find on enough draws."
+        return f"{text}; none of these differences is reliable yet."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
         f'"{gap.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
-    among = "" if len(sure) == differs.sum() else "of those that another chain would find, "
-    return f"{text}; {among}in percentage points most, {parts}."
+    among = "" if len(sure) == differs.sum() else "reliable "
+    return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
 def _curves(shares: TopicShares, is_rough: BoolArray) -> Section:
@@ -552,7 +575,7 @@ def _curves(shares: TopicShares, is_rough: BoolArray) -> Section:
     ]  # fmt: skip
     labels = shares.labels[groups[0]] if groups else [""]
     names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
-    few = f" Rough: most of a curve rests on fewer than {FEW_DRAWS:.0f} independent draws."
+    few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
     few *= bool(is_rough.any())
     legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
     return Section(
@@ -570,7 +593,7 @@ def _words(compared: Sequence[GroupWords]) -> Section:
         f" posterior median and {100 * compared[0].probability:g} % interval, {compared[0].scope};"
         " then how often each group has them in 1,000 words. Greyed topics have fewer than"
         f" {FEW_TOKENS} tokens in a group, which say hardly anything; greyed words rest on fewer"
-        f" than {FEW_DRAWS:.0f} independent draws."
+        f" than {FEW_DRAWS:.0f} effective draws."
     )
     ends = np.concatenate([[0.0], *(words.log_ratio.interval().ravel() for words in compared)])
     limit = min(_RATIO_LIMIT, max(1.0, float(np.quantile(np.abs(ends), 0.95))))
@@ -602,37 +625,36 @@ def _within(run: Posterior) -> Iterator[tuple[str, float, float, float]]:
 
 
 def _mixing(run: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
-    """Say how many intervals can be relied upon, and whether chains have settled."""
+    """Say how many intervals are reliable, and how to make the others so."""
     if run.num_draws < diagnostics.MIN_DRAWS:
         return [f"{run.num_draws} draws a chain are too few to rely on: draw more."]
-    counts = [
-        f"{(of >= FEW_DRAWS).sum()} of {len(of)} {name}"
-        for name, of in worth.items() if not np.isnan(of).all()
-    ]  # fmt: skip
-    if not counts:  # nothing ever changed
+    judged = {name: of for name, of in worth.items() if not np.isnan(of).all()}
+    if not judged:  # nothing ever changed
         return []
-    rough = any((of < FEW_DRAWS).any() for of in worth.values())
+    counts = [f"{(of >= FEW_DRAWS).sum()} of {of.size} {name}" for name, of in judged.items()]
     listed = " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]]))
-    sentence = (
-        f"Intervals of {listed} can be relied upon: they rest on {FEW_DRAWS:.0f} independent draws"
-        f" or more.{' The others are rough, and marked.' * rough}"
-    )
+    sentence = f"Reliable ({FEW_DRAWS:.0f} effective draws or more): {listed}."
+    least = min(float(np.nanmin(of)) for of in judged.values())
+    if least < FEW_DRAWS:
+        needed = _rounded_up(run.num_draws * FEW_DRAWS / max(least, 1.0))
+        sentence += (
+            f" The others are in parentheses or grey: continue the run to about {needed:,} draws a"
+            " chain before you quote them."
+        )
     name, worst, *_ = next(_within(run))
     moved = _drift(run)
-    if moved is None:
-        return [Leading(sentence, "diagnostics")]
-    if name == "log likelihood" and worst > _DRIFT_R_HAT and moved > _STILL:
+    if moved is not None and moved > _STILL and name == "log likelihood" and worst > _DRIFT_R_HAT:
         sentence += (
-            f" A chain's log likelihood is still rising, by {moved:.3f} nats a word from half to"
-            " half: its topics are still forming. Once it is level, more sweeps find no others."
-        )
-    elif rough:
-        sentence += (
-            " Chains have settled (log likelihoods rise by at most"
-            f" {max(moved, 0.0):.3f} nats a word from half to half): longer ones sharpen intervals,"
-            " and find the same topics."
+            f" A chain's log likelihood still rises, by {moved:.3f} nats a word from half to"
+            " half: its topics are still forming."
         )
     return [Leading(sentence, "diagnostics")]
+
+
+def _rounded_up(draws: float) -> int:
+    """A number of draws with one digit, or 15, 150 and so on."""
+    size = 10.0 ** math.floor(math.log10(draws))
+    return int(next(x * size for x in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0) if x * size >= draws))
 
 
 def _drift(run: Posterior) -> float | None:
@@ -659,8 +681,8 @@ def _diagnostics(run: Posterior) -> Section:
         "",
         [
             Column("quantity", columns[0], "quantity"),
-            Column("r_hat", columns[1], "split R-hat, at most", number(3)),
-            Column("draws", columns[2], "independent draws, at least", number(0)),
+            Column("r_hat", columns[1], "largest split R-hat", number(3)),
+            Column("draws", columns[2], "fewest effective draws", number(0)),
             Column("median_draws", columns[3], "median", number(0)),
         ],
     )

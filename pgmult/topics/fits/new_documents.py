@@ -55,8 +55,10 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_flag, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.markup import paragraphs
+from pgmult.core.tabled import Table
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.terms import GroupTerm
@@ -242,8 +244,8 @@ def _at_words(run: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any
     return dict(zip(names, of_chain(run, chain, *names, beside=_WORDS), strict=True))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NewDocuments:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NewDocuments(Answer):
     """Topic proportions of new documents, and which of their words were not in the run.
 
     Attributes
@@ -292,9 +294,18 @@ class NewDocuments:
 
     __repr__ = __str__
 
-    def to_dataframe(self) -> Any:
-        """Proportions of topics, a row per document and topic, as a pandas data frame."""
-        return self.topics.to_dataframe()
+    @property
+    def draws(self) -> FloatArray:
+        """Proportions of topics, ``(num_draws, document, topic)``."""
+        return self.topics.draws
+
+    def table(self) -> Table:
+        """Proportions of topics, a row per document and topic."""
+        return self.topics.table()
+
+    def figure(self) -> Any:
+        """Draw the proportions in the first documents."""
+        return self.topics.figure()
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self).splitlines()) + self.topics._repr_html_()
@@ -414,8 +425,9 @@ def predict(
             sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [one.place(draw.theta) for draw in folded]
-    mean, sd, lower, upper = moments_of(np.stack(pieces, axis=-1), probability)
-    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains))
+    draws = np.stack(pieces)
+    mean, sd, lower, upper = moments_of(np.moveaxis(draws, 0, -1), probability)
+    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains), draws)
     return NewDocuments(
         topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new)
     )

@@ -83,9 +83,12 @@ class TopicChoice(Answer):
     ----------
     candidates : tuple of Candidate
         In ascending order of the number of topics.
+    draws : array, ``(document, candidate)``
+        Nats a token of every document with held-out words, which standard errors are made of.
     """
 
     candidates: tuple[Candidate, ...]
+    draws: FloatArray
 
     @property
     def best(self) -> Candidate:
@@ -227,7 +230,8 @@ def search_num_topics(
             numbers, scores, gains, looks, seconds, strict=True
         )
     )
-    return TopicChoice(table)
+    by_token = [score.by_unit / np.maximum(score.totals, 1) for score in scores]
+    return TopicChoice(table, np.column_stack(by_token))
 
 
 class _Look:

@@ -29,7 +29,6 @@ from pgmult.topics.starts.searches import (
     Searched,
     counted,
     documents_to_search,
-    flattened,
     grown,
     is_too_large_to_sweep,
     leaf,
@@ -105,7 +104,7 @@ class StartsFromTopics(ABC):
     ) -> dict[str, NDArray[Any]]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
-        psi = flattened(placed.psi(self._link(data)), placement.centre)
+        psi = placed.flat_psi(self._link(data), placement.centre)
         return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
 
     def find_start(

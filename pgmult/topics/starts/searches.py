@@ -54,7 +54,8 @@ from pgmult.topics.updates.collapsed import (
 )
 
 _ROWS = 2**14  # documents that are looked at together
-_FLAT = 0.25  # of a document's distance from the mean of psi, where chains begin
+_FLAT = 0.25  # of a document's distance from the mean of psi, where chains begin, and
+_LONG = 10_000  # tokens of a document, of which half as much is taken away
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
@@ -101,15 +102,26 @@ class Searched:
             psi[rows] = values
         return psi
 
-    def flat_psi(self, link: Any) -> FloatArray:
-        """Psi where a chain begins: documents much nearer their mean than the allocation has them.
+    def flat_psi(self, link: Any, centre: FloatArray | None = None) -> FloatArray:
+        """Psi where a chain begins: documents much nearer their centre than in the allocation.
 
         An allocation of tokens has documents nearly pure. A chain that begins so needs many hundred
         sweeps to find its way to mixed documents, where the posterior has them, while the way from
-        mixed to pure documents takes some fifty.
+        mixed to pure documents takes some fifty. Very long documents stay where they are: their
+        proportions are known, and so are the topics, which would leave their places.
+
+        Parameters
+        ----------
+        link : Link
+        centre : array, ``(n,)``, optional
+            The mean of psi by default.
         """
         psi = self.psi(link)
-        return flattened(psi, psi.mean(axis=0))
+        if centre is None:
+            centre = psi.mean(axis=0)
+        lengths = self.allocation.topic_counts.sum(axis=1, keepdims=True)
+        share = 1.0 - (1.0 - _FLAT) * _LONG / (_LONG + lengths)
+        return np.asarray(centre + share * (psi - centre))
 
     def topics(self) -> FloatArray:
         """Mean word probabilities given the allocation, ``(num_topics, num_words)``."""
@@ -148,11 +160,6 @@ class Searched:
         assignments = np.argsort(order)[self.allocation.assignments]
         allocation = Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
-
-
-def flattened(psi: FloatArray, centre: FloatArray) -> FloatArray:
-    """Psi of documents, most of its distance from the centre taken away."""
-    return centre + _FLAT * (psi - centre)
 
 
 def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:

@@ -11,6 +11,7 @@ tokens are few.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -163,8 +164,8 @@ class Content(Answer):
         The vocabulary.
     mean : array, ``(group, topic, word)``
         Posterior mean of the groups' word probabilities.
-    tokens : array, ``(group, topic)``
-        Tokens of each topic in each group, posterior mean.
+    draws : array, ``(num_draws, group, topic)``
+        Tokens of each topic in each group.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found a topic.
     """
@@ -173,11 +174,23 @@ class Content(Answer):
     names: list[str]
     vocabulary: list[str]
     mean: FloatArray
-    tokens: FloatArray
+    draws: FloatArray
     scope: str
     run: Posterior
     chains: list[AlignedChain]
     max_draws: int
+
+    @property
+    def tokens(self) -> FloatArray:
+        """Tokens of each topic in each group, posterior mean, ``(group, topic)``."""
+        return np.asarray(np.nanmean(self.draws, axis=0))
+
+    def figure(self) -> Any:
+        """Draw the shares of topics in the tokens of each group."""
+        shares = np.moveaxis(self.draws / np.nansum(self.draws, axis=2, keepdims=True), 1, 2)
+        labels = {"topic": self.names, "group": self.groups}
+        caption = f"Shares of topics in the tokens of each group, 90 % intervals {self.scope}."
+        return Estimand(shares, ("topic", "group"), labels, caption=caption).figure()
 
     def words(
         self,
@@ -326,7 +339,7 @@ def content(
     tokens = [one.place(n) for one in chains for n in each_draw(run, "group_tokens", one.chain)]
     return Content(
         [str(label) for label in data.content.labels], topic_names(run, chain),
-        names_along(run, "word", mean.shape[-1]), mean, np.nanmean(tokens, axis=0),
+        names_along(run, "word", mean.shape[-1]), mean, np.stack(tokens),
         scope_of(chains), run, chains, max_draws,
     )  # fmt: skip
 

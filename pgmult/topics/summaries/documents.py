@@ -6,16 +6,18 @@ model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.
 Quotes are the documents that are most about a topic, in their own words.
 """
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_probability
+from pgmult.core.estimands import Estimand
 from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -26,6 +28,8 @@ from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
+_HELD = 10**7  # numbers that an answer holds of its draws; of more documents it holds fewer draws
+_DRAWN = 20  # documents in a figure
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -42,6 +46,8 @@ class DocumentTopics(Answer):
         Of the interval.
     scope : str
         What the interval is over: draws within one chain, or over the chains that found a topic.
+    draws : array, ``(num_draws, document, topic)``
+        Evenly spread; fewer of many documents.
     """
 
     documents: list[str]
@@ -51,10 +57,20 @@ class DocumentTopics(Answer):
     upper: FloatArray
     probability: float
     scope: str
+    draws: FloatArray
 
     def __repr__(self) -> str:
         documents, topics = self.mean.shape
         return f"DocumentTopics({documents:,} documents, {topics} topics; {self.scope})"
+
+    def figure(self) -> Any:
+        """Draw the shares in the first twenty documents."""
+        few = self.documents[:_DRAWN]
+        labels: dict[str, Any] = {"document": few, "topic": list(range(self.mean.shape[1]))}
+        return Estimand(
+            self.draws[:, : len(few)], ("document", "topic"), labels,
+            caption=self.table().caption, probability=self.probability,
+        ).figure()  # fmt: skip
 
     def table(self) -> Table:
         """One row per document and topic."""
@@ -106,15 +122,24 @@ def document_topics(
     num_documents, num_topics = next(each_theta(run, None, chains, 1)).shape
     names = names_along(run, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
-    pieces = []
+    pieces, held = [], []
+    every = max(1, math.ceil(max_draws * len(rows) * num_topics / _HELD))
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         theta = np.stack(list(each_theta(run, block, chains, max_draws)), axis=-1)
         pieces.append(moments_of(theta, probability))
+        held.append(np.moveaxis(theta[..., ::every], -1, 0))
     mean, sd, lower, upper = np.concatenate(pieces, axis=1)
     return DocumentTopics(
-        [names[d] for d in rows], mean, sd, lower, upper, probability, scope_of(chains)
+        [names[d] for d in rows],
+        mean,
+        sd,
+        lower,
+        upper,
+        probability,
+        scope_of(chains),
+        np.concatenate(held, axis=1),
     )
 
 
@@ -190,6 +215,8 @@ class Quotes(Answer):
         Of the intervals.
     note : str
         Why there are no texts, if there are none; else empty.
+    draws : array, ``(num_draws, row)``
+        Shares of the topics in their documents, a column for each row of the table.
     """
 
     topics: list[int]
@@ -197,6 +224,20 @@ class Quotes(Answer):
     quotes: list[list[Quote]]
     probability: float
     note: str
+    draws: FloatArray
+
+    def figure(self) -> Any:
+        """Draw the shares of topics in their documents."""
+        rows = [
+            f"{name}: {quote.document}"
+            for name, of_topic in zip(self.names, self.quotes, strict=True)
+            for quote in of_topic
+        ]
+        title = f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
+        labels = {"document": rows}
+        return Estimand(
+            self.draws, ("document",), labels, caption=title, probability=self.probability
+        ).figure()
 
     def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"
@@ -290,8 +331,9 @@ def quotes(
     note = ""
     if texts is None:
         note = "The run holds no texts, so documents are named only."
-    names = topic_names(run, chain)
-    return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
+    names, places = topic_names(run, chain), place.reshape(best.shape)[topics]
+    draws = shares.draws[:, places, np.asarray(topics)[:, None]].reshape(len(shares.draws), -1)
+    return Quotes(topics, [names[k] for k in topics], quoted, probability, note, draws)
 
 
 def _texts(run: Posterior) -> Sequence[str] | None:

@@ -248,8 +248,8 @@ def _sentence(
 
 _NAME_WORDS = 3
 _WORTH = (
-    "draws: how many independent draws an interval rests on, rough (in parentheses or grey) if"
-    f" fewer than {FEW_DRAWS:.0f}."
+    "draws: effective draws behind an interval; with fewer than"
+    f" {FEW_DRAWS:.0f} it is not reliable (in parentheses or grey)."
 )
 
 

@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.answers import Answer
 from pgmult.core.comparison import Comparison
+from pgmult.core.estimands import Estimand
 from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -34,6 +35,7 @@ from pgmult.topics.draws import (
     share_of_draws,
 )  # fmt: skip
 
+_COMPARED_DRAWS = 20  # of either run, whose topics are compared one by one
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
 
 
@@ -170,6 +172,8 @@ class RunMatches(Answer):
         Topics of each run that have no partner.
     words : pair of lists of lists of str
         The most probable words of each topic of either run.
+    draws : array, ``(num_draws, num_pairs)``
+        Distances of single draws of each pair, which differ by what either run does not know.
     """
 
     pairs: IntArray
@@ -177,6 +181,14 @@ class RunMatches(Answer):
     only_first: IntArray
     only_second: IntArray
     words: tuple[list[list[str]], list[list[str]]]
+    draws: FloatArray
+
+    def figure(self) -> Any:
+        """Draw the distances of single draws of each pair."""
+        names = [" ".join(self.words[0][i][:3]) for i, _ in self.pairs.tolist()]
+        caption = "Total variation distance of single draws of topics that match, 90 % intervals."
+        labels = {"topic": [f"{i} {name}" for i, name in zip(self.pairs[:, 0], names, strict=True)]}
+        return Estimand(self.draws, ("topic",), labels, caption=caption).figure()
 
     def table(self) -> Table:
         """One row per pair; then a row for each topic without a partner."""
@@ -246,12 +258,18 @@ def compare(
         [[of[j] for j in row] for row in most_probable(mean, num_words)]
         for of, mean in zip(names, means, strict=True)
     )
+    drawn = (each_draw(run, "topics", best_chain(run), _COMPARED_DRAWS) for run in runs)
+    draws = [
+        distances(*_in_one_vocabulary(names, both))[pairs[:, 0], pairs[:, 1]]
+        for both in zip(*drawn, strict=False)
+    ]
     return RunMatches(
         pairs,
         distance[closest],
         np.setdiff1d(np.arange(costs.shape[0]), pairs[:, 0]),
         np.setdiff1d(np.arange(costs.shape[1]), pairs[:, 1]),
         (one, two),
+        np.reshape(draws, (-1, len(pairs))),
     )
 
 

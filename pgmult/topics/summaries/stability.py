@@ -42,7 +42,6 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
     as_topic_numbers,
     each_draw,
-    mean_of,
     most_probable,
     names_along,
 )
@@ -73,12 +72,16 @@ class TopicStability(Answer):
         Mean share of all tokens, over the chains that found the topic.
     given_one_mode : bool
         Whether the chains were started from one shared state.
+    draws : array, ``(num_draws, topic)``
+        Shares of all tokens, chain after chain; nan where a chain did not find a topic, and no
+        draws where shares were not kept.
     """
 
     matches: LabelMatches
     names: list[str]
     shares: FloatArray | None
     given_one_mode: bool
+    draws: FloatArray
 
     @property
     def chains(self) -> IntArray:
@@ -138,7 +141,7 @@ class TopicStability(Answer):
         )
         shares = None if self.shares is None else self.shares[topics]
         names = [self.names[k] for k in topics]
-        return TopicStability(matches, names, shares, self.given_one_mode)
+        return TopicStability(matches, names, shares, self.given_one_mode, self.draws[:, topics])
 
     def table(self) -> Table:
         """One row per topic, the largest first."""
@@ -229,18 +232,19 @@ def topic_stability(run: Posterior) -> TopicStability:
     matches = match_topics(run)
     means = mean_topics(run, matches.reference, max_draws=100)
     words = names_along(run, "word", means.shape[-1])
-    shares = None
+    shares, draws = None, np.empty((0, len(means)))
     if "topic_shares" in run:
-        by_chain = np.stack(
+        draws = np.concatenate(
             [
-                mean_of(each_draw(run, "topic_shares", c))[order]
-                for c, order in enumerate(matches.order)
+                np.where(found, np.stack(list(each_draw(run, "topic_shares", c)))[:, order], np.nan)
+                for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
             ]
         )
-        shares = (by_chain * matches.found).sum(axis=0) / matches.found.sum(axis=0)
+        shares = np.nanmean(draws, axis=0)
     return TopicStability(
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],
         shares=shares,
         given_one_mode=run.attrs.get("starts") == "shared",
+        draws=draws,
     )

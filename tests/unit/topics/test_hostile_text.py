@@ -96,7 +96,7 @@ def results(posterior):
     yield predictive_checks(posterior, groups=[party], max_draws=2)
     yield variance_shares(posterior)
     yield match_runs(posterior, posterior)
-    yield TopicChoice((Candidate(2, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0),))
+    yield TopicChoice((Candidate(2, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0),), np.zeros((2, 1)))
 
 
 def test_tables_figures_and_notebook_views_run_nothing(posterior):

@@ -51,7 +51,7 @@ def test_the_table_is_one_of_paired_completion_scores(choice, corpus):
 
 def made_up(*rows):
     candidates = tuple(Candidate(*row, 0.1, 5.0, seconds=1.0) for row in rows)
-    return TopicChoice(candidates)
+    return TopicChoice(candidates, np.zeros((2, len(candidates))))
 
 
 def test_the_smallest_that_is_not_clearly_worse():

@@ -13,18 +13,22 @@ from pgmult.topics.summaries.documents import Quote, Quotes
 pytest.importorskip("pandas")
 
 MEAN = np.array([[0.25, 0.75], [0.5, 0.5]])
-SHARES = DocumentTopics(["d", "e"], MEAN, 0.1 * MEAN, 0.5 * MEAN, 1.2 * MEAN, 0.9, "one chain")
+SHARES = DocumentTopics(
+    ["d", "e"], MEAN, 0.1 * MEAN, 0.5 * MEAN, 1.2 * MEAN, 0.9, "one chain",
+    np.stack([0.9 * MEAN, 1.1 * MEAN]),
+)  # fmt: skip
 CHOICE = TopicChoice(
     (
         Candidate(5, -7.0, -0.1, 0.02, 0.1, 8.0, 1.0),
         Candidate(9, -6.9, 0.0, 0.0, 0.2, 9.0, 2.0),
     ),
+    np.array([[-7.0, -6.9], [-7.1, -6.8]]),
 )  # fmt: skip
 
 
 def quotes(note=""):
     found = [[Quote("a<b", 0.9, 0.8, 1.0, None if note else "some words")], []]
-    return Quotes([0, 3], ["0 x", "3 y"], found, 0.9, note)
+    return Quotes([0, 3], ["0 x", "3 y"], found, 0.9, note, np.array([[0.8], [1.0]]))
 
 
 # a result, columns of its data frame, and what stands in a notebook
@@ -56,6 +60,7 @@ RESULTS = {
             np.array([2, 3, 4]),
             np.array([], int),
             ([["a"]] * 5, [["b"]] * 5),
+            np.array([[0.04, 0.2], [0.06, 0.3]]),
         ),
         {"first": [1, 0, 2, 3, 4], "second": [4.0, 2.0]},
         "2 topics found in both runs",
@@ -69,6 +74,8 @@ def test_results_are_shown_and_handed_on(name):
     frame = result.to_dataframe()
     assert {column: frame[column].dropna().tolist() for column in columns} == columns
     assert said in result._repr_html_()
+    assert len(result.draws) == 2
+    assert "<svg" in result.figure().svg()
 
 
 def test_quotes_without_texts_say_so():

@@ -30,11 +30,11 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     library = effects(speeches(), "party").difference("party", "R", "D").take(list(report.topics))
     np.testing.assert_allclose(found.columns["mean"], library.mean)
     assert list(found.columns["words"]) == library.names
-    assert report.verdict[2].startswith("Party R - D: ")
-    assert library.names[2] in report.verdict[2], "topic 0 of the draws is the smallest"
+    (said,) = (sentence for sentence in report.verdict[:3] if sentence.startswith("Party R - D: "))
+    assert library.names[2] in said, "topic 0 of the draws is the smallest"
     assert "Party R - D" not in topic_report(speeches(), title="t", covariates=False).text()
     calm = topic_report(speeches(effect=0.0), title="t", num_documents=0)
-    assert "no topic's share differs beyond its 90 % interval" in calm.verdict[2]
+    assert any("no topic's share differs beyond its 90 % interval" in s for s in calm.verdict[:3])
 
 
 def test_the_page_has_all_sections_in_order(report):
