@@ -133,10 +133,13 @@ class Table(ExactTable):
 
     def sequences(
         self,
-        symbol: str,
+        symbol: str | None = None,
         *,
         sequence: str | None = None,
         time: str | None = None,
+        begin: str | None = None,
+        end: str | None = None,
+        wide: str | Sequence[str] | None = None,
         every: str | None = None,
         week_start: str = "monday",
         count: str | None = None,
@@ -148,8 +151,8 @@ class Table(ExactTable):
         from pgmult.sequences.data.tables import sequences_of
 
         return sequences_of(
-            self, symbol=symbol, sequence=sequence, time=time, every=every, week_start=week_start,
-            count=count, order=order, inputs=inputs, maps=maps,
+            self, symbol=symbol, sequence=sequence, time=time, begin=begin, end=end, wide=wide,
+            every=every, week_start=week_start, count=count, order=order, inputs=inputs, maps=maps,
         )  # fmt: skip
 
     def rows(

@@ -39,24 +39,30 @@ from pgmult.core.tables import (
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
+from pgmult.sequences.data.forms import in_steps
 from pgmult.sequences.data.sequences import Sequences, as_sequences, in_one_form
 from pgmult.sequences.data.times import (
     Clock,
     clock_of,
     dates_of,
     in_passed_time,
+    refuse_moved_times,
     refuse_sparse_steps,
 )
 
 _MOST_STEPS = 10**8
+_FEW_TWICE = 0.1  # of the times that have a row
 
 
 def sequences_of(
     table: Any,
     *,
-    symbol: str,
+    symbol: str | None = None,
     sequence: str | None = None,
     time: str | None = None,
+    begin: str | None = None,
+    end: str | None = None,
+    wide: str | Sequence[str] | None = None,
     every: str | int | None = None,
     week_start: str = "monday",
     count: str | None = None,
@@ -70,7 +76,9 @@ def sequences_of(
     ----------
     table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
     symbol : str
-        The column of the symbols. A row without one is a missing step, unless others share it.
+        The column of the symbols; left out with `wide`. A row without one is a missing step, unless
+        others share it. Symbols have the order of a categorical column, else that of numbers or of
+        the alphabet.
     sequence : str, optional
         The column that says to which sequence a row belongs; by default all rows are of one.
         Sequences stand in the order of their numbers, or of the alphabet where they are none.
@@ -79,6 +87,11 @@ def sequences_of(
         without a row are missing. Left out, every row is a step and rows stand in their order.
         Dates that are written as numbers, 20240131, and times since 1970 (Unix seconds, or
         thousandths, ... of them) are recognised.
+    begin, end : str, optional
+        Columns of the first and the last step of each spell, where a row is a spell in a state, in
+        place of `time`.
+    wide : str or sequence of str, optional
+        Columns of the times, where a row is a sequence: ``"y2000:y2009"``, ``"y*"`` or one by one.
     every : str or int, optional
         How long a step is, where `time` has dates: "year", "quarter", "month", "week", "day",
         "hour", "minute", "second", or a number of these, "2 weeks", "5min", "2h", "15s". Steps
@@ -103,18 +116,27 @@ def sequences_of(
     Raises
     ------
     ValueError
-        If a column or a value is missing, `every` is missing or superfluous, most steps would be
-        without a row though `every` is not given, or a count is negative or fractional.
+        If a column or a value is missing, `every` is missing, superfluous or moves times, most
+        steps would be without a row though `every` is not given, a count is negative or fractional,
+        a row is there twice and disagrees, or a column tells apart what would be rows of one step.
     TypeError
         If `table` is no table.
     """
+    roles = {
+        "symbol": symbol, "sequence": sequence, "time": time, "count": count, "begin": begin,
+        "end": end,
+    }  # fmt: skip
+    one_role_each(roles)
+    table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
+    symbol, sequence, time = (named[name] for name in ("symbol", "sequence", "time"))
     columns, cells = as_columns(table, "table"), exact_columns(table, "table")
-    one_role_each({"symbol": symbol, "sequence": sequence, "time": time, "count": count})
+    if symbol is None:
+        raise ValueError("symbol must name the column of the symbols, got None")
 
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
 
-    def named(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
+    def labelled(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
         names, number = numbered(in_one_form(labels, f"column {name!r}"))
         warn_of_look_alikes(names, f"column {name!r}")
         return names, number
@@ -125,12 +147,16 @@ def sequences_of(
         raise ValueError("table must have a row at least, got none")
     if unknown.all():
         raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
-    symbols, numbers = named(labels_of(cells_of_symbol[~unknown], symbol), symbol)
+    symbols, numbers = labelled(labels_of(cells_of_symbol[~unknown], symbol), symbol)
+    if (order_of_levels := cells[symbol].order) is not None:  # that of a categorical column
+        place = {level: i for i, level in enumerate(order_of_levels)}
+        by_level = np.argsort([place.get(name, len(place)) for name in symbols], kind="stable")
+        symbols, numbers = symbols[by_level], np.argsort(by_level)[numbers]
     of_symbol = np.zeros(num_rows, dtype=np.int64)
     of_symbol[~unknown] = numbers
     names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
     if sequence is not None:
-        names, of_sequence = named(labels_of(column(sequence, "sequence"), sequence), sequence)
+        names, of_sequence = labelled(labels_of(column(sequence, "sequence"), sequence), sequence)
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
         number = counts_of(column(count, "count"), count)
@@ -143,7 +169,19 @@ def sequences_of(
         dates_in_numbers = dates_of(cells[time].values)
         times = cells[time] if dates_in_numbers is None else Cells(dates_in_numbers)
         clock = clock_of(times.values, time, every, week_start, dates_in_numbers is not None)
-        step = clock.steps(in_passed_time(times, clock.unit, of_sequence, time), time)
+        passed = in_passed_time(times, clock.unit, of_sequence, time)
+        step = clock.steps(passed, time)
+        refuse_moved_times(passed, of_sequence, step, clock, time)
+        if count is None:
+            observed = ~unknown
+            at = passed[observed], of_sequence[observed], of_symbol[observed]
+            others = {
+                name: columns[name][observed] for name in columns if name not in named.values()
+            }
+            may_repeat = times.values.dtype.kind == "M" and bool(  # clocks show an hour twice
+                (times.values != times.values.astype("datetime64[D]")).any()
+            )
+            _refuse_rows_of_others(at, symbols, names, named, others, may_repeat)
     parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
@@ -187,6 +225,65 @@ def sequences_of(
     firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
     dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
     return replace(sequences, starts=dates, every=clock.every)
+
+
+def _refuse_rows_of_others(
+    at: tuple[NDArray[Any], IntArray, IntArray],
+    symbols: NDArray[np.str_],
+    names: NDArray[np.str_] | None,
+    roles: Mapping[str, Any],
+    others: Mapping[str, NDArray[Any]],
+    may_repeat: bool,
+) -> None:
+    """Refuse several rows of one time that are of different sequences, or that contradict.
+
+    Parameters
+    ----------
+    at : arrays, ``(num_rows,)``
+        Times, sequences and symbols of the rows that have a symbol.
+    symbols, names : arrays
+        What symbols and sequences are called.
+    roles : mapping
+        From arguments to columns.
+    others : mapping from str to array
+        Columns without a role.
+    may_repeat : bool
+        Whether times of a few rows may be there twice.
+    """
+    times, sequence, symbol = at
+    moment = np.unique(times, return_inverse=True)[1].reshape(-1)
+    pair = np.stack([sequence, moment])
+    _, first, which, often = np.unique(
+        pair, axis=1, return_index=True, return_inverse=True, return_counts=True
+    )
+    which = which.reshape(-1)
+    if (often > 1).sum() == 0:
+        return
+    if names is None:  # would a column say whose rows these are?
+        for name, cells in others.items():
+            if cells.dtype.kind == "f" or missing_in(cells).any():
+                continue
+            levels, number = np.unique(cells.astype(np.str_), return_inverse=True)
+            number = number.reshape(-1)
+            apart = len(np.unique(np.stack([number, moment]), axis=1).T) == len(moment)
+            if apart and 1 < len(levels) <= len(moment) / 2:
+                row = int(np.flatnonzero(often[which] > 1)[0])
+                raise ValueError(
+                    f"sequence must be a column where a time has several rows: {often.max()} rows"
+                    f" of {times[row]} are of different {name!r}, so sequence={name!r} says whose"
+                    f" they are (leave that column out of the table if all are observations of one"
+                    " sequence)"
+                )
+    differs = np.flatnonzero(symbol != symbol[first[which]])
+    if len(differs) and not may_repeat and (often > 1).mean() <= _FEW_TWICE:
+        row = int(differs[0])
+        who = "" if names is None else f" of {roles['sequence']} {names[sequence[row]]}"
+        raise ValueError(
+            f"column {roles['symbol']!r} must have one symbol at a time where nearly all rows have:"
+            f" {times[row]}{who} has {symbols[symbol[first[which[row]]]]} and"
+            f" {symbols[symbol[row]]} ({(often > 1).sum()} such times: leave"
+            " one of the rows out, or give count=)"
+        )
 
 
 def _inputs_of_steps(

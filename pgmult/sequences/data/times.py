@@ -33,6 +33,7 @@ _FIRST_MONDAY = 4  # days after 1970-01-01
 _YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
 _SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
 _DAY = 86400  # seconds
+_COARSEST = 6  # steps of a grid in one that is said to be a step
 _LADDER = (  # lengths of steps that one would choose, in seconds
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 14400, 21600, 43200,
     _DAY, 7 * _DAY, 28 * _DAY, 89 * _DAY, 365 * _DAY,
@@ -214,6 +215,47 @@ def _filled(times: FloatArray | IntArray, sequence: IntArray, every: float) -> t
     return different / float((last - first + 1).sum()), different / len(times)
 
 
+def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
+    """The length of steps that moves no time, where steps of `every` move some that have their own.
+
+    Many times in a step are meant to be together, and a length far below `every` is that of a clock
+    that does not run evenly: then it is `every`.
+    """
+    apart = _apart(times, sequence)
+    fits = int(np.gcd.reduce(apart, initial=every))
+    steps = np.stack([sequence, (times - times.min()) // every])
+    shared = len(np.unique(steps, axis=1).T) < len(np.unique(np.stack([sequence, times]), axis=1).T)
+    return every if shared or every > _COARSEST * fits else fits
+
+
+def refuse_moved_times(
+    times: NDArray[Any], sequence: IntArray, steps: IntArray, clock: Clock, name: str
+) -> None:
+    """Refuse steps that do not begin where times of their own are: 2018 as a step of 2011, 2013.
+
+    Raises
+    ------
+    ValueError
+        With the length of a step that fits.
+    """
+    if clock.unit not in (None, "Y"):
+        return
+    numbers = times.astype(f"datetime64[{clock.unit}]" if clock.unit else np.int64).astype(np.int64)
+    fits = _grid(numbers, sequence, clock.every)
+    if fits == clock.every:
+        return
+    order = np.lexsort((numbers, sequence))
+    apart = np.where(np.diff(sequence[order]) == 0, np.diff(numbers[order]), 0)
+    row = int(order[np.flatnonzero(apart % clock.every)[0] + 1])
+    kind = "year" if clock.unit else ""
+    length = f"{fits} {kind}s" if kind and fits > 1 else kind or str(fits)
+    raise ValueError(
+        f"every must fit all times: of column {name!r}, {numbers[row] + 1970 * bool(kind)} (row"
+        f" {row}) is not a whole number of steps of {clock.every} after the time before it;"
+        f" every={length!r} fits, and steps without a row are missing ones"
+    )
+
+
 def usual_step(times: NDArray[Any], sequence: IntArray) -> str:
     """The length of a step, as `every` has it, at which most steps have a row.
 
@@ -242,6 +284,8 @@ def usual_step(times: NDArray[Any], sequence: IntArray) -> str:
     longer = [rung for rung in _LADDER if rung > usual] if dates else [usual << k for k in range(7)]
     if dates and not regular:
         longer = [max((rung for rung in _LADDER if rung <= usual), default=1), *longer]
+    if not dates and (fits := _grid(numbers, sequence, usual)) < usual:
+        return str(fits)
     for length in [usual, *longer] if regular else longer:
         filled, apart_rows = _filled(numbers, sequence, length)
         if apart_rows < 0.5:
@@ -278,6 +322,8 @@ def refuse_sparse_steps(
         return
     numbers = times.astype(np.int64)
     apart, step = _apart(numbers, sequence), usual_step(numbers, sequence)
+    if step == "1":  # no longer one fits
+        return
     different, often = np.unique(apart, return_counts=True)
     spacing = f"{int(np.median(apart)):,} apart at the median"
     if 2 * often.max() >= len(apart):

@@ -1,0 +1,216 @@
+"""Other forms of tables of sequences: a row for each person, and a row for each spell.
+
+TraMineR calls them STS (a column for each time), SPELL (begin, end and state) and DSS (distinct
+states one after another). Both become the form with a row for each step.
+
+>>> wide = {"id": ["a", "b"], "y2000": ["in", "in"], "y2002": ["out", None]}
+>>> {name: cells.values.tolist() for name, cells in from_wide(wide, ["y2000", "y2002"]).items()}
+{'id': ['a', 'a', 'b', 'b'], 'time': [2000, 2002, 2000, 2002], 'state': ['in', 'out', 'in', None]}
+>>> spells = {"id": ["a", "a"], "from": [1, 3], "to": [2, 5], "state": ["in", "out"]}
+>>> from_spells(spells, "state", "from", "to", sequence="id")["state"].values.tolist()
+['in', 'in', 'out', 'out', 'out']
+"""
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_list
+from pgmult.core.labels import labels_of, numbered
+from pgmult.core.tables import Cells, chosen_columns, exact_array, exact_columns, missing_in
+from pgmult.core.typing import IntArray
+from pgmult.sequences.data.sequences import few_of
+from pgmult.sequences.data.times import Clock, clock_of, dates_of
+
+TIME, STATE = "time", "state"  # columns of a table that had a column for each time
+
+
+def wide_columns(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
+    """The columns of the times: named one by one, as ``first:last``, or by a pattern with ``*``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two.
+    """
+    chosen = as_list(wide.split(",") if isinstance(wide, str) else wide, "wide", "columns")
+    columns: list[str] = []
+    for word in chosen:
+        first, _, last = word.partition(":") if word not in names else (word, "", "")
+        if first in names and last in names:
+            columns += names[names.index(first) : names.index(last) + 1]
+        elif word in names:
+            columns.append(word)
+        else:
+            columns += [name for name in names if fnmatch.fnmatchcase(name, word) and "*" in word]
+    if len(set(columns)) < max(2, len(columns)):
+        raise ValueError(
+            "wide must name two different columns or more, such as 'y2000:y2009' or 'y*', got"
+            f" {wide!r} (the table has {few_of(map(repr, names))})"
+        )
+    return columns
+
+
+def from_wide(table: Any, wide: str | Sequence[str]) -> dict[str, Cells]:
+    """A table with a row for each step of one that has a row for each sequence.
+
+    Parameters
+    ----------
+    table : data frame, or mapping from name to column
+    wide : str or sequence of str
+        Columns of the times, as `wide_columns` takes them. The number that ends each name is its
+        time where all have one and these increase; otherwise steps follow each other.
+
+    Returns
+    -------
+    dict from str to Cells
+        ``time``, ``state``, and the other columns, which stay the same along a row.
+    """
+    cells = exact_columns(table, "table")
+    columns = wide_columns(list(cells), wide)
+    endings = [re.search(r"\d+$", name) for name in columns]
+    numbers = [int(ending[0]) for ending in endings if ending is not None]
+    if len(numbers) < len(columns) or (np.diff(numbers) <= 0).any():
+        numbers = list(range(len(columns)))
+    count = len(cells[columns[0]].values)
+    rows = np.repeat(np.arange(count), len(columns))
+    other = {name: column.take(rows) for name, column in cells.items() if name not in columns}
+    states = zip(*(cells[name].values.tolist() for name in columns), strict=True)
+    state = exact_array([None if _is_empty(cell) else cell for row in states for cell in row])
+    order = cells[columns[0]].order
+    return {**other, TIME: Cells(np.tile(numbers, count)), STATE: Cells(state, order)}
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or cell != cell
+
+
+def from_spells(
+    table: Any,
+    symbol: str,
+    begin: str,
+    end: str,
+    *,
+    sequence: str | None = None,
+    every: str | int | None = None,
+    week_start: str = "monday",
+) -> dict[str, Cells]:
+    """A table with a row for each step of one that has a row for each spell in a state.
+
+    A spell is at all steps from its begin to its end. The end is the last step of a spell, unless
+    spells begin when the ones before them end: then it is the step after the last.
+
+    Returns
+    -------
+    dict from str to Cells
+        The columns of the table; `begin` is the time of each step.
+
+    Raises
+    ------
+    ValueError
+        If a spell has no begin or no end, ends before it begins, or overlaps another one.
+    """
+    cells = exact_columns(table, "table")
+    chosen_columns({name: c.values for name, c in cells.items()}, [symbol], "table", "symbol")
+    chosen_columns({name: c.values for name, c in cells.items()}, [begin, end], "table", "begin")
+    whose = np.zeros(len(cells[begin].values), dtype=np.int64)
+    names = None
+    if sequence is not None:
+        chosen_columns(
+            {name: c.values for name, c in cells.items()}, [sequence], "table", "sequence"
+        )
+        names, whose = numbered(labels_of(cells[sequence].values, sequence))
+    for name in (begin, end):
+        if (missing := missing_in(cells[name].values)).any():
+            raise ValueError(
+                f"column {name!r} must say when each spell {'begins' if name == begin else 'ends'},"
+                f" got nothing at row {int(np.argmax(missing))} (a spell that goes on ends with the"
+                " last observation)"
+            )
+    clock, first = _steps(cells[begin].values, begin, every, week_start)
+    _, last = _steps(cells[end].values, end, every, week_start)
+    order = np.lexsort((last, first, whose))
+    whose, first, last = whose[order], first[order], last[order]
+    follows = np.flatnonzero(np.diff(whose) == 0)
+    begins, ends = cells[begin].values[order], cells[end].values[order]
+    stop = last + 1
+    if 2 * (begins[follows + 1] == ends[follows]).sum() > len(follows) > 0:
+        stop = np.maximum(last, first)  # the step in which the next one begins
+    else:  # of a step that two spells share, the later one has all
+        shared = first[follows + 1] == last[follows]
+        stop[follows] = np.where(shared, first[follows + 1], stop[follows])
+    wrong = np.zeros(len(whose), dtype=np.bool_)
+    wrong[follows] = stop[follows] > first[follows + 1]
+    wrong |= last < first
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        j = i if last[i] < first[i] else i + 1
+        who = "" if names is None else f" of {sequence} {names[whose[i]]}"
+        raise ValueError(
+            f"spells must not overlap, and end after they begin: row {int(order[i])}{who} has"
+            f" {begins[i]} to {ends[i]}"
+            + (f", row {int(order[j])} begins {begins[j]}" if j > i else "")
+        )
+    lengths = np.maximum(stop - first, 0)
+    rows = np.repeat(order, lengths)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    steps = (np.repeat(first, lengths) + place) * clock.every + clock.origin
+    times: NDArray[Any] = steps if clock.unit is None else steps.astype(f"datetime64[{clock.unit}]")
+    others = {name: column.take(rows) for name, column in cells.items() if name != begin}
+    return {**others, begin: Cells(times)}
+
+
+def _steps(
+    values: NDArray[Any], name: str, every: str | int | None, week_start: str
+) -> tuple[Clock, IntArray]:
+    """The clock of a column of times, and the step of each."""
+    dates = dates_of(values)
+    times = values if dates is None else dates
+    clock = clock_of(times, name, every, week_start, dates is not None)
+    if clock.unit is None:
+        clock = clock._replace(origin=0)  # the same for both ends
+    return clock, clock.steps(times, name)
+
+
+def in_steps(
+    table: Any, columns: Mapping[str, Any], wide: str | Sequence[str] | None
+) -> tuple[Any, dict[str, Any]]:
+    """A table with a row for each step, and the columns of `sequences_of` there.
+
+    Parameters
+    ----------
+    table : data frame, or mapping from name to column
+    columns : mapping
+        ``symbol``, ``sequence``, ``time``, ``count``, ``begin``, ``end``, ``every`` and
+        ``week_start``, each a str or None.
+    wide : str or sequence of str, optional
+    """
+    named = dict(columns)
+    begin, end = named.pop("begin"), named.pop("end")
+    if wide is not None:
+        if taken := [name for name in ("symbol", "time", "count") if named[name] is not None]:
+            raise ValueError(f"{taken[0]} must be left out where wide names columns of times")
+        if begin or end:
+            raise ValueError("begin and end must be left out where wide names columns of times")
+        long = from_wide(table, wide)
+        if named["sequence"] is None:  # a row is a sequence
+            size = len(wide_columns(list(exact_columns(table, "table")), wide))
+            long["row"] = Cells(np.arange(len(long[STATE].values)) // size + 1)
+            named["sequence"] = "row"
+        return long, {**named, "symbol": STATE, "time": TIME}
+    if (begin is None) != (end is None):
+        raise ValueError(f"begin and end must both be columns, got {begin!r} and {end!r}")
+    if begin is None:
+        return table, named
+    for name in ("time", "count"):
+        if named[name] is not None:
+            raise ValueError(f"{name} must be left out where rows are spells, with begin and end")
+    spells = from_spells(
+        table, named["symbol"], begin, end, sequence=named["sequence"], every=named["every"],
+        week_start=named["week_start"],
+    )  # fmt: skip
+    return spells, {**named, "time": begin}
