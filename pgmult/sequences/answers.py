@@ -5,7 +5,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,12 +31,16 @@ from pgmult.sequences.next_change import NextChange
 class Probabilities(Answer):
     """Probabilities of symbols at some steps: what all answers have."""
 
+    draws: FloatArray
     mean: FloatArray
     quantiles: FloatArray
     levels: FloatArray
     sequences: Sequences
 
-    caption: ClassVar[str]
+    @property
+    def caption(self) -> str:
+        """What the probabilities are."""
+        raise NotImplementedError
 
     def _places(self) -> tuple[IntArray, IntArray]:
         """The sequence of each row of `mean`, and its step there."""
@@ -72,6 +75,8 @@ class StepProbs(Probabilities):
 
     Attributes
     ----------
+    draws : array, ``(num_draws, num_steps, num_symbols)``
+        Draws of the probabilities, fewer of them where there are many steps.
     mean : array, ``(num_steps, num_symbols)``
         Posterior means: the best single prediction. Rows sum to 1.
     quantiles : array, ``(num_levels, num_steps, num_symbols)``
@@ -79,9 +84,17 @@ class StepProbs(Probabilities):
     levels : array, ``(num_levels,)``
     sequences : Sequences
         Whose steps these are.
+    filtered : bool
+        Whether they are predictions from the steps before; else later steps count, too.
     """
 
-    caption: ClassVar[str] = "Probabilities of symbols at each step"
+    filtered: bool = False
+
+    @property
+    def caption(self) -> str:
+        """What the probabilities are given."""
+        past = "those before it" if self.filtered else "all observations of its sequence"
+        return f"Probabilities of symbols at each step, given {past}"
 
     def _places(self) -> tuple[IntArray, IntArray]:
         return places_of(self.sequences, np.arange(self.sequences.num_steps))
@@ -97,6 +110,8 @@ class Imputed(Probabilities):
 
     Attributes
     ----------
+    draws : array, ``(num_draws, num_missing, num_symbols)``
+        Draws of the probabilities, fewer of them where there are many steps.
     mean : array, ``(num_missing, num_symbols)``
         Probability of each symbol.
     quantiles : array, ``(num_levels, num_missing, num_symbols)``
@@ -115,7 +130,10 @@ class Imputed(Probabilities):
     simulated: IntArray
     counts: IntArray | None = None
 
-    caption: ClassVar[str] = "Probabilities of symbols at missing steps"
+    @property
+    def caption(self) -> str:
+        """What the probabilities are."""
+        return "Probabilities of symbols at missing steps"
 
     def _places(self) -> tuple[IntArray, IntArray]:
         return places_of(self.sequences, self.steps)
@@ -127,6 +145,8 @@ class Forecast(Probabilities):
 
     Attributes
     ----------
+    draws : array, ``(num_draws, num_sequences, steps, num_symbols)``
+        Draws of the probabilities, fewer of them where there are many steps.
     mean : array, ``(num_sequences, steps, num_symbols)``
         Probability of each symbol.
     quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
@@ -145,7 +165,10 @@ class Forecast(Probabilities):
     simulated: IntArray
     counts: IntArray | None = None
 
-    caption: ClassVar[str] = "Probabilities of symbols at steps ahead"
+    @property
+    def caption(self) -> str:
+        """What the probabilities are."""
+        return "Probabilities of symbols at steps ahead"
 
     def _places(self) -> tuple[IntArray, IntArray]:
         steps = self.mean.shape[1]

@@ -23,7 +23,19 @@ def labels_of(data: Sequences) -> list[str]:
 
 def name_of(data: Sequences, sequence: int) -> str:
     """What a sequence is called."""
-    return f"sequence {sequence}" if data.names is None else str(data.names[sequence])
+    if data.names is None:
+        return f"sequence {sequence + 1}"
+    return f"{data.keys[0]} {data.names[sequence]}" if data.keys[0] else str(data.names[sequence])
+
+
+def label_of(data: Sequences, sequence: int) -> str:
+    """What a sequence is called in a column that says what it is: see `key_of`."""
+    return name_of(data, sequence) if data.names is None else str(data.names[sequence])
+
+
+def key_of(data: Sequences) -> str:
+    """What a column of sequences is called: as in the table that they come from."""
+    return data.keys[0] or "sequence"
 
 
 def when(data: Sequences, sequence: int, step: float) -> str:
@@ -43,7 +55,7 @@ def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:
     """Columns of a table of steps: ``sequence``, ``step``, ``time`` if there is one."""
     names = sequence if data.names is None else data.names[sequence]
-    columns = [Column("sequence", names, "sequence"), Column("step", step, "step")]
+    columns = [Column("sequence", names, key_of(data)), Column("step", step, "step")]
     if (times := data.times(sequence, step)) is not None:
         form = date_text if times.dtype.kind == "M" else str
         columns.append(Column("time", times, "time", form))

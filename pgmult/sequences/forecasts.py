@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from pgmult.core.arguments import as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
@@ -42,7 +43,7 @@ from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, Imputed, StepProbs
 from pgmult.sequences.compiled.particles import Parameters
-from pgmult.sequences.data.sequences import Sequences, one_of
+from pgmult.sequences.data.sequences import Sequences, one_of, with_rows
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.posteriors import (
     Foretells,
@@ -61,30 +62,37 @@ _PARTICLES = 200  # at each step of other sequences, under each draw
 _SIMULATED = 4000  # states that a mean is over, of all draws together
 _MOST_STATES, _MOST_KEPT = 1 << 25, 1 << 27  # numbers of paths and of a filter's steps
 _FEWEST_PARTICLES = 32
-_TOLD = 0.01  # a simulation error that is told
+_MOST_BEGUN = 20_000  # steps of all beginnings of sequences
+_TOLD = 0.01  # a simulation error that is reported
 
 
 def predict(
     run: Posterior,
     data: Any = None,
     *,
+    filtered: bool = False,
     levels: Sequence[float] = LEVELS,
     max_draws: int | None = None,
     random_seed: int = 0,
 ) -> StepProbs:
-    """Probabilities at every step, missing ones included, given all observations.
+    """Probabilities at every step, missing ones included: smoothed, or filtered.
 
-    For the posterior's own sequences they are computed from the states that its chains kept; states
-    of other sequences are sampled at each of its draws.
+    Smoothed ones are given all observations of the sequence, later ones among them; filtered ones
+    are predictions, given those before the step alone. For the run's own sequences, smoothed ones
+    are computed from the states that its chains kept; states of other sequences are sampled at each
+    of its draws.
 
     Parameters
     ----------
     run : Posterior
         Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default, and
         ``states`` where no data are given; of a hidden Markov model; or of a Markov chain, whose
-        probabilities are given the steps before alone.
+        probabilities are given the steps before alone where the symbol was observed.
     data : Sequences, or what the model takes, optional
-        Any sequences of the posterior's symbols, of `MultinomialLDS`.
+        Sequences of the run's symbols; those of the run by default.
+    filtered : bool
+        Predict each step from those before it alone, as one could have at the time. Otherwise
+        later observations count, too.
     levels : sequence of float
         Of the quantiles.
     max_draws : int, optional
@@ -114,10 +122,15 @@ def predict(
     if is_known:
         held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
         taken = draws_of(run, model.predictive_variables, min(most, held))
-        probs = np.array([model.step_probs(draw, sequences) for draw in taken])
+        probs = np.array([model.step_probs(d, sequences, filtered=filtered) for d in taken])
         if _has_new_levels(sequences):
             _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
-        return StepProbs(probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences)
+        return StepProbs(
+            probs, probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
+            filtered,
+        )  # fmt: skip
+    if filtered:
+        return _filtered(run, sequences, levels, most, random_seed)
     draws = state_space_draws(run, most, sequences)
     if data is None:
         if "states" not in run:
@@ -136,7 +149,40 @@ def predict(
             summaries.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     if data is not None:
         _warn_of_error(summaries.variance)
-    return StepProbs(summaries.mean, summaries.quantiles, wanted, sequences)
+    return StepProbs(summaries.draws, summaries.mean, summaries.quantiles, wanted, sequences)
+
+
+def _filtered(
+    run: Posterior, data: Sequences, levels: Sequence[float], max_draws: int, random_seed: int
+) -> StepProbs:
+    """Predictions of every step from those before it, where particles smooth alone.
+
+    They are the smoothed probabilities of the last step of each beginning of a sequence, which is
+    taken as missing.
+    """
+    sizes = np.concatenate([np.arange(1, n + 1) for n in data.lengths])
+    if sizes.sum() > _MOST_BEGUN:
+        raise ValueError(
+            f"filtered=True takes sequences whose beginnings have at most {_MOST_BEGUN:,} steps"
+            f" together for {type(run.model).__name__}, got {sizes.sum():,}: give it fewer or"
+            " shorter sequences, or use a model of hidden states or a Markov chain"
+        )
+    begun = data.beginnings()
+    last = begun.offsets[1:] - 1
+    rows = begun.to_csr().tolil()
+    rows[last] = 0
+    smoothed = predict(
+        run, with_rows(begun, csr_array(rows)), levels=levels, max_draws=max_draws,
+        random_seed=random_seed,
+    )  # fmt: skip
+    return StepProbs(
+        smoothed.draws[:, last],
+        smoothed.mean[last],
+        smoothed.quantiles[:, last],
+        smoothed.levels,
+        data,
+        filtered=True,
+    )
 
 
 def forecast(
@@ -222,6 +268,7 @@ def forecast(
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(summaries.variance)
     return Forecast(
+        summaries.draws.reshape(len(summaries.draws), len(keys), asked, -1),
         summaries.mean.reshape(len(keys), asked, -1),
         summaries.quantiles.reshape(len(wanted), len(keys), asked, -1), wanted, sequences,
         simulated, counts,
@@ -258,7 +305,13 @@ def _by_model(
     if _has_new_levels(extended):
         _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
     return Forecast(
-        probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data, simulated, counts
+        probs,
+        probs.mean(axis=0),
+        np.quantile(probs, levels, axis=0),
+        levels,
+        data,
+        simulated,
+        counts,
     )
 
 
@@ -317,7 +370,14 @@ def impute(
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(summaries.variance)
     return Imputed(
-        summaries.mean, summaries.quantiles, wanted, sequences, missing, simulated, counts
+        summaries.draws,
+        summaries.mean,
+        summaries.quantiles,
+        wanted,
+        sequences,
+        missing,
+        simulated,
+        counts,
     )
 
 
@@ -339,20 +399,27 @@ def _as_totals(totals: ArrayLike, shape: tuple[int, ...]) -> IntArray:
 
 
 class _Summaries:
-    """Means and quantiles of probabilities over draws and states.
+    """Means, quantiles and draws of probabilities over draws and states.
 
-    `variance` is the largest that simulation leaves in a mean.
+    `draws` are averages over the states of a draw, of as many draws as are held. `variance` is the
+    largest that simulation leaves in a mean.
     """
 
     def __init__(self, num_rows: int, data: Sequences, levels: FloatArray):
         self.mean = np.empty((num_rows, data.num_symbols))
         self.quantiles = np.empty((len(levels), num_rows, data.num_symbols))
         self.variance, self._levels = 0.0, levels
+        self.draws = np.empty((0, num_rows, data.num_symbols))
         self._is_drawn_once = _has_new_levels(data)
 
     def add(self, probs: FloatArray, rows: slice, num_particles: int) -> None:
         """Probabilities of some rows, ``(num_draws, num_paths, num_rows, num_symbols)``."""
         draws, paths = probs.shape[:2]
+        if not len(self.draws):
+            held = int(np.clip(4 * _BLOCK // self.mean.size, 1, draws))
+            self.draws = np.empty((held, *self.mean.shape))
+        chosen = np.linspace(0, draws - 1, len(self.draws)).astype(np.int64)
+        self.draws[:, rows] = probs[chosen].mean(axis=1)
         flat = probs.reshape(-1, *probs.shape[2:])
         self.mean[rows] = flat.mean(axis=0)
         self.quantiles[:, rows] = np.quantile(flat, self._levels, axis=0)

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.reports import Section
+from pgmult.core.tabled import number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sequences.answers import StepProbs
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of, name_of, seen_symbols
+from pgmult.sequences.figures import key_of, label_of, labels_of, seen_symbols
 from pgmult.sequences.next_change import NextChange
 
 _PANEL = 10  # sequences of a panel
@@ -156,7 +157,7 @@ class StandingOut(NamedTuple):
     Attributes
     ----------
     changes : array, ``(num_sequences,)``
-        Probability that the next symbol is another than the last.
+        Probability that the next symbol is another than the last; nan where none was observed.
     predicted : array, ``(num_sequences,)``
         Geometric mean of the probabilities of what was seen, as `predict` gives them; 1 where
         nothing was.
@@ -189,13 +190,13 @@ class StandingOut(NamedTuple):
     @property
     def by_change(self) -> IntArray:
         """Sequences, the likeliest to change first."""
-        return np.argsort(-self.changes, kind="stable")
+        return np.argsort(np.nan_to_num(-self.changes, nan=np.inf), kind="stable")
 
     def reasons(self) -> dict[int, list[str]]:
         """Why a sequence stands out: the first few of each reason."""
         reasons: dict[int, list[str]] = {}
         ranked = {
-            "likely to change": self.by_change,
+            "likely to change": self.by_change[: int((~np.isnan(self.changes)).sum())],
             "predicted worst": np.argsort(self.predicted, kind="stable"),
             "long gap": np.argsort(-self.gaps, kind="stable")[: int((self.gaps > 0).sum())],
         }  # fmt: skip
@@ -208,7 +209,7 @@ class StandingOut(NamedTuple):
         """A row for each sequence that stands out."""
         rows = [
             (
-                name_of(data, s), ", ".join(why), f"{self.changes[s]:.2f}",
+                label_of(data, s), ", ".join(why), number(2)(self.changes[s]),
                 f"{self.predicted[s]:.2f}", str(self.gaps[s]),
             )
             for s, why in self.reasons().items()
@@ -218,7 +219,7 @@ class StandingOut(NamedTuple):
             f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
             " the lowest probabilities (geometric mean), and those with most missing steps in a"
             " row. All others are in the tables below.",
-            head=("sequence", "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
+            head=(key_of(data), "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
         )  # fmt: skip
 
 

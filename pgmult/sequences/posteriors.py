@@ -42,8 +42,10 @@ class PredictsSteps(Protocol):
 class Foretells(PredictsSteps, Protocol):
     """A model whose probabilities given its parameters are known at all steps and ahead of them."""
 
-    def step_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
-        """Probabilities of every step, ``(num_steps, num_symbols)``."""
+    def step_probs(
+        self, draw: Mapping[str, Any], data: Sequences, *, filtered: bool = False
+    ) -> FloatArray:
+        """Probabilities of every step given all observations, or given those before it alone."""
 
     def ahead(
         self, chances: FloatArray, draw: Mapping[str, Any], data: Sequences, steps: int

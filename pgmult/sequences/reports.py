@@ -24,6 +24,8 @@ from pgmult.sequences.answers import Forecast, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
+    key_of,
+    label_of,
     labels_of,
     name_of,
     raster,
@@ -140,7 +142,7 @@ def report(
     else:
         shown = np.argsort(-data.lengths, kind="stable")
     table = change.table()
-    changes = table.rows
+    changes = dict(zip(np.flatnonzero(change.present >= 0).tolist(), table.rows, strict=True))
     sections += [
         _seen(data, path),
         _coming(ahead, percent, data.design is not None and held_out is None, order),
@@ -149,7 +151,7 @@ def report(
             table.caption,
             head=table.head,
             shown=12,
-            rows=[changes[s] for s in order[:_MOST_LISTED].tolist()],
+            rows=[changes[s] for s in order[:_MOST_LISTED].tolist() if s in changes],
             figures=[change.figure(0)] if data.num_sequences == 1 else [],
         ),
         _figures(past, ahead, shown),
@@ -241,19 +243,23 @@ def _lasting(change: NextChange) -> str:
                 f"The present {now} is likely to change at once (probability"
                 f" {change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
             )
-        more = " or more" if high[0] >= change.lasts.shape[1] - 1 else ""
+        if middle[0] >= change.horizon:
+            return f"The present {now} goes on for more than {change.horizon - 1} steps (median)."
+        top = f"more than {change.horizon - 1}" if high[0] >= change.horizon else str(high[0])
         return (
             f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
-            f" {low[0]} to {high[0]}{more}), and then comes {names[then]} with probability"
-            f" {p:.2f}."
+            f" {low[0]} to {top}), and then comes {names[then]} with probability {p:.2f}."
         )
     changing = change.lasts[:, 0]
-    s, more_steps = int(changing.argmax()), round(float(np.median(middle)))
+    s, steps = int(np.nanargmax(changing)), float(np.median(middle[change.present >= 0]))
+    last = f"more than {change.horizon - 1} steps"
+    if steps < change.horizon:
+        last = f"{steps:.0f} step{'s' * (round(steps) != 1)}"
     return (
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
         f" {names[change.present[s]]}): probability {changing[s]:.2f}; over the"
-        f" {data.num_sequences} sequences it is {changing.mean():.2f} on average, and the present"
-        f" symbol goes on for {more_steps} step{'s' * (more_steps != 1)} (median)."
+        f" {data.num_sequences} sequences it is {np.nanmean(changing):.2f} on average, and the"
+        f" present symbol goes on for {last} (median)."
     )
 
 
@@ -342,7 +348,7 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Sect
             time = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
             cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
             ends = f"[{lower[first[0]]:.2f}, {upper[first[0]]:.2f}]"
-            rows.append((name_of(data, s), str(h + 1), *time, *cells, ends))
+            rows.append((label_of(data, s), str(h + 1), *time, *cells, ends))
     return Section(
         "What comes next",
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
@@ -350,7 +356,7 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Sect
         " which symbol comes."
         + holds * " Inputs are taken to stay as they are at the last step.",
         head=(
-            "sequence", "ahead", *(() if data.starts is None else ("time",)),
+            key_of(data), "ahead", *(() if data.starts is None else ("time",)),
             *("first", "second", "third")[:count], percent,
         ),
         rows=rows, shown=9,

@@ -168,6 +168,25 @@ def _room(offsets, start, stop, num_states):
     return np.empty((longest, num_states))
 
 
+@jit
+def filter_paths(worker, start, stop, chains, log_predictive, predicted, filtered):
+    """predicted[t] = p(z_t | x before t), filtered[t] = p(z_t | x up to t)."""
+    num_states = chains.initial.size
+    for s in range(start, stop):
+        first, last = chains.offsets[s], chains.offsets[s + 1]
+        rows = filtered[first:last]
+        _filter(s, chains, rows, log_predictive)
+        predicted[first] = chains.initial
+        for t in range(first + 1, last):
+            _predict(rows, t - 1 - first, chains, chains.which[t], predicted[t])
+        if chains.in_logs:
+            for t in range(first, last):
+                for m in range(num_states):
+                    filtered[t, m] = math.exp(filtered[t, m])
+                    if t > first:
+                        predicted[t, m] = math.exp(predicted[t, m])
+
+
 @jit(inline=True)
 def _backward_weights(filtered, row, chains, cell, later, weights):
     """p(z_t | z_t+1 = later, x_<=t), up to a factor; all of it if `later` is -1. Their sum."""

@@ -239,6 +239,13 @@ class Sequences:
             inputs = np.concatenate([inputs, _effect_columns(design)], axis=1)
         return replace(self, design=design, inputs=inputs if inputs.size else None)
 
+    def beginnings(self) -> "Sequences":
+        """Every beginning of every sequence, of one step, of two, ..., each a sequence."""
+        sizes = np.concatenate([np.arange(1, n + 1) for n in self.lengths])
+        which = np.repeat(np.arange(self.num_sequences), self.lengths)
+        first = self.offsets[which]
+        return self._pieces(first, first + sizes, which)
+
     @property
     def num_effects(self) -> int:
         """How many inputs, the last ones, are effects of the design's terms."""

@@ -288,6 +288,17 @@ class MultinomialHMM(Checked):
         )  # fmt: skip
         return smoothed
 
+    def filtered_state_probs(
+        self, state: MultinomialHMMState, data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """p(z_t | x before t) and p(z_t | x up to t), ``(num_steps, num_states)`` each."""
+        predicted, filtered = np.empty((2, data.num_steps, len(state.initial)))
+        over_rows(
+            compiled.filter_paths, data.num_sequences, self.chains(state, data),
+            np.empty(data.num_steps), predicted, filtered, grain=1,
+        )  # fmt: skip
+        return predicted, filtered
+
     def laws_of_steps(
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -343,10 +354,17 @@ class MultinomialHMM(Checked):
         """
         return filtered(self.chains(self.state_of(draw), data))[0]
 
-    def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
-        """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
+    def step_probs(
+        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
+    ) -> FloatArray:
+        """Probabilities of every step given all observations, ``(num_steps, num_symbols)``.
+
+        If `filtered`, they are given the observations before the step alone.
+        """
         state = self.state_of(draw)
         _, emission, which = self.laws_of_steps(state, data)
+        if filtered:
+            return mixed(emission, which, self.filtered_state_probs(state, data)[0])
         return mixed(emission, which, self.state_probs(state, data))
 
     def ahead(
