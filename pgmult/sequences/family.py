@@ -3,7 +3,7 @@
 from pgmult.core.family import Family, Verb
 
 _ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain")
-_TOLD = ("states", "emission", "rows")
+_REPORTED = ("states", "emission", "rows")
 
 SEQUENCES = Family(
     "sequences",
@@ -12,13 +12,16 @@ SEQUENCES = Family(
         "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_ALL),
         "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
         "states": Verb("pgmult.sequences.states:states", models=("MultinomialHMM",)),
-        "effects": Verb("pgmult.sequences.input_effects:effects", models=_ALL, keeps=_TOLD),
-        "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_TOLD),
+        "transitions": Verb(
+            "pgmult.sequences.transitions:transitions", models=("MultinomialHMM", "MarkovChain")
+        ),
+        "effects": Verb("pgmult.sequences.input_effects:effects", models=_ALL, keeps=_REPORTED),
+        "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_REPORTED),
         "compare": Verb("pgmult.sequences.scores.rivals:compare"),
         "report": Verb(
             "pgmult.sequences.reports:report",
             models=("MultinomialLDS", "MultinomialHMM", "MarkovChain"),
-            keeps=_TOLD,
+            keeps=_REPORTED,
         ),
     },
 )

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.rows import over_rows
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_probability
+from pgmult.core.figures.pairs import HeatMap
 from pgmult.core.reports import Report, Section
 from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.typing import FloatArray, IntArray
@@ -69,20 +70,22 @@ class States(Answer):
 
     Attributes
     ----------
+    draws : array, ``(num_draws, num_rows)``
+        Draws of each row of the `table`.
     shares : Averages, ``(num_states,)``
-        Of all steps.
+        Shares of all steps.
     emissions : Averages, ``(num_states, num_symbols)``
         Probabilities of symbols in each state; averages over the steps where inputs act on them.
     transitions : Averages, ``(num_states, num_states)``
         Row i: probabilities of the next state, given state i; averages as well.
     durations : Averages, ``(num_states,)``
-        Expected steps until a state is left: 1 / (1 - p) for the mean of the probability p of
-        staying, and for the ends of its interval.
+        Mean steps of a visit, median of draws: steps in the state over visits of it, so that each
+        visit counts once where inputs act on transitions.
     probs : array, ``(num_steps, num_states)``
-        Of each state at each step, given all observations.
+        Probability of each state at each step, given all observations.
     path : int array, ``(num_steps,)``
         The most probable path of states, from 0, under the posterior means of all probabilities
-        (Viterbi's).
+        (Viterbi's); the most probable state of each step if `filtered`.
     sequences : Sequences
         Whose steps these are.
     matches : LabelMatches
@@ -93,9 +96,12 @@ class States(Answer):
     used : bool array, ``(num_chains,)``
         Which chains have all states of the reference: averages are over these.
     probability : float
-        Of the intervals.
+        Coverage of the intervals.
+    filtered : bool
+        Whether `probs` are given the observations up to each step alone.
     """
 
+    draws: FloatArray
     shares: Averages
     emissions: Averages
     transitions: Averages
@@ -107,6 +113,7 @@ class States(Answer):
     agreement: FloatArray
     used: NDArray[np.bool_]
     probability: float
+    filtered: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -164,7 +171,19 @@ class States(Answer):
         columns.append(Column("state", self.path + 1, "state"))
         for m, name in enumerate(self.names):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
-        return Table("The most probable path of states, and the probability of each.", columns)
+        what = "The most probable path of states, and the probability of each"
+        if self.filtered:
+            what = "The most probable state, and the probability of each, given the steps up to it"
+        return Table(f"{what}.", columns)
+
+    def figure(self) -> HeatMap:
+        """The probabilities of symbols (columns) in each state (rows)."""
+        rows = [f"state {name}" for name in self.names]
+        symbols = labels_of(self.sequences)
+        return HeatMap(
+            self.emissions.mean, rows, symbols, label="probabilities of symbols in each state",
+            x_label="symbol", y_label="state",
+        )  # fmt: skip
 
     def section(self) -> Section:  # type: ignore[override]
         """What a report has of them."""
@@ -187,8 +206,8 @@ class States(Answer):
         return Section(
             "Hidden states",
             "Matched over draws and chains, the most frequent first: the share of steps and the"
-            f" expected steps until it is left ({percent} % intervals), its likeliest symbols, and"
-            " the state that most often follows.",
+            f" mean steps of a visit ({percent} % intervals), its likeliest symbols, and the state"
+            " that most often follows.",
             sentences=self.sentences,
             head=("state", "share", "lasts", "symbols", "then"), rows=rows,
         )  # fmt: skip
@@ -206,19 +225,45 @@ class _Draw(NamedTuple):
     probs: FloatArray
 
 
+class Matched(NamedTuple):
+    """Draws whose states are matched.
+
+    Attributes
+    ----------
+    taken : list of pairs
+        Draws of chains that have all states, and where the states stand in each.
+    matches : LabelMatches
+    agreement : array, ``(num_chains,)``
+    used : bool array, ``(num_chains,)``
+        As in `States`.
+    """
+
+    taken: list[tuple[_Draw, IntArray]]
+    matches: LabelMatches
+    agreement: FloatArray
+    used: NDArray[np.bool_]
+
+
 def states(
-    run: Posterior, data: Any = None, *, probability: float = 0.9, max_draws: int = 200
+    run: Posterior,
+    data: Any = None,
+    *,
+    filtered: bool = False,
+    probability: float = 0.9,
+    max_draws: int = 200,
 ) -> States:
     """The hidden states of a run: what they are, and when they are.
 
     Parameters
     ----------
     run : Posterior
-        Of `pgmult.sequences.MultinomialHMM` or `pgmult.sequences.MixedHMM`.
+        Run of `pgmult.sequences.MultinomialHMM` or `pgmult.sequences.MixedHMM`.
     data : Sequences, or what the model takes, optional
-        Whose steps are decoded; those of the run by default, which states are matched on anyway.
+        Sequences to decode; those of the run by default, on which states are matched anyway.
+    filtered : bool
+        Decode each step from the observations up to it alone, as one could have at the time.
     probability : float
-        Of intervals.
+        Coverage of the intervals.
     max_draws : int
         Draws to use at most, as many of each chain.
 
@@ -235,8 +280,38 @@ def states(
     most = as_positive_int(max_draws, "max_draws")
     model, data_of_run = run.model, sequences_of(run)
     decoded = data_of_run if data is None else sequences_of(run, data)
-    fits = max(10, _HELD // (data_of_run.num_steps * model.num_states))
-    draws = list(_draws(run, data_of_run, min(most, fits)))
+    matched = matched_draws(run, most)
+    taken = matched.taken
+    shares = np.array([draw.probs[:, place].mean(axis=0) for draw, place in taken])
+    emission = np.array([draw.values["emission"][place] for draw, place in taken])
+    moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
+    leaves = np.array([_leaving(model, draw, data_of_run)[place] for draw, place in taken])
+    lasts = 1.0 / np.maximum(leaves, _TINY)
+    durations = Averages.of(lasts, probability)._replace(mean=np.median(lasts, axis=0))
+    probs, path = _decoded(model, taken, decoded, data is None, filtered)
+    by_state = np.concatenate([shares[..., None], lasts[..., None], emission, moves], axis=2)
+    return States(
+        by_state.reshape(len(taken), -1),
+        Averages.of(shares, probability),
+        Averages.of(emission, probability),
+        Averages.of(moves, probability),
+        durations,
+        probs,
+        path,
+        decoded,
+        matched.matches,
+        matched.agreement,
+        matched.used,
+        probability,
+        filtered,
+    )
+
+
+def matched_draws(run: Posterior, max_draws: int) -> Matched:
+    """Draws of a run whose states are matched over draws and chains, the most frequent first."""
+    data = sequences_of(run)
+    fits = max(10, _HELD // (data.num_steps * run.model.num_states))
+    draws = list(_draws(run, data, min(max_draws, fits)))
     chains = sorted({draw.chain for draw in draws})
     orders, means = [], []
     for c in chains:
@@ -258,24 +333,23 @@ def states(
         of_chain = [draw for draw in draws if draw.chain == chains[c]]
         places = [order[matches.order[c]][frequent] for order in orders[c]]
         taken += zip(of_chain, places, strict=True)
-    shares = np.array([draw.probs[:, place].mean(axis=0) for draw, place in taken])
-    emission = np.array([draw.values["emission"][place] for draw, place in taken])
-    moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
-    stays = np.diagonal(moves, axis1=1, axis2=2)
-    probs, path = _decoded(model, taken, decoded, data is None)
-    return States(
-        Averages.of(shares, probability),
-        Averages.of(emission, probability),
-        Averages.of(moves, probability),
-        Averages(*(1.0 / np.maximum(1.0 - p, _TINY) for p in Averages.of(stays, probability))),
-        probs,
-        path,
-        decoded,
-        replace(matches, order=matches.order[:, frequent], distance=matches.distance[:, frequent]),
-        (best == best[reference]).mean(axis=1),
-        used,
-        probability,
+    matches = replace(
+        matches, order=matches.order[:, frequent], distance=matches.distance[:, frequent]
     )
+    return Matched(taken, matches, (best == best[reference]).mean(axis=1), used)
+
+
+def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
+    """The share of steps in each state after which it is left: one over the mean visit."""
+    moves, _, which = model.laws_of_steps(model.state_of(draw.values), data)
+    leaves = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
+    if len(leaves) == 1:
+        return leaves[0]
+    follows = np.ones(data.num_steps, dtype=np.bool_)
+    follows[data.offsets[:-1]] = False
+    steps = np.flatnonzero(follows)
+    weights = draw.probs[steps - 1] + _TINY
+    return np.asarray((weights * leaves[which[steps]]).sum(axis=0) / weights.sum(axis=0))
 
 
 def _draws(run: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
@@ -306,7 +380,11 @@ def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
 
 
 def _decoded(
-    model: Any, taken: Sequence[tuple[_Draw, IntArray]], data: Sequences, fitted: bool
+    model: Any,
+    taken: Sequence[tuple[_Draw, IntArray]],
+    data: Sequences,
+    fitted: bool,
+    filtered: bool,
 ) -> tuple[FloatArray, IntArray]:
     """Probabilities of states at each step, and the most probable path."""
     total = np.zeros((data.num_steps, model.num_states))
@@ -316,12 +394,17 @@ def _decoded(
     which = np.zeros(data.num_steps, dtype=np.int64)
     for draw, place in taken:
         state = model.state_of(draw.values)
-        probs = draw.probs if fitted else model.state_probs(state, data)
+        if filtered:
+            probs = model.filtered_state_probs(state, data)[1]
+        else:
+            probs = draw.probs if fitted else model.state_probs(state, data)
         total += probs[:, place] / len(taken)
         moves, emits, which = model.laws_of_steps(state, data)
         initial = initial + state.initial[place] / len(taken)
         transition = transition + moves[:, place][:, :, place] / len(taken)
         emission = emission + np.take(emits, place, axis=-2) / len(taken)
+    if filtered:
+        return total, total.argmax(axis=1)
     chains = chains_of(
         data, np.asarray(initial), np.asarray(transition), np.asarray(emission), which
     )

@@ -36,6 +36,7 @@ True
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -202,6 +203,27 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         return np.asarray((context * (number + 1) + symbol) % (number + 1) ** self.order)
 
     # ------------------------------------------------------------------ what a draw says
+
+    def contexts_of_symbols(self, data: Sequences) -> list[tuple[int, ...]]:
+        """The longest contexts without "nothing", the oldest symbol first."""
+        return list(product(range(data.num_symbols), repeat=self.order))
+
+    def transition_probs(self, draws: Mapping[str, FloatArray]) -> FloatArray:
+        """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.
+
+        Parameters
+        ----------
+        draws : mapping from str to array, ``(num_draws, ...)``
+
+        Returns
+        -------
+        array, ``(num_draws, num_symbols**order, num_symbols)``
+        """
+        number = draws["rows"].shape[-1]
+        rows = draws["rows"][:, -((number + 1) ** self.order) :]
+        by_symbol = rows.reshape(len(rows), *[number + 1] * self.order, number)
+        symbols = by_symbol[(slice(None), *[slice(number)] * self.order)]
+        return np.ascontiguousarray(symbols).reshape(len(rows), -1, number)
 
     def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t, rows), ``(num_steps,)``, missing steps summed out; 0 at these."""

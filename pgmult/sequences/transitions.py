@@ -1,0 +1,346 @@
+r"""Transitions of symbols or of hidden states, and what follows from them, with intervals.
+
+The transition matrix of each draw says which symbol or state comes a step later. From it follow,
+draw by draw, how long visits last, the probability of reaching a state, the steps spent in each and
+the shares at each step ahead: all are exact for that draw.
+
+>>> import pgmult
+>>> from pgmult.sequences import MarkovChain, as_sequences
+>>> data = as_sequences(["AAAB", "AABB", "ABBB", "AAAA"] * 10)
+>>> run = pgmult.sample(
+...     MarkovChain(1), data, draws=200, tune=10, chains=2, random_seed=0, progressbar=False
+... )
+>>> moves = run.transitions()
+>>> moves.draws.shape, moves.mean.round(1).tolist()
+((200, 2, 2), [[0.6, 0.4], [0.0, 1.0]])
+>>> moves.durations().mean.shape, moves.occupancy(5).mean.shape, moves.reach(5).mean.shape
+((2,), (2, 6, 2), (2, 2))
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.answers import Answer
+from pgmult.core.arguments import as_choice, as_mapping, as_probability
+from pgmult.core.estimands import Estimand
+from pgmult.core.figures.pairs import HeatMap
+from pgmult.core.reports import Section
+from pgmult.core.tabled import Table
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
+from pgmult.formulas.columns import told_values
+from pgmult.formulas.design import Design, distinct_rows, table_of
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import labels_of
+from pgmult.sequences.models.hmm import MultinomialHMM
+from pgmult.sequences.models.markov import MarkovChain
+from pgmult.sequences.posteriors import draws_of, sequences_of
+from pgmult.sequences.states import matched_draws
+
+_MOST_ROWS = 100  # of inputs that differ
+_MOST_HELD = 20_000_000  # probabilities
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Transitions(Answer):
+    """Transition probabilities with their draws.
+
+    Attributes
+    ----------
+    probs : array, ``(num_draws, num_groups, num_rows, num_from, num_to)``
+        Transition matrices at rows of inputs.
+    weights : array, ``(num_draws, num_groups, num_rows, num_from)``
+        How many visits of a state the averages over rows are of.
+    before, after : sequence of str
+        Names of the rows and the columns of a matrix.
+    group : str
+        The column that tells groups apart; empty if there is one group.
+    values : sequence
+        The values of the groups.
+    what : str
+        "symbol" or "hidden state".
+    probability : float
+        Coverage of the intervals.
+    """
+
+    probs: FloatArray
+    weights: FloatArray
+    before: Sequence[str]
+    after: Sequence[str]
+    group: str
+    values: Sequence[Any]
+    what: str
+    probability: float
+
+    def _averaged(self, values: FloatArray) -> FloatArray:
+        """Average over rows of inputs what depends on a state and, perhaps, on more."""
+        weights = self.weights.reshape(*self.weights.shape, *[1] * (values.ndim - 4))
+        mean: FloatArray = (weights * values).sum(axis=2) / weights.sum(axis=2)
+        return mean if self.group else mean[:, 0]
+
+    def _estimand(self, draws: FloatArray, axes: Mapping[str, Sequence[Any]], caption: str) -> Any:
+        groups = {self.group: self.values} if self.group else {}
+        labels = {**groups, **axes}
+        return Estimand(draws, tuple(labels), labels, caption=caption, probability=self.probability)
+
+    @property
+    def draws(self) -> FloatArray:
+        """Transition matrices, ``(num_draws, [num_groups,] num_from, num_to)``."""
+        return self._averaged(self.probs)
+
+    @property
+    def estimand(self) -> Estimand:
+        """The transition probabilities, which can be subtracted, selected and plotted."""
+        axes = {"from": self.before, "to": self.after}
+        caption = f"Probability that a {self.what} (to) comes a step after another (from)."
+        found: Estimand = self._estimand(self.draws, axes, caption)
+        return found
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior means of the transition matrices."""
+        return self.estimand.mean
+
+    def table(self) -> Table:
+        """A row for each pair of symbols or states, in each group."""
+        return self.estimand.table()
+
+    def difference(self, one: Any, other: Any) -> Estimand:
+        """The transition probabilities of one group minus those of another."""
+        if not self.group:
+            raise ValueError("a difference takes groups: ask for transitions(by=) or at= values")
+        return self.estimand.difference(self.group, one, other)
+
+    # ------------------------------------------------------------------ what follows
+
+    def _square(self) -> FloatArray:
+        if len(self.before) != len(self.after):
+            raise ValueError("this takes transitions of order 1: longer contexts are no states")
+        return self.probs
+
+    def durations(self) -> Estimand:
+        """Mean steps of a visit: 1 / (1 - p), p the probability of staying.
+
+        Where inputs differ, it is the steps of all visits over the number of these: one over the
+        mean of 1 - p.
+        """
+        leaves = self._averaged(1.0 - np.diagonal(self._square(), axis1=3, axis2=4))
+        caption = f"Mean steps of a visit to a {self.what}."
+        return self._estimand(1.0 / np.maximum(leaves, 1e-12), {"in": self.before}, caption)
+
+    def reach(self, steps: int) -> Estimand:
+        """Probability of being in each state at least once within so many steps, from each."""
+        moves, size = self._square(), len(self.before)
+        found = np.empty_like(moves)
+        for j in range(size):
+            ever = np.zeros(moves.shape[:-1])
+            for _ in range(as_positive_int(steps, "steps")):
+                ever[..., j] = 1.0  # there already
+                ever = (moves @ ever[..., None])[..., 0]
+            found[..., j] = ever
+        caption = f"Probability of reaching a {self.what} (to) within {steps} steps."
+        return self._estimand(
+            self._averaged(found), {"from": self.before, "to": self.after}, caption
+        )
+
+    def occupancy(self, steps: int) -> Estimand:
+        """Shares of the states 0, 1, ..., `steps` steps after each."""
+        moves = self._square()
+        here = np.broadcast_to(np.eye(len(self.before)), moves.shape)
+        shares = [here]
+        for _ in range(as_positive_int(steps, "steps")):
+            shares.append(shares[-1] @ moves)
+        found = self._averaged(np.stack(shares, axis=4))
+        axes = {"from": self.before, "step": range(steps + 1), "to": self.after}
+        return self._estimand(found, axes, f"Share of each {self.what} (to) so many steps ahead.")
+
+    def time_in(self, steps: int) -> Estimand:
+        """Expected number of the next `steps` steps in each state, from each."""
+        moves = self._square()
+        power, total = moves, moves.copy()
+        for _ in range(as_positive_int(steps, "steps") - 1):
+            power = power @ moves
+            total = total + power
+        axes = {"from": self.before, "to": self.after}
+        caption = f"Expected number of the next {steps} steps in each {self.what} (to)."
+        return self._estimand(self._averaged(total), axes, caption)
+
+    # ------------------------------------------------------------------ shown
+
+    def figure(self) -> HeatMap:
+        """A heat map: rows lead to columns."""
+        mean = self.mean.reshape(-1, len(self.after))
+        groups = [f"{value}: " for value in self.values] if self.group else [""]
+        rows = [f"{group}{name}" for group in groups for name in self.before]
+        return HeatMap(
+            mean, rows, list(self.after), label=f"probabilities of the next {self.what}",
+            x_label=f"the next {self.what}", y_label=f"{self.what} now",
+        )  # fmt: skip
+
+    def section(self, title: str = "Transitions", note: str = "", **options: Any) -> Section:
+        """A matrix with intervals, and its heat map."""
+        found = self.estimand
+        mean, low, high = (
+            x.reshape(-1, len(self.after)) for x in (found.mean, found.lower, found.upper)
+        )
+        names = [(str(v), n) for v in (self.values if self.group else [""]) for n in self.before]
+        cells = [
+            (*(pair if self.group else pair[1:]), *(
+                f"{m:.2f} [{a:.2f}, {b:.2f}]" for m, a, b in zip(*row, strict=True)
+            ))
+            for pair, row in zip(names, zip(mean, low, high, strict=True), strict=True)
+        ]  # fmt: skip
+        percent = round(100 * self.probability)
+        note = note or (
+            f"The probability that a {self.what} (columns) comes a step after another (rows), with"
+            f" {percent} % intervals; steps that were missing are summed out."
+        )
+        group = [self.group] if self.group else []
+        return Section(
+            title, note, head=(*group, "after", *self.after), rows=cells, shown=24,
+            figures=[self.figure(**options)],
+        )  # fmt: skip
+
+    def sentence(self, state: int) -> str:
+        """What comes after a state, in words; of the first group."""
+        mean = self.mean[0, state] if self.group else self.mean[state]
+        order = np.argsort(-mean, kind="stable")[:4]
+        rows = [f"{mean[j]:.2f} are {self.after[j]}" for j in order if mean[j] >= 0.005]
+        return f"Of those in {self.before[state]} at a step, {', '.join(rows)} at the next."
+
+
+def transitions(
+    run: Posterior,
+    *,
+    at: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    probability: float = 0.9,
+    max_draws: int = 400,
+) -> Transitions:
+    """Probabilities of the next symbol, or hidden state, given the present one.
+
+    Parameters
+    ----------
+    run : Posterior
+        Run of a Markov chain, or of a hidden Markov model, whose states are matched over draws.
+    at : mapping from str to value or list of values, optional
+        Values of inputs, which all rows then have; one input may have several values.
+    by : str, optional
+        Input whose values tell groups of rows apart.
+    probability : float
+        Coverage of the intervals.
+    max_draws : int
+        Draws to use at most.
+
+    Returns
+    -------
+    Transitions
+        Print it for a table; ``.durations()``, ``.reach(steps)``, ``.occupancy(steps)``,
+        ``.time_in(steps)`` and ``.difference(one, other)`` follow from it.
+
+    Raises
+    ------
+    ValueError
+        If an input is named that the run does not have.
+    """
+    probability = as_probability(probability, "probability")
+    most, data = as_positive_int(max_draws, "max_draws"), sequences_of(run)
+    settings = as_mapping(at, "at")
+    if (settings or by is not None) and data.design is None:
+        raise ValueError(
+            f"{'by' if by else 'at'} must name an input of the run, and this one has none (fit with"
+            " --inputs, by a model that takes them)"
+        )
+    if isinstance(run.model, MarkovChain):
+        draws = draws_of(run, ["rows"], most)
+        probs = run.model.transition_probs({"rows": np.array([d["rows"] for d in draws])})
+        names = labels_of(data)
+        before = [" ".join(names[k] for k in c) for c in run.model.contexts_of_symbols(data)]
+        return Transitions(
+            probs[:, None, None], np.ones((len(probs), 1, 1, len(before))), before, names, "", (),
+            "symbol", probability,
+        )  # fmt: skip
+    taken = matched_draws(run, most).taken
+    model: MultinomialHMM = run.model
+    names = [str(m + 1) for m in range(model.num_states)]
+    values = {
+        name: np.array([draw.values[name] for draw, _ in taken])
+        for name in model.predictive_variables
+    }
+    places = np.array([place for _, place in taken])
+    column, levels, designs, parts = _settings(data, settings, by)
+    follows = np.ones(data.num_steps, dtype=np.bool_)
+    follows[data.offsets[:-1]] = False
+    probs, weights = [], []
+    for design, part in zip(designs, parts, strict=True):
+        steps = np.flatnonzero(follows & part)
+        if design is None:
+            moves, cell = model.transition_probs(values)[:, None], np.zeros(len(steps), np.int64)
+        else:
+            rows, cell = distinct_rows(design.take(steps))
+            if len(rows.matrix) > _MOST_ROWS:
+                chosen = np.unique(np.linspace(0, len(steps) - 1, _MOST_ROWS).astype(np.int64))
+                steps, rows, cell = (
+                    steps[chosen],
+                    design.take(steps[chosen]),
+                    np.arange(len(chosen)),
+                )
+            moves = model.transition_probs(values, rows)
+        visits = np.zeros(moves.shape[:3])
+        for d, (draw, _) in enumerate(taken):
+            np.add.at(visits[d], cell, draw.probs[steps - 1])
+        probs.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
+        weights.append(np.array([v[:, p] for v, p in zip(visits, places, strict=True)]) + 1e-12)
+    size = max(p.shape[1] for p in probs)
+    return Transitions(
+        np.stack([_padded(p, size) for p in probs], axis=1),
+        np.stack([_padded(w, size) for w in weights], axis=1),
+        names, names, column, levels, "hidden state", probability,
+    )  # fmt: skip
+
+
+def _padded(values: FloatArray, size: int) -> FloatArray:
+    """Values with zeros appended along the second axis, to a length."""
+    widths = [(0, 0)] * values.ndim
+    widths[1] = (0, size - values.shape[1])
+    return np.pad(values, widths)
+
+
+def _settings(
+    data: Sequences, at: Mapping[str, Any], by: str | None
+) -> tuple[str, Sequence[Any], list[Design | None], list[Any]]:
+    """The column of groups, its values, and the design and the rows of each group."""
+    every = np.ones(data.num_steps, dtype=np.bool_)
+    if data.design is None:
+        return "", (), [None], [every]
+    cells = table_of(data.design)
+    if by in cells and np.asarray(cells[by]).dtype.kind in "fM":  # a number has no groups
+        at, by = {**at, by: told_values(cells[by])}, None
+    several = {name: list(v) for name, v in at.items() if isinstance(v, list | tuple | np.ndarray)}
+    for name in (*at, *([] if by is None else [by])):
+        as_choice(name, "by" if name == by else "at", list(cells))
+    if len(several) + (by is not None) > 1:
+        raise ValueError("at must have one input with several values, and none with by")
+    fixed = {name: value for name, value in at.items() if name not in several}
+
+    def design(changes: Mapping[str, Any]) -> Design:
+        assert data.design is not None
+        if not changes:
+            return data.design
+        new = {name: np.full(data.num_steps, value) for name, value in changes.items()}
+        return data.design.like({**cells, **new}, num_rows=data.num_steps)
+
+    if several:
+        ((column, values),) = several.items()
+        designs = [design({**fixed, column: value}) for value in values]
+        return column, values, [*designs], [every] * len(values)
+    if by is None:
+        return "", (), [design(fixed)], [every]
+    column = np.asarray(cells[by])
+    values = list(told_values(cells[by], data.design.levels_of(by)))
+    one = design(fixed)
+    return by, values, [one] * len(values), [column == value for value in values]

@@ -1,0 +1,185 @@
+"""Transitions and what follows from them, against simulation and against what inputs say."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.sequences import MarkovChain, MixedHMM, MultinomialHMM, as_sequences
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+
+ILL = ["WWWIIWW", "WWIIDDD", "WIIWWWI", "WWWWWWW", "IIIDDDD", "WWIWWWI"] * 5
+
+
+def sampled(model, data, draws=40):
+    return pgmult.sample(
+        model, data, draws=draws, tune=20, chains=2, random_seed=0, progressbar=False
+    )
+
+
+@pytest.fixture(scope="module")
+def run():
+    return sampled(MarkovChain(1), as_sequences(ILL, alphabet="WID"))
+
+
+def test_the_matrix_is_that_of_the_draws(run):
+    found = run.transitions()
+    np.testing.assert_allclose(found.draws, run.stack("rows")[:, 1:4])
+    assert [*found.estimand.labels["from"]] == ["W", "I", "D"]
+    row = {k: v[0] for k, v in found.table().columns.items() if k in ("from", "to", "mean")}
+    assert (row["from"], row["to"]) == ("W", "W")
+    assert found.sentence(0).startswith("Of those in W at a step, 0.")
+    assert found.figure().values.shape == (3, 3)
+    assert "0.00 [" in str(found.section().rows)
+
+
+def test_what_follows_is_what_simulation_finds(run):
+    found, rng = run.transitions(), np.random.default_rng(0)
+    matrix, horizon, size = found.draws[3], 6, 60_000
+    for start in range(3):
+        state, paths = np.full(size, start), []
+        for _ in range(400):
+            u = rng.random(size)[:, None]
+            state = (u > matrix[state].cumsum(axis=1)).sum(axis=1).clip(max=2)
+            paths.append(state)
+        path = np.array(paths)
+        shares = np.array([(path[:horizon] == j).mean(axis=1) for j in range(3)]).T
+        np.testing.assert_allclose(found.occupancy(horizon).draws[3, start, 1:], shares, atol=0.012)
+        np.testing.assert_allclose(
+            found.time_in(horizon).draws[3, start], shares.sum(axis=0), atol=0.03
+        )
+        reached = [(path[:horizon] == j).any(axis=0).mean() for j in range(3)]
+        np.testing.assert_allclose(found.reach(horizon).draws[3, start], reached, atol=0.012)
+        if start < 2:
+            lasts = 1 + (path != start).argmax(axis=0)
+            assert found.durations().draws[3, start] == pytest.approx(lasts.mean(), rel=0.03)
+
+
+def test_longer_contexts_have_rows_of_their_own():
+    run = sampled(MarkovChain(2), as_sequences(ILL, alphabet="WID"))
+    found = run.transitions()
+    assert found.draws.shape[1:] == (9, 3)
+    assert found.before[:4] == ["W W", "W I", "W D", "I W"]
+    np.testing.assert_allclose(found.draws.sum(axis=2), 1.0)
+    number = {k: n for n, k in enumerate("WID")}
+    rows = run.stack("rows")[:, -16:]
+    assert np.array_equal(found.draws[:, 3], rows[:, number["I"] * 4 + number["W"]])
+    with pytest.raises(ValueError, match="order 1"):
+        found.durations()
+
+
+def test_hidden_states_are_matched():
+    run = sampled(MultinomialHMM(2), as_sequences(["AABAAABA" * 3 + "CCBCCBCCC" * 3] * 2))
+    found, told = run.transitions(), run.states()
+    np.testing.assert_allclose(found.mean, told.transitions.mean, atol=0.02)
+    np.testing.assert_allclose(
+        np.median(found.durations().draws, axis=0), told.durations.mean, rtol=0.2
+    )
+    assert told.draws.shape == (len(told.draws), len(told.table()))
+
+
+# --------------------------------------------------------------------------- inputs
+
+LEAVES = {"f": 0.5, "m": 0.02}
+
+
+@pytest.fixture(scope="module")
+def by_sex():
+    """Two sexes, who leave the first of two states with .5 and .02."""
+    rng = np.random.default_rng(0)
+    table = {"id": [], "t": [], "sex": [], "does": []}
+    visits = {"f": [], "m": []}
+    for who in range(80):
+        sex, state = "fm"[who % 2], rng.integers(2)
+        path = []
+        for t in range(60):
+            leaves = LEAVES[sex] if state == 0 else 0.3
+            state = 1 - state if rng.random() < leaves else state
+            path.append(state)
+            for name, value in zip(table, (who, t, sex, "ab"[state]), strict=True):
+                table[name].append(value)
+        changes = np.flatnonzero(np.diff(path)) + 1
+        for run in np.split(path, changes)[1:-1]:
+            if run[0] == 0:
+                visits[sex].append(len(run))
+    data = pgmult.read(table).sequences("does", sequence="id", time="t", inputs="~ sex")
+    run = sampled(MixedHMM(2, emission_concentration=0.01), data, draws=60)
+    return run, visits
+
+
+@pytest.mark.slow
+def test_durations_are_of_visits(by_sex):
+    run, visits = by_sex
+    states = run.states()
+    first = int(states.emissions.mean[:, 0].argmax())
+    durations = run.transitions(by="sex").durations()
+    place = [*durations.labels["in"]].index(str(first + 1))
+    assert durations.mean[:, place] == pytest.approx([2.0, 50.0], rel=0.35)
+    leave = [LEAVES["f"], LEAVES["m"]]
+    inside = states.probs[:, first] > 0.5
+    steps = [np.repeat(np.arange(80) % 2 == k, 60)[inside].sum() for k in (0, 1)]
+    exact = sum(steps) / (steps[0] * leave[0] + steps[1] * leave[1])
+    assert states.durations.mean[first] == pytest.approx(exact, rel=0.2)
+    low, high = states.durations.lower[first], states.durations.upper[first]
+    assert low < exact < high
+
+
+@pytest.mark.slow
+def test_groups_and_settings(by_sex):
+    run, _ = by_sex
+    by, at = run.transitions(by="sex"), run.transitions(at={"sex": ["f", "m"]})
+    np.testing.assert_allclose(by.draws, at.draws, atol=1e-9)  # sex is all that acts
+    gap = by.difference("f", "m")
+    assert gap.draws.shape[1:] == (2, 2)
+    np.testing.assert_allclose(gap.draws, by.draws[:, 0] - by.draws[:, 1])
+    alone = run.transitions(at={"sex": "m"})
+    np.testing.assert_allclose(alone.draws, by.draws[:, 1], atol=1e-9)
+    with pytest.raises(ValueError, match="at must be"):
+        run.transitions(at={"age": 3})
+    assert len(by.section().rows) == 4
+
+
+def test_inputs_that_a_run_does_not_have(run):
+    with pytest.raises(ValueError, match="by must name an input of the run"):
+        run.transitions(by="sex")
+
+
+# --------------------------------------------------------------------------- filtered
+
+
+@pytest.mark.parametrize("model", [MarkovChain(1), MultinomialHMM(2)], ids=["chain", "hidden"])
+def test_filtered_predictions_do_not_look_ahead(model):
+    run = sampled(model, as_sequences(["ABABBABAABAB" * 2, "BBABABBABA"]))
+    new = as_sequences([["A", "B", None, None, "A", "B", "B"]], alphabet="AB")
+    filtered = run.predict(new, filtered=True)
+    for t in range(1, 7):
+        ahead = run.forecast(1, new.split(t)[0]).mean[0, 0]
+        np.testing.assert_allclose(filtered.mean[t], ahead, atol=1e-9)
+    assert "those before it" in filtered.caption
+    assert "all observations" in run.predict(new).caption
+    assert not np.allclose(run.predict(new).mean, filtered.mean)
+
+
+@pytest.mark.slow
+def test_filtered_predictions_by_particles():
+    from pgmult.sequences import MultinomialLDS
+
+    run = sampled(MultinomialLDS(1), as_sequences(["AABBAABB" * 4]))
+    new = as_sequences(["AABBAB"], alphabet="AB")
+    filtered = run.predict(new, filtered=True, max_draws=40)
+    ahead = [run.forecast(1, new.split(t)[0], max_draws=40).mean[0, 0] for t in range(1, 6)]
+    np.testing.assert_allclose(filtered.mean[1:], ahead, atol=0.03)
+    assert filtered.mean.shape == (6, 2)
+    long = as_sequences(["AB" * 200], alphabet="AB")
+    with pytest.raises(ValueError, match="filtered=True takes sequences whose beginnings"):
+        run.predict(long, filtered=True)
+
+
+def test_filtered_states():
+    run = sampled(MultinomialHMM(2), as_sequences(["AABAAABA" * 3 + "CCBCCBCCC" * 3] * 2))
+    new = as_sequences(["ABBAC"], alphabet="ABC")
+    found = run.states(new, filtered=True)
+    for t in range(1, 5):
+        begun = run.states(new.split(t)[0]).probs[-1]
+        np.testing.assert_allclose(found.probs[t - 1], begun, atol=1e-9)
+    assert found.steps().caption.endswith("given the steps up to it.")
