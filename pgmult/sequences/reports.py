@@ -35,11 +35,13 @@ from pgmult.sequences.figures import (
 from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
+from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare
 from pgmult.sequences.states import states
+from pgmult.sequences.transitions import Transitions, transitions
 
 _MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
 _MOST_AHEAD = 300  # steps, to find a change
@@ -131,13 +133,20 @@ def report(
         hidden = states(run, probability=probability, max_draws=max_draws)
         path = hidden.path
         sections.append(hidden.section())
+    if isinstance(run.model, MultinomialHMM | MarkovChain):
+        moves = transitions(run, probability=probability, max_draws=min(max_draws, _CHECKED))
+        if len(moves.before) <= _MOST_ROWS and len(moves.after) <= _MOST_NAMED:
+            sections += _transitions(moves, steps)
+            if panel and isinstance(run.model, MarkovChain) and run.model.order == 1:
+                shares = np.bincount(data.symbols, data.counts, data.num_symbols)
+                verdict[:0] = map(moves.sentence, np.argsort(-shares, kind="stable")[:3].tolist())
     if data.design is not None:
         sentences, of_inputs = input_sections(run, probability, max_draws)
         verdict[:0] = sentences
         sections += of_inputs
     if panel:
         apart = StandingOut.of(past, change)
-        sections = [*population(data), *sections, apart.section(data)]
+        sections = [*sections, *population(data), apart.section(data)]
         order, shown = apart.by_change, np.array(list(apart.reasons()))
     else:
         shown = np.argsort(-data.lengths, kind="stable")
@@ -171,6 +180,31 @@ def report(
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     about = {"data": data_in_words(data), **facts}
     return Report(title, verdict, sections, about).save(place)
+
+
+def _transitions(moves: Transitions, steps: int) -> list[Section]:
+    """The matrix, and how long visits last and where they lead, with intervals."""
+    sections = [moves.section()]
+    if len(moves.before) == len(moves.after):
+        shares, last = moves.occupancy(steps), moves.durations()
+        where = shares.mean[:, steps]
+        rows = [
+            (
+                name, f"{last.mean[i]:.3g} [{last.lower[i]:.3g}, {last.upper[i]:.3g}]",
+                *(f"{p:.2f}" for p in where[i]),
+            )
+            for i, name in enumerate(moves.before)
+        ]  # fmt: skip
+        sections.append(
+            Section(
+                f"Visits, and where they lead in {steps} steps",
+                f"Mean steps of a visit to a {moves.what}, with its interval, and the shares of all"
+                f" of them {steps} steps after.",
+                head=("now", "lasts", *moves.after), rows=rows, shown=24,
+                figures=[shares.at(**{"from": moves.before[0]}).curves("step")],
+            )
+        )  # fmt: skip
+    return sections
 
 
 def _parts(run: Posterior) -> dict[str, str]:

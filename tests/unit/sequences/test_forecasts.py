@@ -202,7 +202,7 @@ def test_draws_that_do_not_know_their_model_are_refused(ask):
     posterior = posterior_of(TWO)
     with pytest.raises(TypeError, match=r"must be a Posterior.*got dict .*origin="):
         ask(dict(posterior), TWO)
-    with pytest.raises(ValueError, match="posterior must know its model"):
+    with pytest.raises(ValueError, match="run must know its model"):
         ask(Posterior(dict(posterior)), TWO)
     other = Posterior(dict(posterior), origin=Origin.of(MultinomialHMM(2), TWO))
     with pytest.raises(ValueError, match=r"MultinomialHMM has none|lacks initial"):

@@ -27,7 +27,7 @@ def moving():
         [[NAMES[rng.choice(4, p=p)] for p in part] for part in (mean[:40], mean[40:])],
         alphabet=NAMES,
     )
-    return StepProbs(mean, mean * spread, LEVELS, data), data
+    return StepProbs(mean[None], mean, mean * spread, LEVELS, data), data
 
 
 def test_probabilities_with_bands_and_what_was_observed(moving):
@@ -51,7 +51,9 @@ def test_fans_begin_where_the_history_ends(moving):
     mean = rng.dirichlet(np.ones(4), size=(2, 5))
     levels = np.array([0.5, 0.05, 0.95, 0.25, 0.75])
     scale = np.array([1.0, 0.5, 1.5, 0.8, 1.2])[:, None, None, None]
-    ahead = Forecast(mean, mean * scale, levels, data, np.zeros((3, 2, 5), dtype=np.int64))
+    ahead = Forecast(
+        mean[None], mean, mean * scale, levels, data, np.zeros((3, 2, 5), dtype=np.int64)
+    )
     found = ahead.figure(sequence=1, symbols=["sun"], history=probs, last=10)
     (line,) = found.lines
     assert found.divider == 19.5

@@ -97,7 +97,7 @@ def test_answers_as_tables():
     rng = np.random.default_rng(0)
     mean, levels = rng.dirichlet(np.ones(3), 4), np.array([0.05, 0.95])
     quantiles = np.array([0.5 * mean, 1.5 * mean])
-    found = StepProbs(mean, quantiles, levels, data).to_dataframe()
+    found = StepProbs(mean[None], mean, quantiles, levels, data).to_dataframe()
     assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
     assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
     assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()
@@ -106,12 +106,13 @@ def test_answers_as_tables():
     assert (found["q0.95"] == quantiles[1].ravel()).all()
 
     imputed = Imputed(
-        mean[:1], quantiles[:, :1], levels, data, np.array([1]), np.zeros((1, 1), dtype=np.int64)
-    ).to_dataframe()
+        mean[None, :1], mean[:1], quantiles[:, :1], levels, data, np.array([1]),
+        np.zeros((1, 1), dtype=np.int64),
+    ).to_dataframe()  # fmt: skip
     assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
 
     ahead = Forecast(
-        mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels, data,
+        mean.reshape(1, 2, 2, 3), mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels, data,
         np.zeros((1, 2, 2), dtype=np.int64),
     ).to_dataframe()  # fmt: skip
     rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
@@ -149,7 +150,9 @@ def test_months_are_counted_as_months():
 def test_forecasts_and_figures_tell_the_dates_of_steps_ahead():
     data = visits()
     mean = np.full((2, 3, 2), 0.5)
-    ahead = Forecast(mean, np.stack([mean, mean]), np.array([0.05, 0.95]), data, mean[:, :, 0])
+    ahead = Forecast(
+        mean[None], mean, np.stack([mean, mean]), np.array([0.05, 0.95]), data, mean[:, :, 0]
+    )
     table = ahead.table().columns
     assert list(table)[:4] == ["sequence", "step", "time", "symbol"]
     assert table["time"][0] == np.datetime64("2024-03-02")  # the day after a's last

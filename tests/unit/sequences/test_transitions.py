@@ -109,7 +109,7 @@ def by_sex():
 
 @pytest.mark.slow
 def test_durations_are_of_visits(by_sex):
-    run, visits = by_sex
+    run, _ = by_sex
     states = run.states()
     first = int(states.emissions.mean[:, 0].argmax())
     durations = run.transitions(by="sex").durations()
