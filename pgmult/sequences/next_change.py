@@ -26,7 +26,7 @@ class NextChange(Answer):
 
     Attributes
     ----------
-    draws : int array, ``(num_paths, num_sequences)``
+    draws : array, ``(num_paths, num_sequences)``
         How many more steps it continues in each simulated future; the most, in all that end later.
     present : int array, ``(num_sequences,)``
         The last symbol that was observed; -1 where none was.
@@ -38,7 +38,7 @@ class NextChange(Answer):
     sequences : Sequences
     """
 
-    draws: IntArray
+    draws: FloatArray
     present: IntArray
     lasts: FloatArray
     then: FloatArray
@@ -74,7 +74,7 @@ class NextChange(Answer):
             lasts[:, 1:] *= stays[:, None] / np.where(counted == 0.0, 1.0, counted)
             lasts[:, 0] = 1.0 - stays
         lasts[unobserved], then[unobserved] = np.nan, np.nan  # there is nothing to change
-        return cls(length, present, lasts, then, sequences)
+        return cls(length.astype(np.float64), present, lasts, then, sequences)
 
     def quantile(self, level: float) -> IntArray:
         """Quantile of its further steps, ``(num_sequences,)``; `horizon` means that or more."""
@@ -83,7 +83,7 @@ class NextChange(Answer):
     @property
     def horizon(self) -> int:
         """How many steps were simulated."""
-        return self.lasts.shape[1] - 1
+        return int(self.lasts.shape[1]) - 1
 
     def table(self) -> Table:
         """A row for each sequence with an observation.
@@ -91,7 +91,7 @@ class NextChange(Answer):
         Ends that lie beyond the `horizon` have an empty cell, and ``lasts_more_than`` instead.
         """
         data, names = self.sequences, labels_of(self.sequences)
-        rows = np.flatnonzero(self.present >= 0)
+        rows = np.flatnonzero(self.present >= 0).tolist()
         middle, low, high = (self.quantile(level)[rows] for level in (0.5, 0.05, 0.95))
         present, then = self.present[rows], self.then[rows]
 

@@ -342,9 +342,9 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
 def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
     """The share of steps in each state after which it is left: one over the mean visit."""
     moves, _, which = model.laws_of_steps(model.state_of(draw.values), data)
-    leaves = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
+    leaves: FloatArray = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
     if len(leaves) == 1:
-        return leaves[0]
+        return np.asarray(leaves[0])
     follows = np.ones(data.num_steps, dtype=np.bool_)
     follows[data.offsets[:-1]] = False
     steps = np.flatnonzero(follows)

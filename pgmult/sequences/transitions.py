@@ -82,7 +82,9 @@ class Transitions(Answer):
         mean: FloatArray = (weights * values).sum(axis=2) / weights.sum(axis=2)
         return mean if self.group else mean[:, 0]
 
-    def _estimand(self, draws: FloatArray, axes: Mapping[str, Sequence[Any]], caption: str) -> Any:
+    def _estimand(
+        self, draws: FloatArray, axes: Mapping[str, Sequence[Any]], caption: str
+    ) -> Estimand:
         groups = {self.group: self.values} if self.group else {}
         labels = {**groups, **axes}
         return Estimand(draws, tuple(labels), labels, caption=caption, probability=self.probability)
@@ -97,8 +99,7 @@ class Transitions(Answer):
         """The transition probabilities, which can be subtracted, selected and plotted."""
         axes = {"from": self.before, "to": self.after}
         caption = f"Probability that a {self.what} (to) comes a step after another (from)."
-        found: Estimand = self._estimand(self.draws, axes, caption)
-        return found
+        return self._estimand(self.draws, axes, caption)
 
     @property
     def mean(self) -> FloatArray:
@@ -275,7 +276,7 @@ def transitions(
     column, levels, designs, parts = _settings(data, settings, by)
     follows = np.ones(data.num_steps, dtype=np.bool_)
     follows[data.offsets[:-1]] = False
-    probs, weights = [], []
+    matrices, weights = list[FloatArray](), list[FloatArray]()
     for design, part in zip(designs, parts, strict=True):
         steps = np.flatnonzero(follows & part)
         if design is None:
@@ -293,11 +294,11 @@ def transitions(
         visits = np.zeros(moves.shape[:3])
         for d, (draw, _) in enumerate(taken):
             np.add.at(visits[d], cell, draw.probs[steps - 1])
-        probs.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
+        matrices.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
         weights.append(np.array([v[:, p] for v, p in zip(visits, places, strict=True)]) + 1e-12)
-    size = max(p.shape[1] for p in probs)
+    size = max(p.shape[1] for p in matrices)
     return Transitions(
-        np.stack([_padded(p, size) for p in probs], axis=1),
+        np.stack([_padded(p, size) for p in matrices], axis=1),
         np.stack([_padded(w, size) for w in weights], axis=1),
         names, names, column, levels, "hidden state", probability,
     )  # fmt: skip
@@ -340,7 +341,7 @@ def _settings(
         return column, values, [*designs], [every] * len(values)
     if by is None:
         return "", (), [design(fixed)], [every]
-    column = np.asarray(cells[by])
+    labels = np.asarray(cells[by])
     values = list(told_values(cells[by], data.design.levels_of(by)))
     one = design(fixed)
-    return by, values, [one] * len(values), [column == value for value in values]
+    return by, values, [one] * len(values), [labels == value for value in values]

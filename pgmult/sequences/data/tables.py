@@ -149,8 +149,8 @@ def sequences_of(
         raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
     symbols, numbers = labelled(labels_of(cells_of_symbol[~unknown], symbol), symbol)
     if (order_of_levels := cells[symbol].order) is not None:  # that of a categorical column
-        place = {level: i for i, level in enumerate(order_of_levels)}
-        by_level = np.argsort([place.get(name, len(place)) for name in symbols], kind="stable")
+        rank = {level: i for i, level in enumerate(order_of_levels)}
+        by_level = np.argsort([rank.get(name, len(rank)) for name in symbols], kind="stable")
         symbols, numbers = symbols[by_level], np.argsort(by_level)[numbers]
     of_symbol = np.zeros(num_rows, dtype=np.int64)
     of_symbol[~unknown] = numbers
@@ -174,14 +174,14 @@ def sequences_of(
         refuse_moved_times(passed, of_sequence, step, clock, time)
         if count is None:
             observed = ~unknown
-            at = passed[observed], of_sequence[observed], of_symbol[observed]
+            observations = passed[observed], of_sequence[observed], of_symbol[observed]
             others = {
                 name: columns[name][observed] for name in columns if name not in named.values()
             }
             may_repeat = times.values.dtype.kind == "M" and bool(  # clocks show an hour twice
                 (times.values != times.values.astype("datetime64[D]")).any()
             )
-            _refuse_rows_of_others(at, symbols, names, named, others, may_repeat)
+            _refuse_rows_of_others(observations, symbols, names, named, others, may_repeat)
     parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s

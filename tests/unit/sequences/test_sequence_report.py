@@ -126,11 +126,12 @@ def test_a_page_of_a_panel_begins_with_the_population():
     )
     found = run.report(comparison=False)
     titles = [section.title for section in found.sections]
-    assert titles[:3] == ["Transitions", "What follows what", "Shares step by step"]
-    assert found.verdict[0].startswith("Of those in B at a step, 0.")
-    rows = {row[0]: row for row in found.sections[1].rows}
+    assert titles[:2] == ["Transitions", "Visits, and where they lead in 12 steps"]
+    assert titles[2:4] == ["What follows what", "Shares step by step"]
+    assert found.verdict[0].startswith("Of those in A at a step, 0.")
+    rows = {row[0]: row for row in found.sections[2].rows}
     assert rows["A"][1:] == ("25", "0.20", "0.80")
-    assert found.sections[2].rows[0][:2] == ("0", "15")
+    assert found.sections[3].rows[0][:2] == ("0", "15")
     (coming,) = (section for section in found.sections if section.title == "What comes next")
     changes = [
         float(row[2])
@@ -189,7 +190,7 @@ def test_sequences_that_stand_out_come_first():
     assert "predicted worst" in why["p28"]
     report = run.report(comparison=False, steps=2)
     titles = [section.title for section in report.sections]
-    assert titles[3] == "Sequences that stand out"
+    assert titles[4] == "Sequences that stand out"
     (coming,) = (section for section in report.sections if section.title == "What comes next")
     assert len(coming.rows) == data.num_sequences  # those that a page does not show are on demand
     (seen,) = (section for section in report.sections if section.title == "What was seen")

@@ -112,8 +112,8 @@ def test_answers_as_tables():
     assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
 
     ahead = Forecast(
-        mean.reshape(1, 2, 2, 3), mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels, data,
-        np.zeros((1, 2, 2), dtype=np.int64),
+        mean.reshape(1, 2, 2, 3), mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels,
+        data, np.zeros((1, 2, 2), dtype=np.int64),
     ).to_dataframe()  # fmt: skip
     rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
     assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
