@@ -88,7 +88,7 @@ class NextChange(Answer):
     def table(self) -> Table:
         """A row for each sequence with an observation.
 
-        Ends that lie beyond the `horizon` have an empty cell, and ``lasts_more_than`` instead.
+        Ends that lie beyond the `horizon` have an empty cell, and ``lasts_at_least`` instead.
         """
         data, names = self.sequences, labels_of(self.sequences)
         rows = np.flatnonzero(self.present >= 0).tolist()
@@ -96,7 +96,7 @@ class NextChange(Answer):
         present, then = self.present[rows], self.then[rows]
 
         def in_words(steps: int) -> str:
-            return f"more than {steps - 1}" if steps >= self.horizon else f"{steps}"
+            return f"{steps} or more" if steps >= self.horizon else f"{steps}"
 
         def numbers(steps: IntArray) -> FloatArray:
             return np.where(steps >= self.horizon, np.nan, steps)
@@ -117,7 +117,7 @@ class NextChange(Answer):
                     [f"{a} to {in_words(b)}" if a < self.horizon else in_words(a)
                      for a, b in zip(low, high, strict=True)],
                 ),
-                Column("lasts_more_than", np.where(high >= self.horizon, self.horizon - 1, np.nan)),
+                Column("lasts_at_least", np.where(high >= self.horizon, self.horizon, np.nan)),
                 Column(
                     "then", [names[k] if end else "" for k, end in zip(first, ends, strict=True)],
                     "then",

@@ -278,15 +278,15 @@ def _lasting(change: NextChange) -> str:
                 f" {change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
             )
         if middle[0] >= change.horizon:
-            return f"The present {now} goes on for more than {change.horizon - 1} steps (median)."
-        top = f"more than {change.horizon - 1}" if high[0] >= change.horizon else str(high[0])
+            return f"The present {now} goes on for {change.horizon} steps or more (median)."
+        top = f"{high[0]}{' or more' * (high[0] >= change.horizon)}"
         return (
             f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
             f" {low[0]} to {top}), and then comes {names[then]} with probability {p:.2f}."
         )
     changing = change.lasts[:, 0]
     s, steps = int(np.nanargmax(changing)), float(np.median(middle[change.present >= 0]))
-    last = f"more than {change.horizon - 1} steps"
+    last = f"{change.horizon} steps or more"
     if steps < change.horizon:
         last = f"{steps:.0f} step{'s' * (round(steps) != 1)}"
     return (

@@ -177,7 +177,21 @@ def test_the_next_change_is_counted_in_paths():
     table = found.table()
     assert table.columns["now"] == ["a", "b"]
     assert "3 or more" in str(found)
+    assert table.columns["lasts"].tolist()[0] == 1
+    assert np.isnan(table.columns["lasts"][1])
+    assert table.columns["lasts_at_least"].tolist()[1] == 3
     assert "still goes on" in found.figure(1).svg()
+
+
+def test_a_sequence_without_observations_does_not_change():
+    data = as_sequences([["a", "b", "b"], [None, None]] * 6, names=[str(i) for i in range(12)])
+    run = run_of(MarkovChain(1), data)
+    found = run.forecast(4).next_change()
+    assert np.isnan(found.lasts[1]).all()
+    assert len(found.table()) == 6
+    page = run.report(comparison=False, steps=4)
+    apart = next(s for s in page.sections if s.title == "Sequences that stand out")
+    assert not any("change" in row[1] for row in apart.rows if int(row[0]) % 2)
 
 
 def test_steps_of_thousands_of_observations_have_scores():
