@@ -23,12 +23,6 @@ NO_NUMBERS = {"report", "export", "refit"}  # a page, files, another run
 
 # What answers lack that rooms have not yet completed: class -> attributes.
 LACKING = {
-    "DocumentTopics": {"figure", "draws"},
-    "Quotes": {"figure", "draws"},
-    "Content": {"figure", "draws"},
-    "RunMatches": {"figure", "draws"},
-    "TopicStability": {"draws"},
-    "NewDocuments": {"table", "figure", "draws"},
     "TopWord": {"table", "figure", "draws"},
     "LeaveOneOut": {"figure", "draws"},
     "Imputed": {"figure", "draws"},

@@ -190,7 +190,7 @@ class TestQuestions:
             "--at", "year=1900,1920,1939", "--figure", figure,
         )  # fmt: skip
         assert figure.read_bytes().startswith(b"<?xml")
-        firsts = [line.split()[:1] for line in output.splitlines()]
+        firsts = [line.strip("( ").split()[:1] for line in output.splitlines()]
         numbers = {first[0] for first in firsts if first in (["0"], ["1"])}
         assert numbers == {"1"}
         assert "COLUMN=VALUE" in refused(capsys, "topics", "effects", run, "party", "--at", "year")
