@@ -105,7 +105,7 @@ class _Laws:
 
     def __init__(self, model: MultinomialGP, data: CountField):
         self._model, self._data = model, data
-        self._table = model.on_table(data)
+        self._table = model.table_sticks(data)
         self._seen = np.flatnonzero(data.site_counts().any(axis=1))
         self._found: dict[bytes, FloatArray] = {}
 

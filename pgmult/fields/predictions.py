@@ -31,6 +31,7 @@ from pgmult.core.labelled import Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField
+from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.scores import Calibration, calibration
 from pgmult.fields.tables import with_table
@@ -124,7 +125,7 @@ def _at(
     _warn_of_far(run, model, data, wider)
     rng, link = np.random.default_rng(as_seed(random_seed)), run.link
     draws = [
-        model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
+        predict_at(rng, model, MultinomialGPState(*values), data, wider.new_inputs)
         for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
     ]
     means = [_mean_probs(link.order, draw.mean, draw.var) for draw in draws]

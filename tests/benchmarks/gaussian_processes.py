@@ -32,7 +32,7 @@ from beside import numpyro_parts, nuts
 import pgmult
 from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
-from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.fields.updates.samplers import sampler
 from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.sampling.diagnostics import ess_bulk
 
@@ -143,7 +143,8 @@ def moves(options):
         model = pgmult.fields.MultinomialGP(
             law_of(data), structure=options.structure, overdispersion=0.0
         )
-        ((*of, found),) = gp_model._parts(data, model)
+        chains = sampler(model, data)
+        of, found = (chains.families[0], chains.rows[0]), chains.approximations[0]
         print(f"{name}, {options.structure}: {data}; spread {found.spread:.2f}", flush=True)
         for move in options.moves:
             rng, psi, thetas = np.random.default_rng(0), [], []

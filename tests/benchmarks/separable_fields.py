@@ -116,7 +116,7 @@ def _sweeps(places, times, categories, seconds):
 
 
 def _sweep_for(places, times, categories, seconds):
-    from pgmult.fields.updates.table_sticks import Near, Potential, init, sweep
+    from pgmult.fields.updates.table_sticks import Potential, Reference, init, sweep
     from pgmult.latent.hyperparameters import Leaning
 
     rng = np.random.default_rng(0)
@@ -125,17 +125,17 @@ def _sweep_for(places, times, categories, seconds):
     pi = rng.dirichlet(np.ones(categories), len(inputs))
     data = as_field(inputs, rng.multinomial(1000, pi))
     model = MultinomialGP(product(times / 3.0, 1000.0), structure="separable", overdispersion=0.3)
-    (sticks,) = model.on_table(data)
+    (sticks,) = model.table_sticks(data)
     shares = (sticks.taken + 0.5) / (sticks.reaching + 1.0)
     level, x = np.log(shares / (1.0 - shares)), sticks.start
     guess = Leaning(x, 0.05 * np.eye(len(x)), np.zeros(len(x)))
-    near = Near(guess, Potential(sticks, x, level))
-    draw = init(rng, sticks, near)
+    reference = Reference(guess, Potential(sticks, x, level))
+    draw = init(rng, sticks, reference)
     for _ in range(_SETTLING):
-        draw = sweep(rng, sticks, draw, near)
+        draw = sweep(rng, sticks, draw, reference)
     begun, number = time.process_time(), 0
     while not number or time.process_time() - begun < seconds:
-        draw, number = sweep(rng, sticks, draw, near), number + 1
+        draw, number = sweep(rng, sticks, draw, reference), number + 1
     return (time.process_time() - begun) / number
 
 

@@ -23,6 +23,7 @@ from examples.papers.linderman2015.field_scores import log_predictive, mean_over
 from examples.papers.linderman2015.newborns import thin, us_names
 from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.fields.covariances import Matern, SquaredExponential, White
+from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.scores import calibration
 
 OUTSIDE = ("AK", "HI", "DC")
@@ -197,7 +198,7 @@ def sample(model, problem: Problem, options: argparse.Namespace, before: float =
 def mean_at_new_inputs(rng, model, state, problem: Problem) -> np.ndarray:
     """Means of psi at the new inputs given what the state has at the others."""
     if isinstance(model, pgmult.fields.MultinomialGP):
-        return model.predict_at(rng, state, problem.field, problem.field.new_inputs).mean
+        return predict_at(rng, model, state, problem.field, problem.field.new_inputs).mean
     return model.psi_new_mean(state, problem.field)
 
 

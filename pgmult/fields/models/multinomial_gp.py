@@ -9,18 +9,7 @@ a few features::
     psi_k(s)      = features(s)' beta_k + g_k(s),    g_k ~ GP(0, covariance_theta)
     x_i           ~ Multinomial(N_i, stick-breaking(psi(s_i)))   i = 1..n
 
-As a function of psi the likelihood is nearly Gaussian, whatever the counts. That Gaussian is found
-before the chain starts (`pgmult.latent.approximation`), and the exact moves of a sweep use it
-(`pgmult.latent.moves`)::
-
-1. theta, beta, psi | x        in some of the sweeps: a leap to a point that does not depend on the
-                               old one, theta from the law that it has under the approximation, psi
-                               and beta given theta; or, where that is hardly ever accepted, a move
-                               of theta that carries psi and beta along
-2. beta, psi | theta, x        where there was no leap: each stick turns about the approximation,
-                               all sites and coefficients at once; by swings where that is rough
-
-On the table of a separable field a sweep is another: see `pgmult.fields.updates.table_sticks`.
+How chains move is in `pgmult.fields.updates.samplers`.
 
 Sites are the distinct inputs, new inputs included. Psi at the new inputs is drawn with the rest.
 
@@ -38,27 +27,39 @@ Sites are the distinct inputs, new inputs included. Psi at the new inputs is dra
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_real
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.parameters import axes_of, real
+from pgmult.core.parameters import Positive, axes_of, real
 from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.sweeps import Sampled, Sampler
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import new_key
+from pgmult.fields.covariances import Covariance, LogNormal, White
+from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField
-from pgmult.fields.models.sticks import StickFields, Sticks
-from pgmult.fields.priors.field import FieldDraw
-from pgmult.fields.updates import table_sticks
-from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.moves import Point, carry, leap, swing, turn
-from pgmult.variational.sites import LogisticSite
+from pgmult.fields.models.base import FieldModel, check_mean, level_of
+from pgmult.fields.priors.field import Field, Trend
+from pgmult.fields.priors.separable import has_effects
+from pgmult.fields.priors.sticks import TableDraw, TableSticks
+from pgmult.fields.priors.structures import Structure, find_table, is_large, make_field
+from pgmult.links import StickBreaking
 
-_FAR = 1.0  # spread from which on leaps are taken less often than not
-_SPREAD = 0.5  # that of a stick from which on turns are short
+_MANY = 100  # counts at a site, on average
+_USUAL_VAR, _VAR_SPREAD = 0.05, 1.5  # prior median of effects' variance, and sd of its logarithm
+
+
+def _as_overdispersion(value: Any, name: str) -> float | Literal["auto"]:
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f'{name} must be "auto" or a number, got {value!r}')
+        return "auto"
+    return as_real(value, name, minimum=0.0, maximum=1e6)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,9 +81,31 @@ class MultinomialGPState:
     beta: Annotated[FloatArray, "feature", "stick"]
     hyperparameters: Annotated[FloatArray, "covariance", "hyperparameter"]
 
+    @classmethod
+    def of_tables(
+        cls, sticks: Sequence[TableSticks], draws: Sequence[TableDraw], fixed: FloatArray | None
+    ) -> "MultinomialGPState":
+        """Join the draws of groups of sticks on a table."""
+        pairs = zip(sticks, draws, strict=True)
+        psi = np.concatenate([group.table.at_sites(draw.psi) for group, draw in pairs], axis=1)
+        beta = np.concatenate([draw.beta for draw in draws], axis=1)
+        theta = np.exp([draw.x for draw in draws]) if fixed is None else fixed
+        return cls(psi, beta, theta)
+
+    def on_tables(self, sticks: Sequence[TableSticks]) -> list[TableDraw]:
+        """Split into the draws of groups of sticks: the inverse of `of_tables`."""
+        return [
+            TableDraw(
+                np.log(theta)[: len(group.start)],
+                self.beta[:, group.columns],
+                group.table.arranged(self.psi[:, group.columns]),
+            )
+            for group, theta in zip(sticks, self.hyperparameters, strict=True)
+        ]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialGP(StickFields):
+class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     """Multinomial counts whose sticks are Gaussian processes, sampled in exact blocks.
 
     Parameters
@@ -124,6 +147,13 @@ class MultinomialGP(StickFields):
     approximation.
     """
 
+    covariance: Annotated[Covariance, as_covariance]
+    structure: Structure = "auto"
+    mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
+    mean_var: Positive = 4.0
+    shared: bool = True
+    overdispersion: Annotated[float | Literal["auto"], _as_overdispersion] = "auto"
+    hyperparameters: Literal["sampled", "fixed"] = "sampled"
     hyperparameter_rate: Annotated[float, real(above=0.0, maximum=1.0)] = 0.5
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialGPState) | {
@@ -134,6 +164,113 @@ class MultinomialGP(StickFields):
     told: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
     settled_at: ClassVar[Mapping[str, float]] = {"psi": 50.0, "hyperparameters": 25.0}
     least_draws: ClassVar[int] = 100
+
+    def _complete(self) -> None:
+        check_mean(self.mean, "stick", "constant", "linear", "empirical")
+
+    @property
+    def kernel_set(self) -> str:
+        """What a sweep compiles depends on the structure: see `pgmult.compiled.ahead`."""
+        structure = "dense" if self.structure == "auto" else self.structure  # of few inputs, it is
+        return f"{type(self).__name__} {structure}"
+
+    def _check(self, data: CountField) -> None:
+        self.level(data)
+        self.table_sticks(data)
+
+    def link(self, data: CountField) -> StickBreaking:
+        """The link from psi to probabilities, its sticks in the order of the data."""
+        return _link(data)
+
+    def law(self, data: CountField) -> Covariance:
+        """The covariance of each stick around its mean, overdispersion included."""
+        var = self.overdispersion
+        if var == "auto":
+            var = _USUAL_VAR if self._learns_effects(data) else 0.0
+        return _overdispersed(self.covariance, float(var))
+
+    def _learns_effects(self, data: CountField) -> bool:
+        covariance = self.covariance
+        if self.hyperparameters == "fixed" or not covariance.num_params:
+            return False
+        if has_effects(covariance, data.inputs.shape[1]):
+            return False
+        if self.structure == "separable":
+            return True
+        size, counts = _size_of(data)
+        return counts >= _MANY * size or (self.structure == "auto" and is_large(size))
+
+    def fixed(self, data: CountField) -> FloatArray | None:
+        """Return the hyperparameters where they are not sampled; else None."""
+        if self.hyperparameters == "sampled" and self.law(data).num_params > 0:
+            return None
+        return np.exp(self.start(data))
+
+    def start(self, data: CountField) -> FloatArray:
+        """The log hyperparameters that the covariance comes with."""
+        rows = 1 if self.shared else data.num_categories - 1
+        return np.tile(self.law(data).log_params, (rows, 1))
+
+    def trend(self, data: CountField) -> Trend:
+        """The learned part of the mean at the sites; no feature where nothing is learned."""
+        sticks = data.num_categories - 1
+        if not isinstance(self.mean, str) or self.mean == "empirical":
+            return Trend(np.empty((data.num_sites, 0)), np.empty((0, sticks)), self.mean_var)
+        features = np.ones((data.num_sites, 1))
+        if self.mean == "linear":
+            scale = data.inputs.std(axis=0)
+            scaled = (data.sites - data.inputs.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+            features = np.concatenate([features, scaled], axis=1)
+        centre = np.zeros((features.shape[1], sticks))
+        centre[0] = StickBreaking().inverse(np.full(sticks + 1, 1.0 / (sticks + 1)))
+        return Trend(features, centre, self.mean_var)
+
+    def mean_at_sites(self, beta: FloatArray, data: CountField) -> FloatArray:
+        """Mean of the sticks given the coefficients, ``(num_sites, num_categories - 1)``."""
+        return self.trend(data).at(beta) if len(beta) else self.level(data)
+
+    def level(self, data: CountField) -> FloatArray:
+        """The part of the mean that is not learned."""
+        sticks = data.num_categories - 1
+        learned = isinstance(self.mean, str) and self.mean != "empirical"
+        known = 0.0 if learned else self.mean
+        level = level_of(known, sticks, "sticks", self.link(data), data)
+        return np.tile(level, (data.num_sites, 1))
+
+    def columns(self, data: CountField) -> list[slice]:
+        """The sticks that share hyperparameters: all, or each for itself."""
+        sticks = data.num_categories - 1
+        return [slice(0, sticks)] if self.shared else [slice(k, k + 1) for k in range(sticks)]
+
+    def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
+        """The priors of psi at the sites, one for each of `columns`."""
+        law, mean = self.law(data), self.mean_at_sites(beta, data)
+        return [
+            make_field(self.structure, _at(law, tuple(row.tolist())), data.sites, mean[:, columns])
+            for row, columns in zip(theta, self.columns(data), strict=True)
+        ]
+
+    def augment(
+        self, rng: np.random.Generator, psi: FloatArray, data: CountField
+    ) -> DiagonalPotential:
+        """Pólya-gamma variables given psi at the sites, as potentials on it."""
+        if data.counted is None:
+            return self.link(data).augment(rng, psi, data.site_counts())
+        there = data.counted[:, data.order[:-1]]
+        each = self.link(data).augment(rng, psi[data.row_sites], data.counts)
+        total = np.zeros((2, *psi.shape))
+        for sums, rows in zip(total, (each.J, each.h), strict=True):
+            np.add.at(sums, data.row_sites, rows * there)
+        return DiagonalPotential(*total)
+
+    def table_sticks(self, data: CountField) -> list[TableSticks] | None:
+        """The sticks of each of `columns`, where the sites are cells of a table; else None."""
+        return _table_sticks(data, self)
+
+    def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
+        """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
+        taken, reaching = data.stick_counts()
+        return taken.astype(np.float64), reaching.astype(np.float64)
 
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories
@@ -149,203 +286,67 @@ class MultinomialGP(StickFields):
         }
 
     def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
-        """Hyperparameters, coefficients and sticks from the prior."""
-        theta, centre = self.start(data), self.trend(data).centre
-        if self.samples_theta(data):
+        """Draw hyperparameters, coefficients and sticks from the prior."""
+        fixed, centre = self.fixed(data), self.trend(data).centre
+        theta = self.start(data)
+        if fixed is None:
             theta = np.array([self.law(data).sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
-        if (parts := self.on_table(data)) is not None:
-            draws = [
-                table_sticks.Draw(x, beta[:, own], sticks.prior(rng, x, beta[:, own]))
-                for sticks, x, own in zip(
-                    parts, self._moving(theta, data), self.columns(data), strict=True
-                )
-            ]
-            return self._of_draws(draws, data)
+        if (sticks := self.table_sticks(data)) is not None:
+            draws = []
+            for group, row in zip(sticks, theta, strict=True):
+                x, own = row[: len(group.start)], beta[:, group.columns]
+                draws.append(TableDraw(x, own, group.sample(rng, x, own)))
+            return MultinomialGPState.of_tables(sticks, draws, fixed)
         psi = [field.sample(rng) for field in self.fields(theta, beta, data)]
         return MultinomialGPState(np.concatenate(psi, axis=1), beta, np.exp(theta))
 
-    def init(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
-        """A draw from the approximation of the posterior."""
-        if (parts := self.on_table(data)) is not None:
-            pairs = zip(parts, _pilots(data, self), strict=True)
-            draws = [table_sticks.init(rng, sticks, near) for sticks, near in pairs]
-            return self._of_draws(draws, data)
-        points = []
-        for family, _, found in _parts(data, self):
-            x = hyperparameters_near(rng, family, found.guess)
-            points.append(Point.of(x, family.at(x, found.absorbed).sample(rng), family, found))
-        return self._state_of(points, data)
+    def sampler(self, data: CountField) -> Sampler[MultinomialGPState]:
+        """Choose how chains move: see `pgmult.fields.updates.samplers`."""
+        from pgmult.fields.updates.samplers import sampler
 
-    def step(
-        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
-    ) -> MultinomialGPState:
-        """One sweep over all sticks."""
-        if self.on_table(data) is not None:
-            draws = [
-                table_sticks.sweep(rng, sticks, draw, near)
-                for (sticks, draw), near in zip(
-                    self._draws(state, data), _pilots(data, self), strict=True
-                )
-            ]
-            return self._of_draws(draws, data)
-        both = np.concatenate([state.psi, state.beta])
-        theta = self._moving(np.log(state.hyperparameters), data)
-        moves_theta = self.samples_theta(data) and rng.random() < self.hyperparameter_rate
-        points = []
-        for x, columns, part in zip(theta, self.columns(data), _parts(data, self), strict=True):
-            family, rows, found = part
-            point = Point.of(x, both[:, columns], family, found)
-            if moves_theta:
-                point = _theta_moved(rng, point, family, rows, found)
-            if not moves_theta or found.spread > _FAR:
-                short = found.spread > _SPREAD * point.w.shape[1]
-                point = (swing if short else turn)(rng, point, family, rows, found)
-            points.append(point)
-        return self._state_of(points, data)
+        return sampler(self, data)
 
-    def _state_of(self, points: Sequence[Point], data: CountField) -> MultinomialGPState:
-        w = np.concatenate([point.w for point in points], axis=1)
-        theta = self.start(data)
-        if self.samples_theta(data):
-            theta = np.array([point.x for point in points])
-        return MultinomialGPState(w[: data.num_sites], w[data.num_sites :], np.exp(theta))
 
-    def _moving(self, theta: FloatArray, data: CountField) -> FloatArray:
-        """The log hyperparameters that are sampled; no column where none are."""
-        return theta[:, : None if self.samples_theta(data) else 0]
-
-    def _draws(
-        self, state: MultinomialGPState, data: CountField
-    ) -> list[tuple[table_sticks.TableSticks, table_sticks.Draw]]:
-        """Sticks on a table, and where they are."""
-        theta = self._moving(np.log(state.hyperparameters), data)
-        parts = zip(self.on_table(data) or [], theta, self.columns(data), strict=True)
-        return [
-            (
-                sticks,
-                table_sticks.Draw(x, state.beta[:, own], sticks.table.arranged(state.psi[:, own])),
-            )
-            for sticks, x, own in parts
-        ]
-
-    def _of_draws(self, draws: Sequence[table_sticks.Draw], data: CountField) -> MultinomialGPState:
-        psi = np.concatenate(
-            [
-                sticks.table.at_sites(draw.psi)
-                for sticks, draw in zip(self.on_table(data) or [], draws, strict=True)
-            ],
-            axis=1,
+@once_a_data_set
+def _table_sticks(data: CountField, model: MultinomialGP) -> list[TableSticks] | None:
+    law = model.law(data)
+    table = find_table(model.structure, law, data.sites)
+    if table is None:
+        return None
+    start = law.log_params if model.fixed(data) is None else np.empty(0)
+    # cells without an input are sites without counts
+    data = replace(data, sites=table.sites)
+    (taken, reaching), trend = model.binomials(data), model.trend(data)
+    level = model.level(data)[0]
+    return [
+        TableSticks(
+            columns, law, start, table, trend._replace(centre=trend.centre[:, columns]),
+            level[columns], taken[:, columns], reaching[:, columns],
         )
-        beta = np.concatenate([draw.beta for draw in draws], axis=1)
-        theta = self.start(data)
-        if self.samples_theta(data):
-            theta = np.array([draw.x for draw in draws])
-        return MultinomialGPState(psi, beta, np.exp(theta))
-
-    def approximations(self, data: CountField) -> tuple[Approximation, ...]:
-        """The Gaussian approximation of the posterior of each of `columns`, with its accuracy.
-
-        There is none where the structure is a separable one.
-        """
-        return tuple(found for _, _, found in _parts(data, self))
-
-    def predict_at(
-        self,
-        rng: np.random.Generator,
-        state: MultinomialGPState,
-        data: CountField,
-        new_inputs: ArrayLike,
-    ) -> FieldDraw:
-        """The sticks at inputs that were not in the fit, psi at the other inputs integrated out.
-
-        omega is drawn given the state's psi (Linderman, Johnson and Adams 2015, appendix B). Costs
-        as much as a sweep.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        state : MultinomialGPState
-        data : CountField
-            Of the chain.
-        new_inputs : array, ``(num_new, num_inputs)``
-
-        Returns
-        -------
-        FieldDraw
-            A joint draw, and the law, in which sticks are independent given omega.
-        """
-        seen, wider = data.with_new_inputs(None), data.with_new_inputs(new_inputs)
-        mean = self.mean_at_sites(state.beta, wider)[wider.new_sites]
-        if self.on_table(data) is not None:
-            new = wider.new_inputs
-            values = [
-                sticks.draw_at(rng, draw, new, mean[:, own])
-                for (sticks, draw), own in zip(
-                    self._draws(state, data), self.columns(data), strict=True
-                )
-            ]
-            law = self._law_on_table(rng, state, data, new, mean)
-            return FieldDraw(np.concatenate(values, axis=1), *law)
-        potential = self.augment(rng, state.psi[: seen.num_sites], seen)
-        fields = self.fields(np.log(state.hyperparameters), state.beta, seen)
-        drawn = []
-        for own, field in zip(self.columns(seen), fields, strict=True):
-            told = DiagonalPotential(potential.J[:, own], potential.h[:, own])
-            # from a stream of its own: the draw after this one is the same for any new inputs
-            stream = np.random.default_rng(new_key(rng))
-            drawn.append(field.condition(told).draw(stream, wider.new_inputs, mean[:, own]))
-        return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
-
-    def _law_on_table(
-        self,
-        rng: np.random.Generator,
-        state: MultinomialGPState,
-        data: CountField,
-        new: FloatArray,
-        mean: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of psi at new inputs given psi in the cells of a table.
-
-        In a cell of the table, given psi in all others and, where it has counts, omega there.
-        """
-        seen = self.augment(rng, state.psi[: data.num_sites], data)
-        laws = [
-            sticks.law_at(
-                draw, new, mean[:, own], DiagonalPotential(seen.J[:, own], seen.h[:, own])
-            )
-            for (sticks, draw), own in zip(
-                self._draws(state, data), self.columns(data), strict=True
-            )
-        ]
-        means, variances = (np.concatenate(parts, axis=1) for parts in zip(*laws, strict=True))
-        return means, variances
+        for columns in model.columns(data)
+    ]  # fmt: skip
 
 
-def _theta_moved(
-    rng: np.random.Generator, point: Point, family: Sticks, rows: LogisticSite, found: Approximation
-) -> Point:
-    """Hyperparameters, and psi and beta with them."""
-    if found.spread <= _FAR:
-        return leap(rng, point, family, rows, found)
-    return carry(rng, point, family, rows, found)
+@lru_cache(maxsize=32)
+def _overdispersed(covariance: Covariance, var: float) -> Covariance:
+    if not var:
+        return covariance
+    return covariance + White(var, priors={"var": LogNormal(var, _VAR_SPREAD)})
 
 
 @once_a_data_set
-def _parts(
-    data: CountField, model: MultinomialGP
-) -> list[tuple[Sticks, LogisticSite, Approximation]]:
-    """Of the sticks that share hyperparameters, what moves them needs."""
-    taken, reaching = model.binomials(data)
-    parts = []
-    for columns in model.columns(data):
-        family = Sticks(model, data, columns)
-        rows = LogisticSite(taken[family.seen, columns], reaching[family.seen, columns])
-        parts.append((family, rows, approximate(family, rows)))
-    return parts
+def _size_of(data: CountField) -> tuple[int, int]:
+    """How many distinct inputs have counts, and how many counts there are."""
+    return len(np.unique(data.row_sites[data.totals > 0])), int(data.totals.sum())
 
 
-@once_a_data_set
-def _pilots(data: CountField, model: MultinomialGP) -> list[table_sticks.Near]:
-    """What the moves of sticks on a table go around."""
-    return [table_sticks.pilot(sticks) for sticks in model.on_table(data) or []]
+@lru_cache(maxsize=16)
+def _link(data: CountField) -> StickBreaking:
+    return StickBreaking(order=data.order)
+
+
+@lru_cache(maxsize=256)
+def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
+    """One object for one value of the parameters: fields keep what they computed for an object."""
+    return covariance.with_log_params(theta) if theta else covariance

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.fields.updates import samplers
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import Leaning
 
@@ -22,5 +22,5 @@ def any_approximation(request, monkeypatch):
         J, h = rows.trials / 8.0 + 1e-6, rows.successes - rows.trials / 2.0
         return Approximation(J, h, family.absorb(J, h), guess, request.param)
 
-    monkeypatch.setattr(gp_model, "approximate", found)
+    monkeypatch.setattr(samplers, "approximate", found)
     return request.param

@@ -8,7 +8,7 @@ import pytest
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, White
 from pgmult.fields.updates import table_sticks
-from pgmult.fields.updates.table_sticks import Near, Potential
+from pgmult.fields.updates.table_sticks import Potential, Reference
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -43,7 +43,7 @@ def any_pilot(monkeypatch):
         x = sticks.start
         level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
         guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
-        return Near(guess, Potential(sticks, x, level))
+        return Reference(guess, Potential(sticks, x, level))
 
     monkeypatch.setattr(table_sticks, "pilot", rough)
 

@@ -7,10 +7,10 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential
-from pgmult.fields.models import multinomial_gp as gp_model
-from pgmult.fields.models.sticks import Sticks
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
+from pgmult.fields.priors.sticks import Sticks
+from pgmult.fields.updates import samplers
 from pgmult.latent import moves as gp_moves
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import Leaning
@@ -75,7 +75,7 @@ def crooked(family, rows):
 
 @pytest.fixture
 def crooked_approximation(monkeypatch):
-    monkeypatch.setattr(gp_model, "approximate", crooked)
+    monkeypatch.setattr(samplers, "approximate", crooked)
 
 
 def test_hyperparameters_are_carried_by_a_crooked_approximation(crooked_approximation):
@@ -182,7 +182,7 @@ def carried_whatever(rng, point, family, rows, found):
 
 
 def test_geweke_refuses_hyperparameters_that_are_always_carried(crooked_approximation):
-    broken = patched(gp_model, "carry", carried_whatever)
+    broken = patched(samplers, "carry", carried_whatever)
     rejects(check_geweke, broken, DATA, statistics=STATISTICS, replicates=960)
 
 

@@ -9,7 +9,7 @@ import pgmult
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential, White
 from pgmult.fields.updates import table_sticks
-from pgmult.fields.updates.table_sticks import Near, Potential, TableSticks
+from pgmult.fields.updates.table_sticks import Potential, Reference
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -52,7 +52,7 @@ def rough(sticks):
     x = sticks.start
     level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
     guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
-    return Near(guess, Potential(sticks, x, level))
+    return Reference(guess, Potential(sticks, x, level))
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_joint_distribution(model):
 
 
 def test_joint_distribution_where_length_scales_move_rarely(monkeypatch):
-    monkeypatch.setattr(TableSticks, "scale_rate", 0.3)
+    monkeypatch.setattr(table_sticks, "scale_rate", lambda sticks: 0.3)
     check_geweke(NARROW, DATA, statistics=STATISTICS, replicates=400)
 
 
@@ -122,18 +122,18 @@ def patched(where, name, broken, model=MODEL):
     return mutant(model, step=step)
 
 
-def swung_whatever(rng, sticks, x, mean, level, fit, near):
+def swung_whatever(rng, sticks, x, mean, level, fit, reference):
     """A path by the Gaussian alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableSticks, "log_likelihood", lambda self, level, var: 0.0 * fit)
+        patch.setattr(table_sticks, "log_likelihood", lambda sticks, level, var: 0.0 * fit)
         patch.setattr(Potential, "log", lambda self, level: 0.0 * fit)
-        return SWING(rng, sticks, x, mean, level, 0.0 * fit, near)
+        return SWING(rng, sticks, x, mean, level, 0.0 * fit, reference)
 
 
-def effects_without_prior(rng, sticks, x, level, fit, near):
+def effects_without_prior(rng, sticks, x, level, fit, reference):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sticks, "log_prior", lambda x: 0.0)
-        return MOVE_EFFECTS(rng, sticks, x, level, fit, near)
+        return MOVE_EFFECTS(rng, sticks, x, level, fit, reference)
 
 
 def together_without_prior(rng, sticks, *arguments):
@@ -149,45 +149,43 @@ def hardly_knowing(move):
     """
 
     def moved(rng, sticks, *arguments):
-        def weighed(x, rotated, features):
-            found = WEIGHED(sticks, x, rotated, features)
-            return found._replace(log_density=found.log_density - 0.99 * sticks.log_prior(x))
+        def collapsed(sticks, x, rotated, features):
+            right = COLLAPSE(sticks, x, rotated, features)
+            return right._replace(log_density=right.log_density - 0.99 * sticks.log_prior(x))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sticks, "weighed", weighed)
+            patch.setattr(table_sticks, "collapse_rotated", collapsed)
             return move(rng, sticks, *arguments)
 
     return moved
 
 
-def effects_of_psi(rng, sticks, x, level, fit, near):
+def effects_of_psi(rng, sticks, x, level, fit, reference):
     """As if a cell's level were its psi: the counts' scatter is taken for that of the cells."""
     level = 2.0 + 3.0 * level
-    return MOVE_EFFECTS(rng, sticks, x, level, sticks.log_likelihood(level, sticks.effect(x)), near)
+    fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
+    return MOVE_EFFECTS(rng, sticks, x, level, fit, reference)
 
 
-def cells_too_wide(self, rng, level, var):
-    return DRAW_CELLS(self, rng, level, 1.5 * var)
+def cells_too_wide(rng, sticks, level, var):
+    return DRAW_CELLS(rng, sticks, level, 1.5 * var)
 
 
-def levels_too_high(self, rng, x, psi):
-    beta, level = DRAW_LEVEL(self, rng, x, psi)
+def levels_too_high(rng, sticks, x, psi):
+    beta, level = DRAW_LEVEL(rng, sticks, x, psi)
     return beta, level + 1.0
 
 
-def weighed_without_beta(self, x, rotated, features):
+def collapsed_without_beta(sticks, x, rotated, features):
     """The mean's coefficients are taken for known."""
-    given = WEIGHED(self, x, rotated, features)
-    return given._replace(log_density=given.law.log_density(rotated).sum() + self.log_prior(x))
+    right = COLLAPSE(sticks, x, rotated, features)
+    return right._replace(log_density=right.law.log_density(rotated).sum() + sticks.log_prior(x))
 
 
 SWING, MOVE_EFFECTS = table_sticks.swing, table_sticks.move_effects
 MOVE_TOGETHER = table_sticks.move_together
-DRAW_CELLS, DRAW_LEVEL, WEIGHED = (
-    TableSticks.draw_cells,
-    TableSticks.draw_level,
-    TableSticks.weighed,
-)
+DRAW_CELLS, DRAW_LEVEL = table_sticks.draw_cells, table_sticks.draw_level
+COLLAPSE = table_sticks.collapse_rotated
 BROKEN = {
     "scatter that hardly knows its prior": patched(
         table_sticks, "scatter", hardly_knowing(table_sticks.scatter), NARROW
@@ -203,14 +201,14 @@ BROKEN = {
     "hyperparameters moved with u without their prior": patched(
         table_sticks, "move_together", together_without_prior, NARROW
     ),
-    "cells that scatter more": patched(TableSticks, "draw_cells", cells_too_wide),
-    "levels too high": patched(TableSticks, "draw_level", levels_too_high),
+    "cells that scatter more": patched(table_sticks, "draw_cells", cells_too_wide),
+    "levels too high": patched(table_sticks, "draw_level", levels_too_high),
 }
 
 
 def test_geweke_refuses_variances_that_hardly_know_their_priors(monkeypatch):
     """Those of f, where length scales do not move: what moves then is another step."""
-    monkeypatch.setattr(TableSticks, "scale_rate", 0.0)
+    monkeypatch.setattr(table_sticks, "scale_rate", lambda sticks: 0.0)
     broken = patched(table_sticks, "scatter", hardly_knowing(table_sticks.scatter), NARROW)
     statistics = {"v": lambda state, data: np.log(state.hyperparameters[:, :1])}
     rejects(check_geweke, broken, DATA, statistics=statistics, replicates=960)
@@ -218,7 +216,7 @@ def test_geweke_refuses_variances_that_hardly_know_their_priors(monkeypatch):
 
 def test_geweke_refuses_coefficients_taken_for_known():
     linear = replace(MODEL, mean="linear")  # the more of them, the plainer
-    broken = patched(TableSticks, "weighed", weighed_without_beta, linear)
+    broken = patched(table_sticks, "collapse_rotated", collapsed_without_beta, linear)
     statistics = {"hyperparameters": lambda state, data: state.hyperparameters}
     rejects(check_geweke, broken, DATA, statistics=statistics, replicates=960)
 
@@ -250,18 +248,18 @@ def moved_alone(replicates=600, moves=5):
     rng, changes = np.random.default_rng(3), []
     inputs = [[float(t), float(s)] for t in range(3) for s in range(3)]
     data = as_field(inputs, np.tile([0, 30], (9, 1)), order="given")
-    (sticks,) = ALONE.on_table(data)
+    (sticks,) = ALONE.table_sticks(data)
     free = np.ones(len(sticks.start), dtype=bool)
     for _ in range(replicates):
         x = ALONE.law(data).sample_log_params(rng)
-        psi = sticks.prior(rng, x, sticks.trend.centre)
-        _, level = sticks.draw_level(rng, x, psi)
+        psi = sticks.sample(rng, x, sticks.trend.centre)
+        _, level = table_sticks.draw_level(rng, sticks, x, psi)
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
-        mean, near = sticks.mean(sticks.trend.centre), rough(sticks)
-        fit = sticks.log_likelihood(level, sticks.effect(x))
+        mean, reference = sticks.mean(sticks.trend.centre), rough(sticks)
+        fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
         before, now = _told_of(sticks, x, mean, level, fit), (x, level, fit)
         for _ in range(moves):
-            now = table_sticks.move_together(rng, sticks, now[0], mean, *now[1:], near, free)
+            now = table_sticks.move_together(rng, sticks, now[0], mean, *now[1:], reference, free)
         changes.append(_told_of(sticks, now[0], mean, *now[1:]) - before)
     return np.sqrt(replicates) * np.mean(changes, axis=0) / (np.std(changes, axis=0) + 1e-12)
 
@@ -289,7 +287,7 @@ BROKEN_ALONE = {
     "how they are proposed": [(Leaning, "log_density", lambda self, x: 0.0)],
     "what the Gaussian lacks": [
         (Potential, "log", lambda self, level: np.zeros(1)),
-        (TableSticks, "log_likelihood", lambda self, level, var: np.zeros(1)),
+        (table_sticks, "log_likelihood", lambda sticks, level, var: np.zeros(1)),
     ],
 }
 

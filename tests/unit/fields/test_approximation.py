@@ -7,6 +7,7 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import LogNormal, Matern, SquaredExponential, White
+from pgmult.fields.updates.samplers import sampler
 
 RNG = np.random.default_rng(0)
 INPUTS = np.unique(np.stack([RNG.integers(0, 6, 14), RNG.integers(0, 2, 14)], axis=1), axis=0) * 1.0
@@ -22,10 +23,10 @@ MODEL = MultinomialGP(4.0 * Matern(0.5, 3.0), hyperparameters="fixed")
 @pytest.mark.slow
 def test_the_approximation_is_near():
     for structure in ("dense", "state_space"):
-        (found,) = replace(MODEL, structure=structure).approximations(RARE)
+        (found,) = sampler(replace(MODEL, structure=structure), RARE).approximations
         assert found.spread < 1.0
         assert len(found.guess.mean) == 0
-    each = replace(MODEL, shared=False).approximations(RARE)
+    each = sampler(replace(MODEL, shared=False), RARE).approximations
     assert [found.J.shape for found in each] == [(5, 1), (5, 1)]
     assert max(found.spread for found in each) < 1.0
 

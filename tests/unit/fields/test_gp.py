@@ -9,7 +9,8 @@ import pgmult
 from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, White
-from pgmult.fields.models.sticks import Sticks
+from pgmult.fields.elsewhere import predict_at
+from pgmult.fields.updates.samplers import sticks_of
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import mutant
 
@@ -42,8 +43,10 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
     level = model.mean_at_sites(centre, DATA)
     rng = np.random.default_rng(5)
     for columns in model.columns(DATA):
-        family = Sticks(model, DATA, columns)
-        seen = family.absorb(potential.J[family.seen, columns], potential.h[family.seen, columns])
+        family = sticks_of(model, DATA, columns)
+        seen = family.absorb(
+            potential.J[family.counted, columns], potential.h[family.counted, columns]
+        )
         theta = model.law(DATA).log_params + 0.5 * rng.standard_normal(3)
         covariance = model.covariance.with_log_params(theta)
         assert family.log_prior(theta) == pytest.approx(covariance.log_prior())
@@ -58,7 +61,7 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
             got = law.mean[: len(cov), k - columns.start]
             np.testing.assert_allclose(got, mean + shift, atol=1e-8)
         np.testing.assert_allclose(law.log_evidence, expected, atol=1e-8)
-        np.testing.assert_array_equal(family.predictor(law.mean), law.mean[family.seen])
+        np.testing.assert_array_equal(family.predictor(law.mean), law.mean[family.counted])
         g = rng.standard_normal(family.shape)
         assert np.sum(family.pull(g) * law.mean) == pytest.approx(
             np.sum(g * family.predictor(law.mean))
@@ -67,7 +70,7 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
 
 def test_what_a_state_keeps_of_hyperparameters_is_enough():
     """The law is found again where the chain is: by the logarithms of exponentials."""
-    family = Sticks(MODEL, DATA, slice(0, 2))
+    family = sticks_of(MODEL, DATA, slice(0, 2))
     seen = family.absorb(*np.ones((2, *family.shape)))
     for x in 3.0 * np.random.default_rng(0).standard_normal((50, 3)):
         assert family.at(np.log(np.exp(x)), seen) is family.at(x, seen)
@@ -82,7 +85,7 @@ def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
     told = DiagonalPotential(potential.J[:counted], potential.h[:counted])
     link = mutant(model.link(DATA), augment=lambda self, rng, psi, counts: told)
     known = mutant(model, link=lambda self, data: link)
-    _, mean, var = known.predict_at(np.random.default_rng(0), state, DATA, DATA.new_inputs)
+    _, mean, var = predict_at(np.random.default_rng(0), known, state, DATA, DATA.new_inputs)
     centre = model.mean_at_sites(state.beta, DATA)
     for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
         K = model.covariance.with_log_params(row).cov(DATA.sites)

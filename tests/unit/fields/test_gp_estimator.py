@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from pgmult import StickBreaking
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import GreatCircle, Matern, Periodic, SquaredExponential
+from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.estimator import MultinomialGPClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -165,7 +166,7 @@ def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     model = MultinomialGP(covariance, structure, mean)
     state = model.prior(np.random.default_rng(0), data)
     new = np.array([[1991.5, 0.0], X[2], [2020.0, 0.0], X[2]])
-    drawn = model.predict_at(np.random.default_rng(1), state, data, new)
+    drawn = predict_at(np.random.default_rng(1), model, state, data, new)
     assert drawn.values.shape == (4, 2)
     np.testing.assert_allclose(drawn.values[1], drawn.values[3], atol=1e-6)
     counts = COUNTS[:5].copy()

@@ -70,11 +70,11 @@ def test_a_table_has_the_same_laws(missing):
     covariance = 2.0 * Matern(1.5, 3.0, active=[0]) * Matern(0.5, 2.0, active=[1])
     model = MultinomialGP(covariance, structure="separable", overdispersion=0.3)
     data = as_field(there, counts)
-    assert model.on_table(data) is not None
+    assert model.table_sticks(data) is not None
     state = model.prior(np.random.default_rng(0), data)
     _, mean, var = _Laws(model, data).of(state.psi, state.beta, state.hyperparameters)
     # the same with counts in every cell, which stand as the table has them
-    sites = model.on_table(data)[0].table.sites
+    sites = model.table_sticks(data)[0].table.sites
     whole = as_field(sites, np.ones((len(sites), 3), int), order=data.order)
     dense = MultinomialGP(covariance, structure="dense", overdispersion=0.3)
     _, *expected = _Laws(dense, whole).of(state.psi, state.beta, state.hyperparameters)

@@ -7,9 +7,9 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
-from pgmult.fields.models.sticks import Sticks
 from pgmult.fields.priors.field import FieldLaw
 from pgmult.fields.priors.structures import make_field
+from pgmult.fields.updates.samplers import sticks_of
 from pgmult.testing import rejects
 
 WHOLE = np.array([[t, s] for t in (0.0, 1.0, 2.5, 3.0) for s in (0.0, 1.0, 2.0)])
@@ -70,8 +70,8 @@ MODEL = MultinomialGP(COVARIANCES["product"], structure="dense", mean="linear")
 
 def laws_of(model):
     """The family of both sticks, a potential, hyperparameters and others."""
-    family = Sticks(model, DATA, slice(0, 2))
-    taken, reaching = (each[family.seen] for each in model.binomials(DATA))
+    family = sticks_of(model, DATA, slice(0, 2))
+    taken, reaching = (each[family.counted] for each in model.binomials(DATA))
     seen = family.absorb(reaching / 8.0, taken - reaching / 2.0)
     start = family.start()
     return family, seen, start, start + 0.4 * np.random.default_rng(6).standard_normal(len(start))

@@ -12,7 +12,7 @@ from pgmult.fields.updates.table_sticks import Potential
 INPUTS = np.array([[t, s] for t in (0.0, 0.7, 2.0, 3.0) for s in (0.0, 1.0, 1.5)])
 DATA = as_field(INPUTS, np.random.default_rng(0).multinomial(30, [0.6, 0.37, 0.03], len(INPUTS)))
 LAW = 0.8 * Matern(1.5, 2.0, active=[0]) * Matern(0.5, 1.5, active=[1])
-(STICKS,) = MultinomialGP(LAW, structure="separable", overdispersion=0.3).on_table(DATA)
+(STICKS,) = MultinomialGP(LAW, structure="separable", overdispersion=0.3).table_sticks(DATA)
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def test_a_pilot_stays_near_counts_that_hardly_scatter(monkeypatch, seed):
     counts = np.random.default_rng(seed).multinomial(30, [0.4, 0.3, 0.2, 0.1], len(inputs))
     counts[:: 7 + seed] = 0
     model = MultinomialGP(LAW, structure="separable", overdispersion=0.05)
-    (sticks,) = model.on_table(as_field(inputs, counts))
-    draw_cells = table_sticks.TableSticks.draw_cells
+    (sticks,) = model.table_sticks(as_field(inputs, counts))
+    draw_cells = table_sticks.draw_cells
 
-    def watched(self, rng, level, var):
+    def watched(rng, sticks, level, var):
         assert var < 5.0
-        return draw_cells(self, rng, level, var)
+        return draw_cells(rng, sticks, level, var)
 
-    monkeypatch.setattr(table_sticks.TableSticks, "draw_cells", watched)
+    monkeypatch.setattr(table_sticks, "draw_cells", watched)
     assert sticks.effect(table_sticks.pilot(sticks).guess.mean) < 0.2

@@ -1,0 +1,225 @@
+r"""Sticks that share hyperparameters: fields around means that are linear in few features::
+
+    beta_k        ~ N(centre_k, mean_var I),                     k = 1..K-1
+    psi_k(s)      = features(s)' beta_k + g_k(s),    g_k ~ GP(0, covariance_theta)
+
+`Sticks` computes them for any field, as one of the families that `pgmult.latent` moves;
+`TableSticks` on a table of inputs, in the bases where the covariance is diagonal. Hyperparameters x
+are logarithms, ``(num_hyperparameters,)``, and have no entry where they are fixed.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.fields.covariances import Covariance
+from pgmult.fields.priors.field import FieldLaw, Trend
+from pgmult.fields.priors.separable import Factors, Table, TableLaw
+from pgmult.fields.priors.structures import Structure, make_field
+
+_REMEMBERED = 8  # posteriors given a potential, for a few chains: where each is and may go
+_DIGITS = 12  # log(exp(x)) has the same
+_LEAST_VAR = 1e-8
+
+
+class Sticks:
+    """Sticks at any sites, as one of the families that `pgmult.latent` moves.
+
+    Weights w are psi at all sites, and below them the coefficients beta, ``(num_sites +
+    num_features, num_sticks)``. What was computed at the latest hyperparameters is remembered, as
+    moves ask for it again.
+
+    Parameters
+    ----------
+    structure : str
+    sites : array, ``(num_sites, num_inputs)``
+    covariance : Covariance
+        Of psi around its mean.
+    start : array, ``(num_hyperparameters,)``
+    trend : Trend
+    level : array, ``(num_sites, num_sticks)``
+        Part of the mean that is not learned.
+    counted : int array
+        Sites with counts.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        sites: FloatArray,
+        covariance: Covariance,
+        start: FloatArray,
+        trend: Trend,
+        level: FloatArray,
+        counted: IntArray,
+    ):
+        self._structure, self._sites, self._covariance = structure, sites, covariance
+        self._start, self._trend, self._level, self.counted = start, trend, level, counted
+        self._law_at = lru_cache(maxsize=_REMEMBERED)(self._find_law)
+        self._covariance_at = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Sites with counts, and sticks."""
+        return len(self.counted), self._level.shape[1]
+
+    def start(self) -> FloatArray:
+        """Return the hyperparameters from which a search begins."""
+        return self._start
+
+    def slopes(self, x: FloatArray, seen: DiagonalPotential) -> None:
+        """Return None: slopes in hyperparameters are not computed."""
+
+    def is_sd(self) -> BoolArray:
+        """Return False for each hyperparameter: they are logarithms."""
+        return np.zeros(len(self._start), dtype=np.bool_)
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Return the log density of hyperparameters."""
+        return self._covariance_at(_key(x))[1]
+
+    def absorb(self, J: FloatArray, h: FloatArray) -> DiagonalPotential:
+        """Extend a potential on the sites with counts to all sites."""
+        everywhere = np.zeros((2, *self._level.shape))
+        everywhere[:, self.counted] = J, h
+        return DiagonalPotential(*everywhere)
+
+    def at(self, x: FloatArray, seen: DiagonalPotential) -> FieldLaw:
+        """Return the posterior of w at hyperparameters, rounded to the digits of a state."""
+        return self._law_at(_key(x), seen)
+
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """Return psi at the sites with counts."""
+        return w[self.counted]
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """Return the gradient with respect to w of one with respect to `predictor`."""
+        out = np.zeros((len(self._sites) + len(self._trend.centre), g.shape[1]))
+        out[self.counted] = g
+        return out
+
+    def variances(self, law: FieldLaw, rng: np.random.Generator) -> FloatArray:
+        """Return variances of the predictors."""
+        return np.maximum(law.variances(rng)[self.counted], _LEAST_VAR)
+
+    def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
+        """The covariance, and the prior density of its parameters."""
+        if not x:
+            return self._covariance, 0.0
+        covariance = self._covariance.with_log_params(np.frombuffer(x))
+        return covariance, covariance.log_prior()
+
+    def _find_law(self, x: bytes, seen: DiagonalPotential) -> FieldLaw:
+        covariance, _ = self._covariance_at(x)
+        field = make_field(self._structure, covariance, self._sites, self._level)
+        return field._with(potential=seen).law(self._trend)
+
+
+def _key(x: FloatArray) -> bytes:
+    """Log hyperparameters to the digits that their exponentials keep."""
+    return np.round(x, _DIGITS).tobytes()
+
+
+class TableDraw(NamedTuple):
+    """One point of a chain, of sticks on a table.
+
+    Attributes
+    ----------
+    x : array, ``(num_hyperparameters,)``
+    beta : array, ``(num_features, num_sticks)``
+    psi : array, ``(num_sticks, num_rows, num_columns)``
+    """
+
+    x: FloatArray
+    beta: FloatArray
+    psi: FloatArray
+
+
+class TableSticks:
+    """Sticks on a table of inputs, with their counts.
+
+    Parameters
+    ----------
+    columns : slice
+        The sticks, of all in the data's order.
+    covariance : Covariance
+        Of psi around its mean.
+    start : array, ``(num_hyperparameters,)``
+    table : Table
+    trend : Trend
+        Its features at the sites of the table.
+    level : array, ``(num_sticks,)``
+        Part of the mean that is not learned.
+    taken, reaching : array, ``(num_sites, num_sticks)``
+        How much each stick takes and how much reaches it; arranged by cells as attributes.
+    """
+
+    def __init__(
+        self,
+        columns: slice,
+        covariance: Covariance,
+        start: FloatArray,
+        table: Table,
+        trend: Trend,
+        level: FloatArray,
+        taken: FloatArray,
+        reaching: FloatArray,
+    ):
+        self.columns, self.start, self.table, self.trend = columns, start, table, trend
+        self._covariance = covariance
+        self.features = table.arranged(trend.features)
+        self._level = level[:, None, None]
+        self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
+        self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
+        self.bases = lru_cache(maxsize=_REMEMBERED)(
+            lambda x: TableLaw.of(table, self._moved(np.frombuffer(x)))
+        )
+        kinds = [self._kind(i) for i in range(len(start))]
+        self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
+        self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
+
+    def law(self, x: FloatArray) -> TableLaw:
+        """Return the prior of psi around its mean."""
+        return self._at(x.tobytes())[0]
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Return the log density of hyperparameters."""
+        return self._at(x.tobytes())[1]
+
+    def effect(self, x: FloatArray) -> float:
+        """Return the variance of the effects of cells."""
+        return self.law(x).factors.effect
+
+    def mean(self, beta: FloatArray) -> FloatArray:
+        """Return the mean of psi, ``(num_sticks, num_rows, num_columns)``."""
+        return np.asarray(self._level + np.einsum("fk,fij->kij", beta, self.features))
+
+    def sample(self, rng: np.random.Generator, x: FloatArray, beta: FloatArray) -> FloatArray:
+        """Draw psi from its prior given hyperparameters and coefficients."""
+        return self.mean(beta) + self.law(x).draw(rng.standard_normal(self.taken.shape))
+
+    def scales(self, x: FloatArray) -> bytes:
+        """Return the key of `bases`: the hyperparameters that eigenvectors depend on."""
+        return np.where(self.of_scales, x, self.start).tobytes()
+
+    def _moved(self, x: FloatArray) -> Covariance:
+        return self._covariance.with_log_params(x) if len(x) else self._covariance
+
+    def _find(self, x: bytes) -> tuple[TableLaw, float]:
+        covariance = self._moved(np.frombuffer(x))
+        factors = Factors.of(covariance, self.table.sites.shape[1])
+        law = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
+        return law, covariance.log_prior() if x else 0.0
+
+    def _kind(self, i: int) -> str:
+        """Whether a hyperparameter is the variance of the product, that of effects, or neither."""
+        moved = self.start.copy()
+        moved[i] += 1.0
+        width = self.table.sites.shape[1]
+        old, new = (Factors.of(self._moved(x), width) for x in (self.start, moved))
+        changed = [new.effect > 1.5 * old.effect, new.variance > 1.5 * old.variance]
+        return "effect" if changed[0] else "variance" if changed[1] else "scale"

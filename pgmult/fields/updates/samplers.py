@@ -1,0 +1,144 @@
+"""Samplers of `MultinomialGP`: sweeps around a Gaussian approximation, or on a table of inputs.
+
+`sampler` chooses: where the inputs are cells of a table and the covariance is a product, sweeps
+are those of `pgmult.fields.updates.table_sticks`. Elsewhere the likelihood as a function of psi is
+nearly Gaussian, whatever the counts; that Gaussian is computed once for the data
+(`pgmult.latent.approximation`), and the exact moves of a sweep use it (`pgmult.latent.moves`)::
+
+1. theta, beta, psi | x        in some of the sweeps: a leap to a point that does not depend on the
+                               old one, theta as it is distributed under the approximation, psi and
+                               beta given theta; or, where that is hardly ever accepted, a move of
+                               theta that carries psi and beta along
+2. beta, psi | theta, x        where there was no leap: each stick turns about the approximation,
+                               all sites and coefficients at once; by swings where that is rough
+
+Sticks that share hyperparameters move together: all of them, or each alone.
+"""
+
+import numpy as np
+
+from pgmult.core.sweeps import Sampler
+from pgmult.core.typing import FloatArray
+from pgmult.fields.data import CountField
+from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
+from pgmult.fields.priors.sticks import Sticks, TableSticks
+from pgmult.fields.updates import table_sticks
+from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.moves import Point, carry, leap, swing, turn
+from pgmult.variational.sites import LogisticSite
+
+_FAR = 1.0  # spread from which on leaps are taken less often than not
+_SPREAD = 0.5  # of a stick, from which on turns are short
+
+
+def sampler(model: MultinomialGP, data: CountField) -> Sampler[MultinomialGPState]:
+    """Choose the sampler of a model for a data set."""
+    sticks = model.table_sticks(data)
+    if sticks is None:
+        return ApproximationSampler(model, data)
+    return TableSampler(sticks, model.fixed(data))
+
+
+class ApproximationSampler:
+    """Sweeps around Gaussian approximations, which start at draws from these.
+
+    Parameters
+    ----------
+    model : MultinomialGP
+    data : CountField
+
+    Attributes
+    ----------
+    families : list of `Sticks`
+        One for each of `MultinomialGP.columns`.
+    rows : list of LogisticSite
+        Their likelihoods.
+    approximations : list of Approximation
+    """
+
+    def __init__(self, model: MultinomialGP, data: CountField):
+        self._columns, self._num_sites = model.columns(data), data.num_sites
+        self._rate, self._fixed = model.hyperparameter_rate, model.fixed(data)
+        taken, reaching = model.binomials(data)
+        self.families = [sticks_of(model, data, columns) for columns in self._columns]
+        self.rows = [
+            LogisticSite(taken[family.counted, columns], reaching[family.counted, columns])
+            for family, columns in zip(self.families, self._columns, strict=True)
+        ]
+        self.approximations: list[Approximation] = [
+            approximate(family, rows) for family, rows in zip(self.families, self.rows, strict=True)
+        ]
+
+    def init(self, rng: np.random.Generator) -> MultinomialGPState:
+        """Draw from the approximations."""
+        points = []
+        for family, near in zip(self.families, self.approximations, strict=True):
+            x = hyperparameters_near(rng, family, near.guess)
+            points.append(Point.of(x, family.at(x, near.seen).sample(rng), family, near))
+        return self._state(points)
+
+    def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
+        """Sweep over all sticks."""
+        w = np.concatenate([state.psi, state.beta])
+        logs = np.log(state.hyperparameters)[:, : None if self._fixed is None else 0]
+        moves_theta = self._fixed is None and rng.random() < self._rate
+        points = []
+        for i, columns in enumerate(self._columns):
+            family, rows, near = self.families[i], self.rows[i], self.approximations[i]
+            point = Point.of(logs[i], w[:, columns], family, near)
+            if moves_theta:
+                point = (leap if near.spread <= _FAR else carry)(rng, point, family, rows, near)
+            if not moves_theta or near.spread > _FAR:
+                short = near.spread > _SPREAD * point.w.shape[1]
+                point = (swing if short else turn)(rng, point, family, rows, near)
+            points.append(point)
+        return self._state(points)
+
+    def _state(self, points: list[Point]) -> MultinomialGPState:
+        w = np.concatenate([point.w for point in points], axis=1)
+        theta = np.exp([point.x for point in points]) if self._fixed is None else self._fixed
+        return MultinomialGPState(w[: self._num_sites], w[self._num_sites :], theta)
+
+
+def sticks_of(model: MultinomialGP, data: CountField, columns: slice) -> Sticks:
+    """Return some sticks of a model as a family of `pgmult.latent`."""
+    trend = model.trend(data)
+    start = model.start(data)[0] if model.fixed(data) is None else np.empty(0)
+    return Sticks(
+        model.structure, data.sites, model.law(data), start,
+        trend._replace(centre=trend.centre[:, columns]), model.level(data)[:, columns],
+        np.flatnonzero(model.binomials(data)[1][:, columns].any(axis=1)),
+    )  # fmt: skip
+
+
+class TableSampler:
+    """Sweeps on a table of inputs, which start near the posterior.
+
+    Parameters
+    ----------
+    sticks : list of TableSticks
+        One for each of `MultinomialGP.columns`.
+    fixed : array, ``(num_covariances, num_hyperparameters)``, or None
+        The hyperparameters, unless they are sampled.
+
+    Attributes
+    ----------
+    references : list of `pgmult.fields.updates.table_sticks.Reference`
+        The Gaussians that moves go around, from pilot runs that depend on the data alone.
+    """
+
+    def __init__(self, sticks: list[TableSticks], fixed: FloatArray | None):
+        self._sticks, self._fixed = sticks, fixed
+        self.references = [table_sticks.pilot(group) for group in sticks]
+
+    def init(self, rng: np.random.Generator) -> MultinomialGPState:
+        """Draw a state near the posterior."""
+        pairs = zip(self._sticks, self.references, strict=True)
+        draws = [table_sticks.init(rng, group, reference) for group, reference in pairs]
+        return MultinomialGPState.of_tables(self._sticks, draws, self._fixed)
+
+    def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
+        """Sweep over all sticks."""
+        moves = zip(self._sticks, state.on_tables(self._sticks), self.references, strict=True)
+        draws = [table_sticks.sweep(rng, *arguments) for arguments in moves]
+        return MultinomialGPState.of_tables(self._sticks, draws, self._fixed)
