@@ -65,7 +65,7 @@ def check(
         As in `predict`, and if all rows are empty.
     """
     data = own_data(run, data)
-    found = predict(run, data=data, inputs="seen", max_draws=max_draws)
+    predictions = predict(run, data=data, inputs="seen", max_draws=max_draws)
     full = data.totals > 0
     if not full.any():
         raise ValueError("data must have counts to be compared, all rows are empty")
@@ -76,7 +76,7 @@ def check(
     has_own = law is not None and has_effects(law(data), data.inputs.shape[1])
     more, less = _ADVICE["dispersion"]
     advice = {"dispersion": (more.format("" if has_own else "overdispersion=, or "), less)}
-    shares = (pi / pi.sum(axis=1, keepdims=True) for pi in found.draws[:, full])
+    shares = (pi / pi.sum(axis=1, keepdims=True) for pi in predictions.draws[:, full])
     return PredictiveChecks.of(
         (
             (
@@ -94,9 +94,9 @@ def _statistics(
 ) -> dict[str, float]:
     expected = totals[:, None] * shares
     variance = np.maximum(expected * (1.0 - shares), 1e-12)
-    kept = expected > 0.5
+    enough = expected > 0.5
     return {
-        "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
+        "dispersion": float(np.mean((np.square(counts - expected) / variance)[enough])),
         "empty cells": float(np.count_nonzero(counts == 0) - impossible),
         "largest share": float(np.mean(counts.max(axis=1) / totals)),
     }

@@ -110,8 +110,8 @@ class CountField:
     @property
     def category_labels(self) -> list[str]:
         """Names of the categories, or their numbers."""
-        known = range(self.num_categories) if self.categories is None else self.categories
-        return [str(name) for name in known]
+        labels = range(self.num_categories) if self.categories is None else self.categories
+        return [str(name) for name in labels]
 
     @property
     def input_labels(self) -> list[str]:
@@ -133,20 +133,20 @@ class CountField:
         return total
 
     def stick_counts(self) -> tuple[IntArray, IntArray]:
-        """How much each stick takes and how much reaches it, ``(num_sites, num_categories - 1)``.
+        """Return how much each stick takes and how much reaches it, ``(num_sites, K - 1)``.
 
         Nothing reaches the sticks of categories that were not counted.
         """
         parts = np.zeros((2, self.num_sites, self.num_categories - 1), dtype=np.int64)
-        for total, each in zip(parts, self.row_stick_counts(), strict=True):
-            np.add.at(total, self.row_sites, each)
+        for total, rows in zip(parts, self.row_stick_counts(), strict=True):
+            np.add.at(total, self.row_sites, rows)
         return parts[0], parts[1]
 
     def row_stick_counts(self) -> tuple[IntArray, IntArray]:
         """`stick_counts` of each row, ``(num_rows, num_categories - 1)``."""
-        counts, there = self.counts[:, self.order], self.was_counted[:, self.order[:-1]]
+        counts, counted = self.counts[:, self.order], self.was_counted[:, self.order[:-1]]
         reaching = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-        return counts[:, :-1] * there, reaching[:, :-1] * there
+        return counts[:, :-1] * counted, reaching[:, :-1] * counted
 
     def row_psi(self, psi: FloatArray) -> FloatArray:
         """Sticks in each row, ``(..., num_rows, K - 1)``, of those at the sites.
@@ -292,7 +292,7 @@ def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
 def _as_counted(
     counted: ArrayLike, counts: IntArray, categories: NDArray[np.str_] | None, names: Any
 ) -> BoolArray | None:
-    """What was counted where, checked; None where all was."""
+    """Check what was counted where; None if all categories were counted in all rows."""
     try:
         mask = np.asarray(counted)
     except ValueError:
@@ -312,11 +312,11 @@ def _as_counted(
     if mask.all():
         return None
     if clash := clash_of(mask):
-        (one, other), (here, there) = clash
+        (one, other), (first, second) = clash
         a, b = _name(categories, one), _name(categories, other)
         raise ValueError(
             f"of two categories one must have been counted wherever the other was, got {a} without"
-            f" {b} at row {names[here]} and {b} without {a} at row {names[there]} (leave one of"
+            f" {b} at row {names[first]} and {b} without {a} at row {names[second]} (leave one of"
             ' them out, or take what is absent for 0: absent="zero" of a table)'
         )
     return np.ascontiguousarray(mask)

@@ -178,13 +178,13 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_labels(column_labels(X), self._columns, "columns of X", "columns in the fit")
         new = validate_data(self, X, dtype=np.float64, reset=False)
         with row_threads(as_threads(self.n_jobs)):
-            found = predict_field(
+            predictions = predict_field(
                 self.posterior_, new / self.scale_, data=self._data, names=names, max_draws=None
             )
-        known = range(new.shape[1]) if self._columns is None else self._columns
-        columns = {str(name): new[:, i] for i, name in enumerate(known)}  # in the user's units
+        columns_in = range(new.shape[1]) if self._columns is None else self._columns
+        columns = {str(name): new[:, i] for i, name in enumerate(columns_in)}  # in the user's units
         rows = columns if names is None else {"row": names, **columns}
-        return replace(found, labels={**found.labels, "row": rows})
+        return replace(predictions, labels={**predictions.labels, "row": rows})
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior mean probabilities, ``(n_samples, n_classes)``; rows sum to 1.
@@ -224,9 +224,11 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             Labels, or counts where the estimator was fitted to counts.
         """
         n_samples = as_positive_int(n_samples, "n_samples")
-        found = self.predictions(X)
+        predictions = self.predictions(X)
         rng = np.random.default_rng(as_seed(random_state))
-        drawn = replace(found, draws=found.draws[rng.integers(0, len(found.draws), n_samples)])
+        drawn = replace(
+            predictions, draws=predictions.draws[rng.integers(0, len(predictions.draws), n_samples)]
+        )
         counts = drawn.counts(totals if self._counts else 1, int(rng.integers(2**31)))
         if self._counts:
             return np.moveaxis(counts, 0, -1)
@@ -249,16 +251,16 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_is_fitted(self)
         check_labels(row_labels(y), row_labels(X), "rows of y", "rows of X")
         counts = self._as_counts(y)
-        found = self.predictions(X)
+        predictions = self.predictions(X)
         if self._counts:
-            each = found.log_predictive_density(counts, coefficients=False)
+            densities = predictions.log_predictive_density(counts, coefficients=False)
         else:
-            each = np.log(found.mean[counts > 0])
+            densities = np.log(predictions.mean[counts > 0])
         weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
         total = float(weight @ counts.sum(axis=1))
         if total == 0.0:
             raise ValueError("y must have an observation at least")
-        return float(weight @ each) / total
+        return float(weight @ densities) / total
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -293,13 +295,13 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         features = self._columns or [f"x{i}" for i in range(self.n_features_in_)]
         covariance = self.posterior_.model.covariance
         leaves = [leaf for leaf in covariance.leaves() for _ in leaf.param_names]
-        found: dict[str, FloatArray] = {}
+        by_name: dict[str, FloatArray] = {}
         for i, (leaf, name) in enumerate(zip(leaves, covariance.param_names, strict=True)):
             values = draws[:, 0, i] if self.shared else draws[:, :, i]
             is_length = isinstance(leaf, Stationary) and name.endswith("length_scale")
             if not is_length and not name.endswith("period"):
-                found[name] = values
+                by_name[name] = values
                 continue
             for column in range(len(features)) if leaf.active is None else leaf.active:
-                found[f"{name}[{features[column]}]"] = float(self.scale_[column]) * values
-        return found
+                by_name[f"{name}[{features[column]}]"] = float(self.scale_[column]) * values
+        return by_name

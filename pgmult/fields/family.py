@@ -1,4 +1,4 @@
-"""What a run of a field can be asked: its methods, and the actions of ``pgmult fields``."""
+"""Methods of a run of a field, and the actions of ``pgmult fields``."""
 
 from pgmult.core.family import Family, Verb
 

@@ -31,7 +31,7 @@ class Grid:
         Of its draws, and the ends of their intervals.
     axis : str
         The column; empty if there is none.
-    x, told : arrays, ``(num_rows,)``
+    x, along : arrays, ``(num_rows,)``
         The axis as numbers, and as the table has it.
     place : int array, ``(num_rows,)``
     places : list of str
@@ -46,32 +46,33 @@ class Grid:
     upper: FloatArray
     axis: str
     x: FloatArray
-    told: NDArray[Any]
+    along: NDArray[Any]
     place: IntArray
     places: list[str]
     counted: BoolArray
 
     @classmethod
-    def of(cls, data: CountField, found: FieldPredictions) -> "Grid":
+    def of(cls, data: CountField, predictions: FieldPredictions) -> "Grid":
         """The rows of predictions at all inputs."""
-        size, columns = found.draws.shape[1], found.columns_of("row")
+        size, columns = predictions.draws.shape[1], predictions.columns_of("row")
         axis, x, places, place = axis_and_places(data, columns, size)
-        told = np.asarray(columns.get(axis, np.zeros(size)))
+        along = np.asarray(columns.get(axis, np.zeros(size)))
         counted = np.ones((size, data.num_categories), dtype=np.bool_)
         counted[: data.num_rows] = data.was_counted
-        lower, upper = found.interval()
+        lower, upper = predictions.interval()
         return cls(
-            data, found, found.mean, lower, upper, axis, x, told, place, places, counted
+            data, predictions, predictions.mean, lower, upper, axis, x, along,
+            place, places, counted,
         )  # fmt: skip
 
     @property
     def names(self) -> list[str]:
-        """Of the categories."""
+        """Names of the categories."""
         return self.data.category_labels
 
     @property
     def percent(self) -> str:
-        """What intervals are called."""
+        """Name of the intervals, such as 90 % interval."""
         return f"{round(100 * self.predictions.probability)} % interval"
 
     @property
@@ -80,10 +81,10 @@ class Grid:
         values, at = np.unique(self.x, return_inverse=True)
         pairs = np.unique(np.stack([at, self.place]), axis=1)
         most = np.bincount(pairs[0], minlength=len(values))
-        whole = np.ones(len(values), dtype=np.bool_)  # all categories were counted
-        whole[at[~self.counted.all(axis=1)]] = False
-        kept = whole if np.count_nonzero(whole) > 1 else np.ones_like(whole)
-        shared = np.flatnonzero(kept & (most == most[kept].max()))
+        complete = np.ones(len(values), dtype=np.bool_)  # all categories were counted
+        complete[at[~self.counted.all(axis=1)]] = False
+        usable = complete if np.count_nonzero(complete) > 1 else np.ones_like(complete)
+        shared = np.flatnonzero(usable & (most == most[usable].max()))
         first, last = (
             {int(self.place[r]): int(r) for r in np.flatnonzero(at == end)[::-1]}
             for end in shared[[0, -1]]
@@ -97,8 +98,8 @@ class Grid:
 
     @property
     def end(self) -> str:
-        """Where these are, such as " at year 2010"."""
-        return f" at {self.axis} {plain(self.told[self.last[0]])}" if self.axis else ""
+        """Words for the last value of the axis, such as " at year 2010"."""
+        return f" at {self.axis} {plain(self.along[self.last[0]])}" if self.axis else ""
 
     @property
     def totals(self) -> IntArray:
@@ -118,7 +119,7 @@ class Grid:
         return Interval(mean, lower, upper)
 
     def firsts(self, rows: IntArray) -> FloatArray:
-        """How often each category is the most probable one, ``(len(rows), num_categories)``."""
+        """Probabilities of being the most probable category, ``(len(rows), num_categories)``."""
         best, size = self.predictions.draws[:, rows].argmax(axis=2), len(self.names)
         return np.array([np.bincount(row, minlength=size) for row in best.T]) / len(best)
 
@@ -126,7 +127,7 @@ class Grid:
 def axis_and_places(
     data: CountField, columns: Mapping[str, Any], num_rows: int
 ) -> tuple[str, FloatArray, list[str], IntArray]:
-    """What rows lie along: the first column of numbers or dates; the others say their places.
+    """Split the columns: rows lie along the first one of numbers or dates, the others are places.
 
     Returns
     -------
@@ -136,13 +137,13 @@ def axis_and_places(
     places : list of str
     place : int array, ``(num_rows,)``
     """
-    known = {name: np.asarray(values) for name, values in columns.items()}
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
     if data.columns is None:
-        known.pop("row", None)
-    axis = next((name for name, values in known.items() if values.dtype.kind in "iufM"), "")
-    told: NDArray[Any] = known.get(axis, np.zeros(num_rows))
-    x = as_years(told) if told.dtype.kind == "M" else told.astype(np.float64)
-    rest = [values for name, values in known.items() if name != axis]
-    labels = [", ".join(map(plain, row)) for row in zip(*rest, strict=True)]
+        arrays.pop("row", None)
+    axis = next((name for name, values in arrays.items() if values.dtype.kind in "iufM"), "")
+    along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
+    x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
+    others = [values for name, values in arrays.items() if name != axis]
+    labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = np.unique(labels or [""] * num_rows, return_inverse=True)
     return axis, x, [str(p) for p in places], place.reshape(-1)

@@ -25,22 +25,22 @@ def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
     return inputs
 
 
-def find_rows(known: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+def find_rows(table: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
     """`known` distinct rows and after them the distinct others among `rows`; where each row stands.
 
     Returns ``(num_known + num_others, columns)`` and ``(len(rows),)``.
     """
-    together = np.concatenate([known, rows])
+    together = np.concatenate([table, rows])
     _, first, group = np.unique(together, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # in order of appearance: the known ones stay first
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return together[first[order]], rank[group.reshape(-1)[len(known) :]]
+    return together[first[order]], rank[group.reshape(-1)[len(table) :]]
 
 
 @runtime_checkable
 class _LabelledRows(Protocol):
-    """What tables and series of pandas have, and lists and arrays have not."""
+    """Tables and series of pandas: they have an index, lists and arrays have none."""
 
     index: Any
     iloc: Any
@@ -48,7 +48,7 @@ class _LabelledRows(Protocol):
 
 @runtime_checkable
 class _LabelledColumns(Protocol):
-    """What tables of pandas and of polars have."""
+    """Tables of pandas and of polars."""
 
     columns: Any
 

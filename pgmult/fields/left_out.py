@@ -45,7 +45,7 @@ _NEEDED = ("psi", "beta", "hyperparameters")
 def without_row(
     run: Posterior, data: CountField, rows: IntArray, max_draws: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Of some rows, how probable each draw of a run finds them given all others.
+    """Predict some rows given all others, by each draw of a run.
 
     Where the run did not keep what this takes, or the model is another, draws are taken as they
     are: they have seen the row.
@@ -66,21 +66,21 @@ def without_row(
     log_probs : array, ``(num_chains, num_draws, num_rows, num_categories)``
         Log probabilities of the categories.
     """
-    told = data.counts[rows]
-    kept = all(name in run for name in _NEEDED)
-    together = kept and len({run.size_of(name) for name in _NEEDED}) == 1  # draws of one state
+    counts_of_rows = data.counts[rows]
+    has_all = all(name in run for name in _NEEDED)
+    together = has_all and len({run.size_of(name) for name in _NEEDED}) == 1  # draws of one state
     if not (together and isinstance(run.model, MultinomialGP)):
         log_probs = as_drawn(run, data, rows, max_draws)
-        return np.einsum("cdrk,rk->cdr", log_probs, told), log_probs
+        return np.einsum("cdrk,rk->cdr", log_probs, counts_of_rows), log_probs
     laws = _Laws(run.model, data)
     most = _number(run, data, max_draws, laws.affordable)
     draws = [run.thinned(name, most) for name in _NEEDED]
     shape = draws[0].shape[:2]
-    log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *told.shape))
+    log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *counts_of_rows.shape))
     counts = _Counts.of(data, rows)
     for at in np.ndindex(*shape):
-        psi, *law = laws.of(*(each[at] for each in draws))
-        log_p[at], log_probs[at] = counts.told(*(x[data.row_sites[rows]] for x in (psi, *law)))
+        psi, *law = laws.of(*(values[at] for values in draws))
+        log_p[at], log_probs[at] = counts.log_probs(*(x[data.row_sites[rows]] for x in (psi, *law)))
     return log_p, log_probs
 
 
@@ -95,8 +95,8 @@ def as_drawn(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -
     draws = run.thinned("psi" if "psi" in run else "pi", _number(run, data, max_draws))
     probs = np.empty((*draws.shape[:2], len(rows), data.num_categories))
     for at in np.ndindex(*draws.shape[:2]):
-        whole = run.link.probs(data.row_psi(draws[at])) if "psi" in run else draws[at]
-        probs[at] = whole[rows]
+        probs_of_all = run.link.probs(data.row_psi(draws[at])) if "psi" in run else draws[at]
+        probs[at] = probs_of_all[rows]
     return np.log(np.maximum(probs, _LEAST))
 
 
@@ -123,7 +123,7 @@ class _Laws:
         """psi, means and variances at the sites, each ``(num_sites, num_sticks)``."""
         size = self._data.num_sites
         mean, var = psi[:size].copy(), np.full((size, psi.shape[1]), _LEAST_VAR)
-        found = {}
+        inverses = {}
         level = self._model.mean_at_sites(beta, self._data)
         for i, columns in enumerate(self._model.columns(self._data)):
             theta = hyperparameters[min(i, len(hyperparameters) - 1)]
@@ -139,12 +139,12 @@ class _Laws:
                 continue
             key = theta.tobytes()
             inverse = self._found.get(key)
-            found[key] = self._inverse(theta) if inverse is None else inverse
-            seen, precision = self._seen, np.diag(found[key])[:, None]
-            left = (psi[:size, columns] - level[:, columns])[seen]
-            mean[seen, columns] -= found[key] @ left / precision
-            var[seen, columns] = 1.0 / precision
-        self._found = found  # of the draw before: hyperparameters often stay
+            inverses[key] = self._inverse(theta) if inverse is None else inverse
+            counted, precision = self._seen, np.diag(inverses[key])[:, None]
+            left = (psi[:size, columns] - level[:, columns])[counted]
+            mean[counted, columns] -= inverses[key] @ left / precision
+            var[counted, columns] = 1.0 / precision
+        self._found = inverses  # of the draw before: hyperparameters often stay
         return psi[:size], mean, np.maximum(var, _LEAST_VAR)
 
     def _inverse(self, theta: FloatArray) -> FloatArray:
@@ -156,7 +156,7 @@ class _Laws:
 
 
 class _Counts(NamedTuple):
-    """Of some rows, what sticks take and what reaches them: the row's own and its site's others.
+    """Counts of some rows by sticks, and those of the other rows at their sites.
 
     Attributes
     ----------
@@ -175,12 +175,15 @@ class _Counts(NamedTuple):
     @classmethod
     def of(cls, data: CountField, rows: IntArray) -> "_Counts":
         taken, reaching = data.row_stick_counts()
-        own = taken[rows].astype(np.float64), reaching[rows].astype(np.float64)
-        there = data.row_sites[rows]
-        others = (data.stick_counts()[0][there] - own[0], data.stick_counts()[1][there] - own[1])
-        return cls(*own, *others, data.was_counted[rows][:, data.order[:-1]], data.order)
+        of_rows = taken[rows].astype(np.float64), reaching[rows].astype(np.float64)
+        sites = data.row_sites[rows]
+        others = (
+            data.stick_counts()[0][sites] - of_rows[0],
+            data.stick_counts()[1][sites] - of_rows[1],
+        )
+        return cls(*of_rows, *others, data.was_counted[rows][:, data.order[:-1]], data.order)
 
-    def told(
+    def log_probs(
         self, psi: FloatArray, mean: FloatArray, var: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Log probability of each row's own counts, and of each category, given all others."""
@@ -192,15 +195,15 @@ class _Counts(NamedTuple):
         if self.other_reaching.any():
             others = integral(self.other_taken, self.other_reaching)
             share = integral(self.other_taken + 1.0, self.other_reaching + 1.0) - others
-            rest = integral(self.other_taken, self.other_reaching + 1.0) - others
+            complement = integral(self.other_taken, self.other_reaching + 1.0) - others
             both -= others
         else:
-            share, rest = (
+            share, complement = (
                 np.log(np.maximum(logistic_expectations(sign * mean, var)[1], _LEAST))
                 for sign in (1.0, -1.0)
             )
         share = np.where(self.counted, share, _NEVER)
-        before = np.cumsum(np.where(self.counted, rest, 0.0), axis=1)
+        before = np.cumsum(np.where(self.counted, complement, 0.0), axis=1)
         on_sticks = np.concatenate([share, np.zeros((len(share), 1))], axis=1)
         on_sticks[:, 1:] += before
         log_probs = np.empty_like(on_sticks)

@@ -27,7 +27,7 @@ _MOST_DEGREES = {"latitude": 90.0, "longitude": 360.0}
 
 
 class Places(NamedTuple):
-    """Where places lie.
+    """Coordinates of places.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def places_of(
     at = np.column_stack([others[name].astype(np.float64) for name in chosen])
     if on_sphere:
         _check_degrees(at, chosen, what)
-    found: dict[str, tuple[float, ...]] = {}
+    points: dict[str, tuple[float, ...]] = {}
     first: dict[str, int] = {}
     for row, (place, point) in enumerate(zip(columns[names].tolist(), at, strict=True)):
         if is_missing(place):
@@ -90,8 +90,8 @@ def places_of(
                 f"{what} must have one place of a name, got {label!r} at {_point(at[before])} in"
                 f" row {before + 1:,} below the header and at {_point(point)} in row {row + 1:,}"
             )
-        found[label] = tuple(point.tolist())
-    return Places(found, on_sphere)
+        points[label] = tuple(point.tolist())
+    return Places(points, on_sphere)
 
 
 def _coordinates(
@@ -130,8 +130,8 @@ def _check_degrees(at: FloatArray, columns: Sequence[str], what: str) -> None:
 
 def _one_of_each(columns: Iterable[str], kinds: Sequence[Collection[str]]) -> list[str]:
     every = list(columns)
-    found = [[name for name in every if as_looked_at(name) in kind] for kind in kinds]
-    return [names[0] for names in found] if all(len(names) == 1 for names in found) else []
+    matches = [[name for name in every if as_looked_at(name) in kind] for kind in kinds]
+    return [names[0] for names in matches] if all(len(names) == 1 for names in matches) else []
 
 
 def _point(at: FloatArray) -> str:

@@ -96,7 +96,7 @@ def predict(
             raise ValueError("data must have new inputs (pass them to as_field)")
         both = ("seen", "new") if data.num_new else ("seen",)
         parts = both if inputs == "all" else (inputs,)
-        pi = np.concatenate([_kept(run, data, part, max_draws) for part in parts], axis=1)
+        pi = np.concatenate([_kept(run, data, which, max_draws) for which in parts], axis=1)
         labels = row_labels(data, parts)
     if data.categories is not None:
         labels["category"] = data.categories
@@ -134,48 +134,50 @@ def _at(
 
 def _mean_probs(order: Sequence[int], mean: FloatArray, var: FloatArray) -> FloatArray:
     """Means of the probabilities where sticks are independent normals, a row each."""
-    share, ones = logistic_expectations(mean, var)[1], np.ones((len(mean), 1))
-    rest = np.concatenate([ones, np.cumprod(1.0 - share, axis=1)], axis=1)
-    probs = np.empty_like(rest)
-    probs[:, list(order)] = np.concatenate([share, ones], axis=1) * rest
+    share, last = logistic_expectations(mean, var)[1], np.ones((len(mean), 1))
+    remaining = np.concatenate([last, np.cumprod(1.0 - share, axis=1)], axis=1)
+    probs = np.empty_like(remaining)
+    probs[:, list(order)] = np.concatenate([share, last], axis=1) * remaining
     return probs
 
 
 def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: CountField) -> None:
     """Warn of new inputs where the field remembers nothing of the data."""
     logs = np.log(run.stack("hyperparameters")).mean(axis=0)[:, : model.covariance.num_params]
-    seen, new = data.inputs[data.totals > 0], wider.new_inputs
+    observed, new = data.inputs[data.totals > 0], wider.new_inputs
     forgotten = np.ones(len(new), dtype=np.bool_)
-    rows = max(1, _CELLS // max(1, len(seen)))
-    for covariance in map(model.covariance.with_log_params, logs if len(seen) else []):
+    rows = max(1, _CELLS // max(1, len(observed)))
+    for covariance in map(model.covariance.with_log_params, logs if len(observed) else []):
         for first in range(0, len(new), rows):
-            part = new[first : first + rows]
-            left = covariance.cov(part, seen).max(axis=1) / covariance.diagonal(part)
+            chunk = new[first : first + rows]
+            left = covariance.cov(chunk, observed).max(axis=1) / covariance.diagonal(chunk)
             forgotten[first : first + rows] &= left < _NOTHING_LEFT
-    if len(seen) and forgotten.any():
+    if len(observed) and forgotten.any():
         row = int(forgotten.argmax())
         names = data.input_labels
         where = ", ".join(f"{name} {x:g}" for name, x in zip(names, new[row], strict=True))
-        known = ", ".join(
+        ranges = ", ".join(
             f"{name} from {low:g} to {high:g}"
-            for name, low, high in zip(names, seen.min(axis=0), seen.max(axis=0), strict=True)
+            for name, low, high in zip(
+                names, observed.min(axis=0), observed.max(axis=0), strict=True
+            )
         )
         warnings.warn(
             f"{forgotten.sum():,} of {len(new):,} new inputs are so far from the data that these"
             f" say nothing of them, row {row} at {where} for one: what is predicted there is the"
-            f" mean of all. The data are at {known} (are the units the same?)",
+            f" mean of all. The data are at {ranges} (are the units the same?)",
             stacklevel=3,
         )
 
 
-def _kept(run: Posterior, data: CountField, part: str, max_draws: int | None) -> FloatArray:
+def _kept(run: Posterior, data: CountField, which: str, max_draws: int | None) -> FloatArray:
     """Draws of the probabilities at the inputs that the chains knew, as they were kept."""
-    name = "pi" if part == "seen" else "pi_new"
-    if name in run and not (part == "seen" and "psi" in run):
+    name = "pi" if which == "seen" else "pi_new"
+    if name in run and not (which == "seen" and "psi" in run):
         return _drawn(run, name, max_draws)
     _require(run, ["psi"] if "psi" in run else [name])
     psi = _drawn(run, "psi", max_draws)
-    at = data.row_psi(psi) if part == "seen" else psi[:, data.new_sites]
+    at = data.row_psi(psi) if which == "seen" else psi[:, data.new_sites]
     return np.asarray(run.link.probs(at))
 
 
@@ -205,8 +207,10 @@ class FieldPredictions(Estimand):
 
     def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
         """Predictions of some rows, chosen by a mask or row numbers."""
-        there = np.arange(self.draws.shape[1])[chosen]
-        rows = {name: [values[i] for i in there] for name, values in self.columns_of("row").items()}
+        indices = np.arange(self.draws.shape[1])[chosen]
+        rows = {
+            name: [values[i] for i in indices] for name, values in self.columns_of("row").items()
+        }
         labels = {**self.labels, "row": rows}
         means = None if self.means is None else self.means[chosen]
         return replace(self, draws=self.draws[:, chosen], labels=labels, means=means)
@@ -253,8 +257,8 @@ class FieldPredictions(Estimand):
             raise ValueError(f"counts must have shape {self.draws.shape[1:]}, got {table.shape}")
         with np.errstate(divide="ignore"):
             log_pi = np.log(self.draws)
-        each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
-        density = logsumexp(each, axis=0) - np.log(len(each))
+        log_p = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
+        density = logsumexp(log_p, axis=0) - np.log(len(log_p))
         if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
@@ -354,9 +358,11 @@ def rows(run: Posterior, new: Any = None, *, max_draws: int | None = 1000) -> Ro
 
 def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
     """The inputs of some rows as the caller's table has them, under the names of its columns."""
-    seen = (data.columns, data.inputs, data.names)
+    observed = (data.columns, data.inputs, data.names)
     new = (data.new_columns, data.new_inputs, data.new_names)
-    tables, inputs, labels = zip(*(seen if part == "seen" else new for part in parts), strict=True)
+    tables, inputs, labels = zip(
+        *(observed if which == "seen" else new for which in parts), strict=True
+    )
     if all(table is not None for table in tables):
         return {"row": {n: np.concatenate([t[n] for t in tables]) for n in tables[0]}}
     columns = dict(zip(data.input_labels, np.concatenate(inputs).T, strict=True))
@@ -391,5 +397,5 @@ def own_data(run: Posterior, data: CountField | None) -> CountField:
 def _require(run: Posterior, needed: Sequence[str], purpose: str = "") -> None:
     """Refuse a run that did not keep what it takes for a purpose."""
     if missing := [name for name in needed if name not in run]:
-        kept = ", ".join(missing)
-        raise ValueError(f"the posterior must have kept {kept}{purpose} (pass it in keep=)")
+        names = ", ".join(missing)
+        raise ValueError(f"the posterior must have kept {names}{purpose} (pass it in keep=)")

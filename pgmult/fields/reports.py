@@ -93,17 +93,17 @@ def report(
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     every = predict(run, data=data, max_draws=used, probability=probability)
     grid = Grid.of(data, every)
-    known = None if truth is None else as_simplex(truth, "truth")
-    if known is not None and known.shape != grid.mean.shape:
-        raise ValueError(f"truth must have shape {grid.mean.shape}, got {known.shape}")
+    true_probs = None if truth is None else as_simplex(truth, "truth")
+    if true_probs is not None and true_probs.shape != grid.mean.shape:
+        raise ValueError(f"truth must have shape {grid.mean.shape}, got {true_probs.shape}")
     changes = _Changes.of(grid)
     sections = [] if changes is None else [changes.section()]
-    sections += [*_figures(grid, known), *_maps(grid, as_mapping(tiles, "tiles"))]
+    sections += [*_figures(grid, true_probs), *_maps(grid, as_mapping(tiles, "tiles"))]
     sections += [_leaders(grid), _ahead(grid)]
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
-        told = hidden if hidden is not None and hidden.any() else None
-        comparison = as_kind(compare(run, data=data, held_out=told), "comparison", Comparison)
+        held = hidden if hidden is not None and hidden.any() else None
+        comparison = as_kind(compare(run, data=data, held_out=held), "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
     moved = [] if changes is None else changes.sentences()
     verdict += [Leading(sentence, "What changed") for sentence in moved]
@@ -117,8 +117,8 @@ def report(
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(fit.section())
-    if known is not None:
-        verdict.append(_against_truth(grid, known))
+    if true_probs is not None:
+        verdict.append(_against_truth(grid, true_probs))
     sections.append(_learned(run, grid))
     parts = {"probabilities": "psi" if "psi" in run else "pi"}  # what matters most first
     if "hyperparameters" in run:
@@ -132,27 +132,27 @@ def report(
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
     """The covariance's free parameters in words, by the columns that they act on, with units."""
     columns = data.input_labels
-    told = {} if data.columns is None else data.columns
+    tables = {} if data.columns is None else data.columns
     names = []
     for leaf in covariance.leaves():
         acts = range(len(columns)) if leaf.active is None else leaf.active
-        own, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
+        family, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
         for name in leaf.param_names:
             words = {"var": "variance", "length_scale": "length scale"}.get(name, name)
             unit = ""
             if name == "length_scale":
-                dates = of in told and told[of].dtype.kind == "M"
-                unit = ", in km" if own == "GreatCircle" else ", in years" if dates else ""
-            names.append(f"{words}{f' of {of}' if of else ''}{unit} ({own})")
+                dates = of in tables and tables[of].dtype.kind == "M"
+                unit = ", in km" if family == "GreatCircle" else ", in years" if dates else ""
+            names.append(f"{words}{f' of {of}' if of else ''}{unit} ({family})")
     return names
 
 
 def _whole_columns(names: list[str]) -> str:
     """Coordinates of a place, "state 1" and "state 2", are the state's."""
-    whole = [
+    columns = [
         name.rpartition(" ")[0] if name.endswith((" 1", " 2", " 3")) else name for name in names
     ]
-    return ", ".join(dict.fromkeys(whole))
+    return ", ".join(dict.fromkeys(columns))
 
 
 # --------------------------------------------------------------------------- what moved, who leads
@@ -177,7 +177,7 @@ class _Changes:
         if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
             return None
         first, last = (grid.predictions.draws[:, its].mean(axis=1) for its in rows)
-        span = plain(grid.told[rows[0][0]]), plain(grid.told[rows[1][0]])
+        span = plain(grid.along[rows[0][0]]), plain(grid.along[rows[1][0]])
         return cls(grid, first, last, span, len(both))
 
     @property
@@ -187,7 +187,7 @@ class _Changes:
         return [int(k) for k in np.argsort(-rise, kind="stable")]
 
     def sentences(self) -> list[str]:
-        """What rose most and what fell most."""
+        """Name the categories that rose and fell most."""
         grid, (start, end), order = self.grid, self.span, self._order
         over = f" (mean over {self.num_places} places)" if self.num_places > 1 else ""
         span = f"From {grid.axis} {start} to {end}{over}"
@@ -215,8 +215,10 @@ class _Changes:
             )
             for k in self._order
         ]
-        whole = grid.counted.all()
-        until = "" if whole else f", as far as all categories were counted: from {start} to {end}"
+        complete = grid.counted.all()
+        until = (
+            "" if complete else f", as far as all categories were counted: from {start} to {end}"
+        )
         return Section(
             "What changed",
             f"Mean probability of each category over places at the ends of {grid.axis}{until}; and"
@@ -228,7 +230,7 @@ class _Changes:
 
 
 def _lead(grid: Grid) -> str:
-    """How many places have a clear first."""
+    """Say at how many places one category is clearly the most probable."""
     rows, end = grid.last, grid.end
     firsts = grid.firsts(rows)
     best, sure = firsts.argmax(axis=1), firsts.max(axis=1)
@@ -249,16 +251,16 @@ def _lead(grid: Grid) -> str:
 
 
 def _unseen(grid: Grid) -> list[str]:
-    """What was not counted everywhere, and places of rows without a count."""
+    """Name categories that were not counted everywhere, and places without a count."""
     said = []
     if not grid.counted.all():
-        some = [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]
+        partly = [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]
         said.append(
-            f"Not everywhere counted: {_few(some, 'categories')}; probabilities there are those of"
-            " the others, given that it is one of them."
+            f"Not everywhere counted: {_few(partly, 'categories')}; probabilities there are those"
+            " of the others, given that it is one of them."
         )
-    there = np.unique(grid.place[: grid.data.num_rows])
-    if names := [grid.places[p] for p in there if grid.totals[p] == 0]:
+    observed = np.unique(grid.place[: grid.data.num_rows])
+    if names := [grid.places[p] for p in observed if grid.totals[p] == 0]:
         said.append(
             f"No count was seen at {_few(names, 'places')}: what is said of it comes from other"
             " places alone."
@@ -271,7 +273,7 @@ def _few(names: list[str], what: str) -> str:
 
 
 def _leaders(grid: Grid) -> Section:
-    """Who leads at the end of the axis."""
+    """Table of the most probable categories at the end of the axis."""
     by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
     return _table(grid, f"The most probable categories{grid.end}", "place", by_name)
 
@@ -313,8 +315,8 @@ def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:
     if not grid.axis or len(np.unique(grid.x)) < 2:
         return []
     chosen = np.sort(np.argsort(-grid.totals, kind="stable")[:_MOST_PANELS])
-    some = len(grid.places) > len(chosen)
-    which = f"; the {len(chosen)} places with most counts" if some else ""
+    is_subset = len(grid.places) > len(chosen)
+    which = f"; the {len(chosen)} places with most counts" if is_subset else ""
     few = len(grid.names) <= _MOST_LINES
     what = "all categories" if few else "the most frequent categories"
     return [
@@ -331,21 +333,23 @@ def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
     data, n = grid.data, grid.data.num_rows
     rows = np.flatnonzero(grid.place == p)
     rows = rows[np.argsort(grid.x[rows], kind="stable")]
-    seen = rows[rows < n]
-    totals = data.totals[seen]
-    full, x = seen[totals > 0], grid.x[rows]
+    observed = rows[rows < n]
+    totals = data.totals[observed]
+    full, x = observed[totals > 0], grid.x[rows]
     step = float(np.median(np.diff(np.unique(grid.x))))
-    gaps = [(grid.x[r] - step / 2, grid.x[r] + step / 2) for r in seen[totals == 0]]
-    gaps += _skipped(grid.x[seen], step)
+    gaps = [(grid.x[r] - step / 2, grid.x[r] + step / 2) for r in observed[totals == 0]]
+    gaps += _skipped(grid.x[observed], step)
     is_ahead = ((rows >= n) & (x > grid.x[:n].max())).any()
-    there = np.where(grid.counted, 1.0, np.nan)  # a line has a gap elsewhere
-    mean, low, high = (values[rows] * there[rows] for values in (grid.mean, grid.lower, grid.upper))
+    visible = np.where(grid.counted, 1.0, np.nan)  # a line has a gap elsewhere
+    mean, low, high = (
+        values[rows] * visible[rows] for values in (grid.mean, grid.lower, grid.upper)
+    )
     lines = []
     for number, k in enumerate(_main(grid)):
-        told = full[grid.counted[full, k]]
-        points = grid.x[told], data.counts[told, k] / data.totals[told]
-        band, known = (low[:, k], high[:, k]), None if truth is None else truth[rows, k]
-        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, known))
+        drawn = full[grid.counted[full, k]]
+        points = grid.x[drawn], data.counts[drawn, k] / data.totals[drawn]
+        band, true_line = (low[:, k], high[:, k]), None if truth is None else truth[rows, k]
+        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, true_line))
     name = grid.places[p]
     return Lines(
         lines,
@@ -355,14 +359,14 @@ def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
         band=grid.percent,
         gaps=gaps,
         divider=float(grid.x[:n].max() + step / 2) if is_ahead else None,
-        ticks=date_ticks(x.min(), x.max()) if grid.told.dtype.kind == "M" else None,
+        ticks=date_ticks(x.min(), x.max()) if grid.along.dtype.kind == "M" else None,
     )
 
 
 def _maps(grid: Grid, tiles: Mapping[str, Any]) -> list[Section]:
     """The last of the axis on a map of the United States, where that is what places are."""
-    known = {as_looked_at(name): code for name, code in tiles.items()}
-    codes = [known.get(as_looked_at(name), name) for name in grid.places]
+    postal = {as_looked_at(name): code for name, code in tiles.items()}
+    codes = [postal.get(as_looked_at(name), name) for name in grid.places]
     if len(codes) < 2 or not set(codes) <= set(US_TILES):
         return []
     maps = []
@@ -386,7 +390,7 @@ def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
 
 
 def data_in_words(data: CountField) -> str:
-    """How many counts of how many categories, where."""
+    """Describe the data: numbers of counts, categories and inputs."""
     text = (
         f"{int(data.counts.sum()):,} counts of {data.num_categories:,} categories at"
         f" {data.num_rows:,} inputs"
@@ -403,17 +407,17 @@ def data_in_words(data: CountField) -> str:
 
 def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> list[str]:
     """Do intervals hold what was hidden?"""
-    those = np.flatnonzero(hidden.sum(axis=1) > 0)
-    if not len(those):
+    indices = np.flatnonzero(hidden.sum(axis=1) > 0)
+    if not len(indices):
         return ["No counts were held out."]
-    counts = hidden[those]
-    fit = rows.rows(those).calibration(counts, least=0.0, random_seed=random_seed)
+    counts = hidden[indices]
+    fit = rows.rows(indices).calibration(counts, least=0.0, random_seed=random_seed)
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
     if fit.verdict.startswith("These hold"):
         said = fit.verdict.removeprefix("These ")
     return [
-        f"Intervals of the {int(counts.sum()):,} counts at {len(those):,} inputs that were held out"
-        f" {said}.",
+        f"Intervals of the {int(counts.sum()):,} counts at {len(indices):,} inputs that were held"
+        f" out {said}.",
         f"{fit.in_words}, of {fit.num_cells:,} cells.",
     ]
 
@@ -432,12 +436,12 @@ def _learned(posterior: Posterior, grid: Grid) -> Section:
         return Section("What the model learned")
     values = np.asarray(posterior["hyperparameters"])
     names = hyperparameter_names(posterior.model.law(grid.data), grid.data)
-    own = posterior.coords.get("covariance", np.arange(values.shape[2]))
+    labels = posterior.coords.get("covariance", np.arange(values.shape[2]))
     rows = []
     for c in range(values.shape[2]):
         for j, name in enumerate(names):
             draws = values[:, :, c, j]
-            whose = "" if values.shape[2] == 1 else f", {own[c]}"
+            whose = "" if values.shape[2] == 1 else f", {labels[c]}"
             value = grid.interval(draws)
             form = ",.0f" if value.upper >= 100.0 else "#.3g"
             rows.append((name + whose, value._replace(form=form)))

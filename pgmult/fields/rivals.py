@@ -74,19 +74,19 @@ def compare(
         If the runs are of other inputs, categories or counts.
     """
     data = own_data(run, data)
-    told = data.counts if held_out is None else data.held_out(held_out)
-    if not told.any():
+    target = data.counts if held_out is None else data.held_out(held_out)
+    if not target.any():
         raise ValueError("there must be counts to be told, all rows are empty")
-    rows = np.flatnonzero(told.any(axis=1))
+    rows = np.flatnonzero(target.any(axis=1))
     most = as_positive_int(max_draws, "max_draws")
     how = (
         "Each row of counts is told from all other rows, its own counts left out, a count at a time"
         if held_out is None
-        else f"Each of {int(told.sum()):,} counts that were held out is told from what was shown"
+        else f"Each of {int(target.sum()):,} counts that were held out is told from what was shown"
     )
 
     def score(run: Posterior, data: CountField) -> tuple[Score, int]:
-        return _own(run, data, told[rows], rows, most, held_out is None)
+        return _own(run, data, target[rows], rows, most, held_out is None)
 
     if other is not None:
         theirs = own_data(as_kind(other, "other", Posterior), None)
@@ -100,7 +100,7 @@ def compare(
         return between_two(names, both, "a count", f"{how}.")
     model, num_draws = score(run, data)
     scores = {"the model": model}
-    rivals = _Rivals(data, told, rows)
+    rivals = _Rivals(data, target, rows)
     axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
     for name, counts in sources.items():
         if counts is None or counts[rows].any():
@@ -113,30 +113,30 @@ def compare(
 class _Rivals:
     """Rows of counts to be told, and how probable rivals find them."""
 
-    def __init__(self, data: CountField, told: IntArray, rows: IntArray):
-        self.told, self.rows = told[rows], rows
+    def __init__(self, data: CountField, target: IntArray, rows: IntArray):
+        self.target, self.rows = target[rows], rows
         self.counted = None if data.counted is None else data.counted[rows]
         others = data.counts.sum(axis=0) - data.counts[rows].astype(np.float64)
         self.pooled = smoothed_shares(others, 0.5)
 
-    def _told(self, probs: FloatArray) -> FloatArray:
+    def _log_probs(self, probs: FloatArray) -> FloatArray:
         """Log probabilities of each row's counts, ``(num_rows,)``."""
         if self.counted is not None:
             probs = np.where(self.counted, probs, 0.0)
             probs = probs / probs.sum(axis=1, keepdims=True)
-        return np.asarray(xlogy(self.told, probs).sum(axis=1))
+        return np.asarray(xlogy(self.target, probs).sum(axis=1))
 
     def score(self, source: FloatArray | None) -> Score:
-        """That of shares of the source, ``(all rows, num_categories)``, at the best weight."""
-        totals = self.told.sum(axis=1)
+        """Score the shares of a source, ``(all rows, num_categories)``, at the best weight."""
+        totals = self.target.sum(axis=1)
         if source is None:
-            return Score(self._told(self.pooled), totals)
+            return Score(self._log_probs(self.pooled), totals)
         taken = source[self.rows]
         total = taken.sum(axis=1, keepdims=True)
 
         def by_row(log_weight: float) -> FloatArray:
             weight = np.exp(log_weight)
-            return self._told((taken + weight * self.pooled) / (total + weight))
+            return self._log_probs((taken + weight * self.pooled) / (total + weight))
 
         best = minimize_scalar(
             lambda log_weight: -float(by_row(log_weight).sum()),
@@ -146,49 +146,49 @@ class _Rivals:
 
 
 def _own(
-    run: Posterior, data: CountField, told: IntArray, rows: IntArray, most: int, left_out: bool
+    run: Posterior, data: CountField, target: IntArray, rows: IntArray, most: int, left_out: bool
 ) -> tuple[Score, int]:
     """The model's score, by probabilities given all other rows, and how many draws tell it."""
-    totals = told.sum(axis=1)
+    totals = target.sum(axis=1)
     if left_out:
         log_p, log_probs = without_row(run, data, rows, most)
-        found = leave_one_out(log_p, log_probs)
-        pooled, alone = found.log_p, found.by_chain
-        large = float(totals @ (found.k > LARGE_K) / totals.sum())
+        scores = leave_one_out(log_p, log_probs)
+        pooled, alone = scores.log_p, scores.by_chain
+        large = float(totals @ (scores.k > LARGE_K) / totals.sum())
     else:
         log_probs = as_drawn(run, data, rows, most)
         alone = logsumexp(log_probs, axis=1) - np.log(log_probs.shape[1])
         pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
-    by_chain = np.einsum("crk,rk->cr", alone, told)
+    by_chain = np.einsum("crk,rk->cr", alone, target)
     num_draws = log_probs.shape[0] * log_probs.shape[1]
-    return Score(np.sum(pooled * told, axis=1), totals, by_chain, large), num_draws
+    return Score(np.sum(pooled * target, axis=1), totals, by_chain, large), num_draws
 
 
 def _sources(
     data: CountField, in_degrees: tuple[int, int] | None
 ) -> tuple[str, dict[str, FloatArray | None]]:
-    """Of each rival the counts of other rows that it takes shares of, by row; and the axis."""
+    """Counts of other rows that each rival takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
     axis, x, places, place = axis_and_places(data, row_labels(data, ("seen",))["row"], len(counts))
     values, at = np.unique(x, return_inverse=True)
     table = np.zeros((len(values), len(places), counts.shape[1]))
     np.add.at(table, (at, place), counts)
-    found: dict[str, FloatArray | None] = {"pooled shares": None}
+    sources: dict[str, FloatArray | None] = {"pooled shares": None}
     by_place, by_value = table.sum(axis=0), table.sum(axis=1)
     for name, total, group in (
         ("shares of its place", by_place, place),
         (f"shares of its {axis}", by_value, at),
     ):
         if 1 < len(total) < data.num_rows:
-            found[name] = total[group] - counts
+            sources[name] = total[group] - counts
     if len(places) > 1:
-        found["its nearest places"] = _nearest(data, axis, place, table, in_degrees)[at, place]
+        sources["its nearest places"] = _nearest(data, axis, place, table, in_degrees)[at, place]
     before, after = _last(table)[at, place], _last(table[::-1])[::-1][at, place]
-    found["last shares"] = before
+    sources["last shares"] = before
     if after.any():
-        found["the rows before and after"] = before + after
-    found["AR(2) of log ratios"] = _autoregression(table)[at, place]
-    return axis, found
+        sources["the rows before and after"] = before + after
+    sources["AR(2) of log ratios"] = _autoregression(table)[at, place]
+    return axis, sources
 
 
 def _nearest(
@@ -198,7 +198,7 @@ def _nearest(
     table: FloatArray,
     in_degrees: tuple[int, int] | None,
 ) -> FloatArray:
-    """Of each cell the counts of the nearest places where it stands on the axis.
+    """Sum the counts of each cell's nearest places at the same value of the axis.
 
     Columns of latitude and longitude that the model knows are on the sphere.
     """
@@ -236,22 +236,22 @@ def _autoregression(table: FloatArray) -> FloatArray:
         if len(design) < 2 * design.shape[1]:
             return shares
         slopes[k] = np.linalg.lstsq(design, lags[0], rcond=None)[0]
-    known, told = full.copy(), np.full(shape, -np.inf)
+    available, predicted = full.copy(), np.full(shape, -np.inf)
     for t in range(2, shape[0]):
-        there = known[t - 1] & known[t - 2]
-        told[t] = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
-        told[t] = np.where(there[:, None], told[t], -np.inf)
-        new = there & ~full[t]
-        logs[t, new], known[t] = told[t, new], full[t] | there
-    has = np.isfinite(told).all(axis=2)
-    values = told[has]
+        has_past = available[t - 1] & available[t - 2]
+        predicted[t] = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
+        predicted[t] = np.where(has_past[:, None], predicted[t], -np.inf)
+        new = has_past & ~full[t]
+        logs[t, new], available[t] = predicted[t, new], full[t] | has_past
+    has = np.isfinite(predicted).all(axis=2)
+    values = predicted[has]
     weights = np.exp(values - values.max(axis=1, keepdims=True))
     shares[has] = weights / weights.sum(axis=1, keepdims=True)
     return shares
 
 
 def _last(table: FloatArray) -> FloatArray:
-    """Of each cell the counts of the last one before it at its place that has any; 0 if none."""
+    """Counts of the last cell before each one at its place that has any; 0 if none."""
     steps = np.where(table.any(axis=2), np.arange(len(table))[:, None], -1)
     last = np.maximum.accumulate(steps, axis=0)[:-1]
     t, place = np.nonzero(last >= 0)

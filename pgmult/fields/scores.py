@@ -40,7 +40,7 @@ _TOLERANCE = 0.02  # of a coverage
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Calibration(Answer):
-    """How often central intervals hold held-out counts; print it for a verdict in words.
+    """Coverage of held-out counts by central intervals; print it for a verdict in words.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Calibration(Answer):
 
     @property
     def verdict(self) -> str:
-        """What coverage means, and what to try."""
+        """Interpretation of the coverage, and what to try."""
         off = self.covered - self.levels
         clear = np.abs(off) > np.maximum(3.0 * np.nan_to_num(self.standard_errors), _TOLERANCE)
         level, share = 100 * self.levels[-1], 100 * self.covered[-1]
@@ -127,24 +127,24 @@ def calibration(
     rng = np.random.default_rng(as_seed(random_seed))
     totals = np.broadcast_to(table.sum(axis=1), pi.shape[:2])
     drawn = rng.multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))
-    kept = drawn.mean(axis=0) >= as_real(least, "least", minimum=0.0)
-    if not kept.any():
+    enough = drawn.mean(axis=0) >= as_real(least, "least", minimum=0.0)
+    if not enough.any():
         raise ValueError(
             f"counts must have a cell with {least:g} expected at least, got none (take least=0)"
         )
-    rows = kept.any(axis=1)
-    found = [
-        mean_by_token(np.where(kept, share, 0.0).sum(axis=1)[rows], kept.sum(axis=1)[rows])
+    rows = enough.any(axis=1)
+    estimates = [
+        mean_by_token(np.where(enough, share, 0.0).sum(axis=1)[rows], enough.sum(axis=1)[rows])
         for share in shares_inside(drawn, table, _LEVELS)
     ]
-    covered, errors = np.array(found).T
-    return Calibration(np.array(_LEVELS), covered, errors, int(kept.sum()))
+    covered, errors = np.array(estimates).T
+    return Calibration(np.array(_LEVELS), covered, errors, int(enough.sum()))
 
 
 def shares_inside(
     draws: NDArray[Any], truth: NDArray[Any], levels: Sequence[float] = _LEVELS
 ) -> FloatArray:
-    """How far each truth is inside each central interval of its draws, from 0 to 1.
+    """Degree to which each truth lies inside each central interval of its draws, from 0 to 1.
 
     Parameters
     ----------

@@ -132,11 +132,11 @@ def read_field(
     one_role_each({**roles, "category": category, "count": count})
     at = chosen_columns(columns, chosen, "table", "inputs")
     of_category = chosen_columns(columns, [category], "table", "category")[category]
-    known = as_mapping(places, "places")
-    unused = [name for name in known if name not in chosen]
+    at_places = as_mapping(places, "places")
+    unused = [name for name in at_places if name not in chosen]
     if unused:
         raise ValueError(f"places must be of columns among inputs, got {unused[0]!r}")
-    x, names = _coordinates(at, known, "table")
+    x, names = _coordinates(at, at_places, "table")
     if not len(x):
         raise ValueError("table must have a row at least, got none")
     number = np.ones(len(x), dtype=np.int64)
@@ -146,68 +146,68 @@ def read_field(
     labels, of_label = numbered(labels_of(of_category, category))
     warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
-    kept = {key: column[first] for key, column in at.items()}
+    distinct = {key: column[first] for key, column in at.items()}
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
     np.add.at(counts, (of_row, of_label), number)
-    there = np.zeros(counts.shape, dtype=np.bool_)
-    there[of_row, of_label] = True
-    row_names = _row_names(kept)
-    counted = there if absent == "not counted" else np.ones_like(there)
+    present = np.zeros(counts.shape, dtype=np.bool_)
+    present[of_row, of_label] = True
+    row_names = _row_names(distinct)
+    counted = present if absent == "not counted" else np.ones_like(present)
     guess = ""
     if absent is None and count is not None:
-        counted, guess = _guess(counts, there, kept, known, labels.tolist())
-    zeros = _zeros_in_words(counted & ~there, row_names, labels.tolist())
+        counted, guess = _guess(counts, present, distinct, at_places, labels.tolist())
+    zeros = _zeros_in_words(counted & ~present, row_names, labels.tolist())
     data = as_field(
         x[first], counts, order=order, categories=list(labels), input_names=names,
         names=row_names, counted=counted,
     )  # fmt: skip
-    data = replace(data, columns={key: _told(column) for key, column in kept.items()})
+    data = replace(data, columns={key: _shown(column) for key, column in distinct.items()})
     if new_inputs is not None:
-        data = with_table(data, as_columns(new_inputs, "new_inputs"), known, what="new_inputs")
+        data = with_table(data, as_columns(new_inputs, "new_inputs"), at_places, what="new_inputs")
     return FieldRead(data, guess, zeros)
 
 
 def _guess(
     counts: IntArray,
-    there: BoolArray,
+    present: BoolArray,
     columns: Mapping[str, NDArray[Any]],
     places: Mapping[str, Any],
     labels: Sequence[str],
 ) -> tuple[BoolArray, str]:
-    """What was counted where, as the table looks, and what is not said of it elsewhere."""
-    counted = np.ones_like(there)
+    """Guess what was counted where, and describe the guess."""
+    counted = np.ones_like(present)
     axis = next((n for n, c in columns.items() if c.dtype.kind in "iufM" and n not in places), "")
-    if not axis or there.all():
+    if not axis or present.all():
         return counted, ""
     values, of_value = np.unique(columns[axis], return_inverse=True)
     shape = (len(values), len(labels))
     total, rows = np.zeros(shape), np.zeros(shape)
     np.add.at(total, of_value, counts)
-    np.add.at(rows, of_value, there)
+    np.add.at(rows, of_value, present)
     size = np.bincount(of_value)
     shares = total / np.maximum(total.sum(axis=1, keepdims=True), 1.0)
     expected = np.zeros(shape)  # of the share at the nearest value that has the category
     for k in range(len(labels)):
-        known = np.flatnonzero(rows[:, k] > 0)
-        near = known[np.abs(np.arange(len(values))[:, None] - known).argmin(axis=1)]
+        with_rows = np.flatnonzero(rows[:, k] > 0)
+        near = with_rows[np.abs(np.arange(len(values))[:, None] - with_rows).argmin(axis=1)]
         expected[:, k] = shares[near, k] * total.sum(axis=1)
     missing = (rows == 0) & (size[:, None] > 1) & (expected >= _WOULD_BE_SEEN)
-    found, refused = [], []
+    guesses, refused = [], []
     for k in np.argsort(-np.sum(expected * missing, axis=0), kind="stable"):
         if not missing[:, k].any():
             continue
         counted[:, k] = ~missing[of_value, k]
         at = np.flatnonzero(missing[:, k])
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
-        ends = [[plain(v) for v in _told(values[run[[0, -1]]])] for run in runs]
+        ends = [[plain(v) for v in _shown(values[run[[0, -1]]])] for run in runs]
         spans = ", ".join(one if one == other else f"{one} to {other}" for one, other in ends)
         said = f"{labels[k]!r} has no row at {axis} {spans}, anywhere"
         if clash_of(counted) is None:
-            found.append(said)
+            guesses.append(said)
         else:
             counted[:, k] = True
             refused.append(f"{said}: taken for 0, as it was counted where others were not")
-    guess = f"{'; '.join(found)}: taken for not counted there, instead of 0" if found else ""
+    guess = f"{'; '.join(guesses)}: taken for not counted there, instead of 0" if guesses else ""
     return counted, "; ".join([guess, *refused] if guess else [])
 
 
@@ -253,25 +253,27 @@ def with_table(
         if places is not None:
             raise ValueError("places must be of data that were read from a table")
         return data.with_new_inputs(new, names)
-    known = {key: dict(where) for key, where in as_mapping(places, "places").items()}
+    at_places = {key: dict(where) for key, where in as_mapping(places, "places").items()}
     for key, column in data.columns.items():
-        own = re.compile(rf"{re.escape(key)}( \d+)?")
+        pattern = re.compile(rf"{re.escape(key)}( \d+)?")
         every = [] if data.input_names is None else data.input_names.tolist()
-        x = data.inputs[:, [own.fullmatch(name) is not None for name in every]]
+        x = data.inputs[:, [pattern.fullmatch(name) is not None for name in every]]
         is_number = column.dtype.kind != "U" and np.array_equal(x.ravel(), column)
         if not is_number and column.dtype.kind != "M":
-            known[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | known.get(key, {})
+            at_places[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | at_places.get(
+                key, {}
+            )
     columns = chosen_columns(as_columns(new, what), list(data.columns), what, "inputs")
-    x, _ = _coordinates(columns, known, what)
+    x, _ = _coordinates(columns, at_places, what)
     wider = data.with_new_inputs(x, _row_names(columns) if names is None else names)
-    return replace(wider, new_columns={key: _told(column) for key, column in columns.items()})
+    return replace(wider, new_columns={key: _shown(column) for key, column in columns.items()})
 
 
 def _coordinates(
     columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any], table: str
 ) -> tuple[FloatArray, list[str]]:
     """Inputs ``(n, d)`` of a table's columns, and what each is called."""
-    found: list[FloatArray] = []
+    arrays: list[FloatArray] = []
     names: list[str] = []
     for name, column in columns.items():
         if name in places:
@@ -289,10 +291,10 @@ def _coordinates(
             )
         else:
             values = as_finite(column, f"column {name!r} of {table}")[:, None]
-        found.append(values)
+        arrays.append(values)
         several = values.shape[1] > 1
         names += [f"{name} {i + 1}" if several else name for i in range(values.shape[1])]
-    return np.concatenate(found, axis=1), names
+    return np.concatenate(arrays, axis=1), names
 
 
 def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
@@ -308,32 +310,32 @@ def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
         )
 
 
-def _places(column: NDArray[Any], known: Any, name: str, table: str) -> FloatArray:
+def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatArray:
     """Coordinates of the places that a column names."""
-    where = as_kind(known, f"places[{name!r}]", Mapping)
+    where = as_kind(points, f"places[{name!r}]", Mapping)
     at = _find_places(labels_of(where, "places"), [*where.values()], column, name, table)
     distinct, of_row = np.unique(at, return_inverse=True)
     every = list(where.values())
     rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct.tolist()]
     if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
         raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
-    found = as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")
-    _warn_of_same_points(column, found, of_row, name)
-    return found[of_row]
+    coordinates = as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")
+    _warn_of_same_points(column, coordinates, of_row, name)
+    return coordinates[of_row]
 
 
 def _find_places(
-    known: NDArray[np.str_], points: Sequence[Any], column: NDArray[Any], name: str, table: str
+    labels: NDArray[np.str_], points: Sequence[Any], column: NDArray[Any], name: str, table: str
 ) -> IntArray:
-    """Which place each row names: by its text, its number, or its text but for capitals and blanks.
+    """Find the place of each row by its text, its number, or its text but for capitals and blanks.
 
     What looks like several places that lie at different points is none of them.
     """
-    at = find_labels(known, column, name, new_levels=True)
+    at = find_labels(labels, column, name, new_levels=True)
     if (at >= 0).all():
         return at
     alike: dict[str, int] = {}
-    for place, label in enumerate(known.tolist()):
+    for place, label in enumerate(labels.tolist()):
         look = as_looked_at(label)
         other = alike.setdefault(look, place)
         if other >= 0 and not np.array_equal(points[other], points[place]):
@@ -342,17 +344,17 @@ def _find_places(
     by_look = [alike.get(as_looked_at(text), -1) for text in texts.tolist()]
     at = np.where(at >= 0, at, by_look)
     # one that is still not known is refused, with its row and with what is like it
-    find_labels(known, np.where(at >= 0, known[at], texts), name, what=f"{table} column")
+    find_labels(labels, np.where(at >= 0, labels[at], texts), name, what=f"{table} column")
     return at
 
 
 def _warn_of_same_points(
-    column: NDArray[Any], found: FloatArray, of_row: IntArray, name: str
+    column: NDArray[Any], coordinates: FloatArray, of_row: IntArray, name: str
 ) -> None:
     """Warn of places with different names at one point, whose counts add up."""
     _, first = np.unique(of_row, return_index=True)
     same: dict[bytes, str] = {}
-    for row, point in zip(first.tolist(), found, strict=True):
+    for row, point in zip(first.tolist(), coordinates, strict=True):
         other = same.setdefault(point.tobytes(), str(column[row]))
         if as_looked_at(other) != as_looked_at(str(column[row])):
             warnings.warn(
@@ -363,7 +365,7 @@ def _warn_of_same_points(
             return
 
 
-def _told(column: NDArray[Any]) -> NDArray[Any]:
+def _shown(column: NDArray[Any]) -> NDArray[Any]:
     """A column of inputs as reports tell it: dates, numbers or names."""
     if column.dtype.kind == "M":
         return column.astype(_DATES)
@@ -371,8 +373,8 @@ def _told(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _row_names(columns: Mapping[str, NDArray[Any]]) -> list[str]:
-    told = [_told(column) for column in columns.values()]
-    return [", ".join(plain(item) for item in row) for row in zip(*told, strict=True)]
+    shown = [_shown(column) for column in columns.values()]
+    return [", ".join(plain(item) for item in row) for row in zip(*shown, strict=True)]
 
 
 def plain(value: Any) -> str:

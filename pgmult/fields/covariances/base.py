@@ -1,4 +1,4 @@
-"""What every covariance function has, and its sums and products."""
+"""Covariance functions: what all have in common, and their sums and products."""
 
 import math
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class Covariance(Checked, ABC):
 
     @abstractmethod
     def leaves(self) -> "list[Family]":
-        """What it combines that is no combination itself, from left to right."""
+        """Return the families that it combines, from left to right."""
 
     @property
     def log_params(self) -> FloatArray:
@@ -58,12 +58,12 @@ class Covariance(Checked, ABC):
     @property
     def param_names(self) -> tuple[str, ...]:
         """Names such as ``Matern.length_scale``; a second Matern is ``Matern_2``."""
-        seen: dict[str, int] = {}
+        uses: dict[str, int] = {}
         names: list[str] = []
         for leaf in self.leaves():
             kind = type(leaf).__name__
-            seen[kind] = seen.get(kind, 0) + 1
-            label = kind if seen[kind] == 1 else f"{kind}_{seen[kind]}"
+            uses[kind] = uses.get(kind, 0) + 1
+            label = kind if uses[kind] == 1 else f"{kind}_{uses[kind]}"
             names += [f"{label}.{name}" for name in leaf.param_names]
         return tuple(names)
 
@@ -231,32 +231,32 @@ class ColumnFamily(Family):
 
 @dataclass(frozen=True, eq=False)
 class _Combination(Covariance):
-    """Of two covariances or more."""
+    """A combination of two covariances or more."""
 
     parts: tuple[Covariance, ...]
     _joined: ClassVar[np.ufunc]
 
     def _complete(self) -> None:
-        parts = tuple(as_covariance(part, "a part") for part in self.parts)
+        parts = tuple(as_covariance(term, "a part") for term in self.parts)
         if len(parts) < 2:
             raise ValueError(f"{type(self).__name__} needs two parts or more, got {len(parts)}")
         self._set(parts=parts)
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.asarray(reduce(self._joined, (part._cov(X, Y) for part in self.parts)))
+        return np.asarray(reduce(self._joined, (term._cov(X, Y) for term in self.parts)))
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
-        return np.asarray(reduce(self._joined, (part._diagonal(X) for part in self.parts)))
+        return np.asarray(reduce(self._joined, (term._diagonal(X) for term in self.parts)))
 
     def leaves(self) -> list[Family]:
-        """What it combines that is no combination itself, from left to right."""
-        return [leaf for part in self.parts for leaf in part.leaves()]
+        """Return the families that it combines, from left to right."""
+        return [leaf for term in self.parts for leaf in term.leaves()]
 
     def _moved_to(self, log_params: FloatArray) -> Self:
         moved, first = [], 0
-        for part in self.parts:
-            last = first + part.num_params
-            moved.append(part._moved_to(log_params[first:last]))
+        for term in self.parts:
+            last = first + term.num_params
+            moved.append(term._moved_to(log_params[first:last]))
             first = last
         return self._with(parts=tuple(moved))
 
@@ -275,7 +275,7 @@ class Product(_Combination):
 
 @dataclass(frozen=True, eq=False)
 class Constant(Family):
-    """Of constant functions, and the variance in front of another covariance."""
+    """Covariance of constant functions, and the variance in front of another covariance."""
 
     var: Positive = 1.0
     _parameters = ("var",)

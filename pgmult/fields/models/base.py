@@ -1,4 +1,4 @@
-"""What the models of fields share: their data, and how psi at the sites becomes counts."""
+"""Models of fields: their data, and how psi at the sites becomes counts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,16 @@ START_COUNT = 0.5  # added to every count whose logarithms are taken
 _MOST_LOG_ODDS = 1e4  # beyond, what the counts say is lost to rounding
 
 
-def check_mean(mean: Any, each: str, *words: str) -> None:
+def check_mean(mean: Any, unit: str, *words: str) -> None:
     """Refuse a mean of psi that is no such word, no number and none of each stick or category."""
     if isinstance(mean, str):
         if mean not in words:
-            known = ", ".join(f'"{word}"' for word in words)
-            raise ValueError(f"mean must be {known} or numbers, got {mean!r}")
+            allowed = ", ".join(f'"{word}"' for word in words)
+            raise ValueError(f"mean must be {allowed} or numbers, got {mean!r}")
         return
     level = as_finite(mean, "mean")
     if level.ndim > 1:
-        raise ValueError(f"mean must be one number or one a {each}, got shape {level.shape}")
+        raise ValueError(f"mean must be one number or one a {unit}, got shape {level.shape}")
     if (size := np.abs(level).max(initial=0.0)) > _MOST_LOG_ODDS:
         raise ValueError(
             f"mean must lie within -{_MOST_LOG_ODDS:g} and {_MOST_LOG_ODDS:g}, got one of size"
@@ -35,13 +35,13 @@ def check_mean(mean: Any, each: str, *words: str) -> None:
         )
 
 
-def level_of(mean: Any, size: int, each: str, link: Link, data: CountField) -> FloatArray:
+def level_of(mean: Any, size: int, unit: str, link: Link, data: CountField) -> FloatArray:
     """A mean of psi that is not learned, ``(size,)``; "empirical" takes that of all counts."""
     if isinstance(mean, str):
         return link.inverse(smoothed_shares(data.counts.sum(axis=0), START_COUNT))
     level = as_finite(mean, "mean")
     if level.ndim and len(level) != size:
-        raise ValueError(f"mean must have one entry for each of {size} {each}, got {len(level)}")
+        raise ValueError(f"mean must have one entry for each of {size} {unit}, got {len(level)}")
     return np.broadcast_to(level, size)
 
 
@@ -70,8 +70,8 @@ class FieldModel(Checked, ABC):
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of the axes, where there are any."""
-        known = {"category": data.categories, "row": data.names, "new_row": data.new_names}
-        labels = {axis: value for axis, value in known.items() if value is not None}
+        names = {"category": data.categories, "row": data.names, "new_row": data.new_names}
+        labels = {axis: value for axis, value in names.items() if value is not None}
         return labels | self._labels(data)
 
     def as_data(self, data: Any) -> CountField:
@@ -100,7 +100,7 @@ class FieldModel(Checked, ABC):
         return ObservedRows(("row", "category"), data.counts, constants)
 
     def row_probs(self, draw: Mapping[str, Any], data: CountField) -> FloatArray:
-        """Of ``psi`` or ``pi``."""
+        """Return probabilities of the rows from ``psi`` or ``pi``."""
         if "psi" in draw:
             return self.link(data).probs(data.row_psi(draw["psi"]))
         if "pi" in draw:

@@ -170,7 +170,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     @property
     def kernel_set(self) -> str:
-        """What a sweep compiles depends on the structure: see `pgmult.compiled.ahead`."""
+        """Name of the functions that a sweep compiles: see `pgmult.compiled.ahead`."""
         structure = "dense" if self.structure == "auto" else self.structure  # of few inputs, it is
         return f"{type(self).__name__} {structure}"
 
@@ -233,8 +233,8 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         """The part of the mean that is not learned."""
         sticks = data.num_categories - 1
         learned = isinstance(self.mean, str) and self.mean != "empirical"
-        known = 0.0 if learned else self.mean
-        level = level_of(known, sticks, "sticks", self.link(data), data)
+        mean = 0.0 if learned else self.mean
+        level = level_of(mean, sticks, "sticks", self.link(data), data)
         return np.tile(level, (data.num_sites, 1))
 
     def columns(self, data: CountField) -> list[slice]:
@@ -256,11 +256,11 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         """Pólya-gamma variables given psi at the sites, as potentials on it."""
         if data.counted is None:
             return self.link(data).augment(rng, psi, data.site_counts())
-        there = data.counted[:, data.order[:-1]]
-        each = self.link(data).augment(rng, psi[data.row_sites], data.counts)
+        counted = data.counted[:, data.order[:-1]]
+        by_row = self.link(data).augment(rng, psi[data.row_sites], data.counts)
         total = np.zeros((2, *psi.shape))
-        for sums, rows in zip(total, (each.J, each.h), strict=True):
-            np.add.at(sums, data.row_sites, rows * there)
+        for sums, rows in zip(total, (by_row.J, by_row.h), strict=True):
+            np.add.at(sums, data.row_sites, rows * counted)
         return DiagonalPotential(*total)
 
     def table_sticks(self, data: CountField) -> list[TableSticks] | None:
@@ -268,7 +268,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         return _table_sticks(data, self)
 
     def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
-        """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
+        """Return how much each stick takes and how much reaches it, ``(num_sites, num_sticks)``."""
         taken, reaching = data.stick_counts()
         return taken.astype(np.float64), reaching.astype(np.float64)
 
@@ -295,8 +295,8 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         if (sticks := self.table_sticks(data)) is not None:
             draws = []
             for group, row in zip(sticks, theta, strict=True):
-                x, own = row[: len(group.start)], beta[:, group.columns]
-                draws.append(TableDraw(x, own, group.sample(rng, x, own)))
+                x, coefficients = row[: len(group.start)], beta[:, group.columns]
+                draws.append(TableDraw(x, coefficients, group.sample(rng, x, coefficients)))
             return MultinomialGPState.of_tables(sticks, draws, fixed)
         psi = [field.sample(rng) for field in self.fields(theta, beta, data)]
         return MultinomialGPState(np.concatenate(psi, axis=1), beta, np.exp(theta))
@@ -337,7 +337,7 @@ def _overdispersed(covariance: Covariance, var: float) -> Covariance:
 
 @once_a_data_set
 def _size_of(data: CountField) -> tuple[int, int]:
-    """How many distinct inputs have counts, and how many counts there are."""
+    """Count the distinct inputs with counts, and the counts."""
     return len(np.unique(data.row_sites[data.totals > 0])), int(data.totals.sum())
 
 

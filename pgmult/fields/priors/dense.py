@@ -88,8 +88,8 @@ class GaussianProcess(Field):
             return np.asarray(solve_triangular(root, centred, lower=True))
         directions, scales = _symmetric_root_of(*self._key)
         fresh = as_generator(rng).standard_normal(centred.shape)
-        told = _along(directions, 1.0 / scales, centred)
-        return told + fresh - _along(directions, np.ones_like(scales), fresh)
+        determined = _along(directions, 1.0 / scales, centred)
+        return determined + fresh - _along(directions, np.ones_like(scales), fresh)
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
@@ -100,7 +100,7 @@ class GaussianProcess(Field):
 
 
 class DenseLaw(FieldLaw):
-    """By one factor a column, found once."""
+    """`FieldLaw` by one factor of a matrix a column, computed once."""
 
     def __init__(self, field: GaussianProcess, trend: Trend):
         super().__init__(field, trend)
@@ -108,8 +108,8 @@ class DenseLaw(FieldLaw):
         if features.shape[1]:
             cov = cov + trend.var * np.einsum("if,jf->ij", features, features)
         self._prior_cov = cov
-        seen = np.flatnonzero(self.J.any(axis=1))
-        self._seen = slice(None) if len(seen) == len(cov) else seen
+        observed = np.flatnonzero(self.J.any(axis=1))
+        self._seen = slice(None) if len(observed) == len(cov) else observed
         self._roots = np.sqrt(np.ascontiguousarray(self.J[self._seen].T))
         self._cov = np.ascontiguousarray(cov[self._seen][:, self._seen])
         columns, size = self._roots.shape
@@ -136,7 +136,7 @@ class DenseLaw(FieldLaw):
         return np.asarray(total.sum(axis=0) - 0.5 * self._log_dets)
 
     def variances(self, rng: np.random.Generator) -> FloatArray:
-        """Of the columns, ``(n, num_columns)``."""
+        """Return variances of the columns, ``(n, num_columns)``."""
         explained = np.empty(self.J.shape[::-1])
         self._run(explain_columns, self._factors, self._across[: len(self.J)], explained)
         return np.asarray(np.maximum(np.diagonal(self._prior_cov)[:, None] - explained.T, 0.0))
@@ -179,5 +179,5 @@ def _symmetric_root_of(
     is a continuous function of K. O(n**3).
     """
     values, vectors = np.linalg.eigh(_cov_of(covariance, inputs, shape))
-    kept = values > _TINY * values[-1]
-    return np.ascontiguousarray(vectors[:, kept]), np.sqrt(values[kept])
+    positive = values > _TINY * values[-1]
+    return np.ascontiguousarray(vectors[:, positive]), np.sqrt(values[positive])

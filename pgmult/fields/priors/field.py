@@ -51,7 +51,7 @@ class Trend(NamedTuple):
     var: float
 
     def at(self, beta: FloatArray) -> FloatArray:
-        """What given coefficients add, ``(n, num_columns)``."""
+        """Return the trend at given coefficients, ``(n, num_columns)``."""
         return np.asarray(np.einsum("nf,fc->nc", self.features, beta))
 
 
@@ -79,7 +79,7 @@ class Field(Checked, ABC):
 
     @abstractmethod
     def law(self, trend: Trend) -> "FieldLaw":
-        """That of the columns with a trend added, and of its coefficients."""
+        """Return the law of the columns with a trend added, and of its coefficients."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -115,7 +115,9 @@ class Field(Checked, ABC):
     ) -> FieldDraw:
         """A joint draw at new inputs, and means and variances there."""
         law, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
-        return FieldDraw(*(part[n:] for part in (law.sample(rng), law.mean, law.variances(rng))))
+        return FieldDraw(
+            *(values[n:] for values in (law.sample(rng), law.mean, law.variances(rng)))
+        )
 
     def _complete(self) -> None:
         if 0 in self.inputs.shape:
@@ -140,7 +142,7 @@ class Field(Checked, ABC):
 
     @property
     def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:
-        """What a covariance at the inputs is remembered by."""
+        """Key under which a covariance at the inputs is cached."""
         num_inputs, width = self.inputs.shape
         return self.covariance, self.inputs.tobytes(), (num_inputs, width)
 
@@ -191,8 +193,8 @@ class FieldLaw(ABC):
     def __init__(self, field: Field, trend: Trend):
         self.field, self.trend = field, trend
         nothing = np.zeros(field.shape)
-        seen = field.potential or DiagonalPotential(nothing, nothing)
-        self.J, self.h = seen.J, seen.h
+        potential = field.potential or DiagonalPotential(nothing, nothing)
+        self.J, self.h = potential.J, potential.h
         self._prior = field._with(potential=None, prior_mean=np.zeros_like(self.J))
 
     @abstractmethod
@@ -206,7 +208,7 @@ class FieldLaw(ABC):
 
     @cached_property
     def log_evidence(self) -> float:
-        """That of all columns."""
+        """Sum of `log_normalizers` over columns."""
         return float(self.log_normalizers.sum())
 
     @cached_property
@@ -222,7 +224,7 @@ class FieldLaw(ABC):
         return self._around(self.field._means + self._prior.sample(rng), beta, errors)
 
     def variances(self, rng: np.random.Generator) -> FloatArray:
-        """Of the columns, ``(n, num_columns)``, from a few draws."""
+        """Estimate variances of the columns, ``(n, num_columns)``, from a few draws."""
         draws = ((self.sample(rng) - self.mean)[: len(self.J)] for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
 
@@ -281,7 +283,7 @@ def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
 
 
 def _combined(
-    seen: DiagonalPotential | None, new: DiagonalPotential, prior_mean: FloatArray
+    old: DiagonalPotential | None, new: DiagonalPotential, prior_mean: FloatArray
 ) -> DiagonalPotential:
     """The product of the potential so far and a new one, ``(n, num_columns)``.
 
@@ -289,7 +291,7 @@ def _combined(
     """
     J, h = as_nonnegative(new.J, "J"), as_finite(new.h, "h")
     n, columns = prior_mean.shape
-    columns = columns if columns > 1 or seen is None else seen.J.shape[1]
+    columns = columns if columns > 1 or old is None else old.J.shape[1]
     expected = f"({n}, {columns if columns > 1 else 'columns'})"
     if J.shape != h.shape or J.ndim != 2 or len(J) != n or columns not in (1, J.shape[1]):
         raise ValueError(
@@ -303,4 +305,4 @@ def _combined(
             " (a link's potential is, where there is no count)"
         )
     potential = DiagonalPotential(J, h)
-    return potential if seen is None else seen + potential
+    return potential if old is None else old + potential

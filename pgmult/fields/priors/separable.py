@@ -56,7 +56,7 @@ class Factors(NamedTuple):
 
     @classmethod
     def of(cls, covariance: Covariance, num_columns: int) -> "Factors":
-        """Of a sum of a product and effects; anything else is refused."""
+        """Split a sum of a product and effects; refuse anything else."""
         products: list[list[Covariance]] = []
         effects: list[list[Covariance]] = []
         for term in _flat(covariance, Sum):
@@ -72,7 +72,7 @@ class Factors(NamedTuple):
                 f"the covariance must be one product and effects of every input, got"
                 f" {len(products)} products"
             )
-        others = tuple(part for part in products[0] if not isinstance(part, Constant))
+        others = tuple(factor for factor in products[0] if not isinstance(factor, Constant))
         return cls(_var(products[0]), sum(map(_var, effects)), others)
 
 
@@ -86,7 +86,7 @@ def _flat(covariance: Covariance, kind: type[Sum] | type[Product]) -> list[Covar
     """Parts of sums of sums, or of products of products."""
     if not isinstance(covariance, kind):
         return [covariance]
-    return [leaf for part in covariance.parts for leaf in _flat(part, kind)]
+    return [leaf for term in covariance.parts for leaf in _flat(term, kind)]
 
 
 def _is_effect(factors: list[Covariance], num_columns: int) -> bool:
@@ -139,13 +139,13 @@ class Table:
         if len(groups) == 1:
             raise ValueError("the covariance is no product of functions of different inputs")
         halves = (
-            frozenset().union(*some)
+            frozenset().union(*chosen)
             for size in range(1, len(groups) // 2 + 1)
-            for some in combinations(groups, size)
+            for chosen in combinations(groups, size)
         )
         rows, shape = min(
             ((half, _shape(inputs, half)) for half in halves),
-            key=lambda found: (found[1][0] * found[1][1], sum(found[1])),
+            key=lambda candidate: (candidate[1][0] * candidate[1][1], sum(candidate[1])),
         )
         if shape[0] * shape[1] > max(_SPARSEST * len(inputs), _FEW):
             raise ValueError(
@@ -188,24 +188,24 @@ def _groups(factors: tuple[Covariance, ...], num_columns: int) -> list[frozenset
     """Columns of inputs that factors look at together, and every other column by itself."""
     groups = [frozenset([column]) for column in range(num_columns)]
     for factor in factors:
-        seen = columns_of(factor, num_columns)
-        joined = frozenset().union(*(group for group in groups if group & seen))
-        groups = [group for group in groups if not group & seen] + [joined] * bool(joined)
+        looked_at = columns_of(factor, num_columns)
+        joined = frozenset().union(*(group for group in groups if group & looked_at))
+        groups = [group for group in groups if not group & looked_at] + [joined] * bool(joined)
     return groups
 
 
 def _only(inputs: FloatArray, columns: frozenset[int]) -> FloatArray:
     """The inputs with zeros in all other columns."""
     out = np.zeros_like(inputs)
-    some = sorted(columns)
-    out[:, some] = inputs[:, some]
+    chosen = sorted(columns)
+    out[:, chosen] = inputs[:, chosen]
     return out
 
 
 def _shape(inputs: FloatArray, row_inputs: frozenset[int]) -> tuple[int, int]:
     others = frozenset(range(inputs.shape[1])) - row_inputs
     num_rows, num_columns = (
-        len(np.unique(_only(inputs, some), axis=0)) for some in (row_inputs, others)
+        len(np.unique(_only(inputs, chosen), axis=0)) for chosen in (row_inputs, others)
     )
     return num_rows, num_columns
 
@@ -250,7 +250,7 @@ class TableLaw:
 
     @classmethod
     def of(cls, table: Table, covariance: Covariance) -> "TableLaw":
-        """By two eigenvalue problems."""
+        """Solve the two eigenvalue problems."""
         factors = Factors.of(covariance, table.rows.shape[1])
         covs = (_cov(factors, table, table.rows), _cov(factors, table, table.columns, False))
         (row_values, row_vectors), (column_values, column_vectors) = map(np.linalg.eigh, covs)
@@ -282,7 +282,7 @@ class TableLaw:
         return self.back(np.sqrt(self.vars) * noise)
 
     def log_density(self, rotated: FloatArray) -> FloatArray:
-        """Of values, up to a constant."""
+        """Return the log density of rotated values, up to a constant."""
         squares = np.sum(rotated * rotated / self.vars, axis=(-2, -1))
         return np.asarray(-0.5 * (squares + np.log(self.vars).sum()))
 
@@ -297,10 +297,12 @@ class TableLaw:
         factors, table = self.factors, self.table
         rows = self.row_vectors.T @ _cov(factors, table, table.rows, True, new)
         columns = self.column_vectors.T @ _cov(factors, table, table.columns, False, new)
-        prior = factors.variance * np.prod([part.diagonal(new) for part in factors.parts], axis=0)
+        prior = factors.variance * np.prod(
+            [factor.diagonal(new) for factor in factors.parts], axis=0
+        )
         weighed = factors.variance * (rotated / self.vars) @ columns
-        told = np.sum(rows**2 * ((1.0 / self.vars) @ columns**2), axis=0)
-        left = np.maximum(prior - factors.variance**2 * told, 0.0)
+        explained = np.sum(rows**2 * ((1.0 / self.vars) @ columns**2), axis=0)
+        left = np.maximum(prior - factors.variance**2 * explained, 0.0)
         return np.einsum("im,nim->mn", rows, weighed), left + factors.effect
 
     def draw_elsewhere(
@@ -317,13 +319,13 @@ class TableLaw:
         noise = rng.standard_normal((len(rotated), *wide.shape))
         effects = np.sqrt(factors.effect) * rng.standard_normal(noise.shape)
         drawn = np.sqrt(factors.variance) * (_root(covs[0]) @ noise @ _root(covs[1]).T)
-        known = np.s_[:, :num_rows, :num_columns]
+        inside = np.s_[:, :num_rows, :num_columns]
         values = self.back(rotated)
-        left = self.rotate(values - drawn[known] - effects[known])
+        left = self.rotate(values - drawn[inside] - effects[inside])
         weights = factors.variance * self.back(left / self.vars)
         drawn += covs[0][:, :num_rows] @ weights @ covs[1][:num_columns]
         drawn += effects
-        drawn[known] = values
+        drawn[inside] = values
         return np.ascontiguousarray(drawn[:, row, column].T)
 
 
@@ -337,9 +339,9 @@ def _cov(
     """Covariances of rows or columns of a table, with each other or with other inputs."""
     num_inputs = points.shape[1]
     parts = [
-        part.cov(points, others)
-        for part in factors.parts
-        if (columns_of(part, num_inputs) <= table.row_inputs) == of_rows
+        factor.cov(points, others)
+        for factor in factors.parts
+        if (columns_of(factor, num_inputs) <= table.row_inputs) == of_rows
     ]
     size = len(points), len(points if others is None else others)
     return reduce(np.multiply, parts, np.ones(size))

@@ -101,8 +101,8 @@ class _Series(NamedTuple):
         size = H.shape[1]
         wide = np.zeros((2, len(H), size + more, size + more))
         wide[0, :, :size, :size], wide[1, :, :size, :size] = A, Q
-        own = np.arange(size, size + more)
-        wide[0, 1:, own, own], wide[1, 0, own, own] = 1.0, trend.var
+        places = np.arange(size, size + more)
+        wide[0, 1:, places, places], wide[1, 0, places, places] = 1.0, trend.var
         return Chain(wide[0], wide[1], np.concatenate([H, trend.features[self.order]], axis=1))
 
 
@@ -128,7 +128,7 @@ class StateSpaceProcess(Field):
         _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
 
     def law(self, trend: Trend) -> "StateSpaceLaw":
-        """That of the columns with a trend added, and of its coefficients."""
+        """Return the law of the columns with a trend added, and of its coefficients."""
         return StateSpaceLaw(self, trend)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -155,7 +155,7 @@ class StateSpaceProcess(Field):
 
 
 class StateSpaceLaw(FieldLaw):
-    """By a filter whose state has the coefficients, too."""
+    """`FieldLaw` by a filter whose state includes the coefficients."""
 
     field: StateSpaceProcess
 
@@ -176,7 +176,7 @@ class StateSpaceLaw(FieldLaw):
         return np.concatenate([self._centre, self.trend.centre]) + self._found[1]
 
     def variances(self, rng: np.random.Generator) -> FloatArray:
-        """Of the columns, ``(n, num_columns)``."""
+        """Return variances of the columns, ``(n, num_columns)``."""
         return self._found[2]
 
     @cached_property
@@ -228,10 +228,8 @@ def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
     """The column of time and the terms."""
     columns = columns_of(covariance, num_columns)
     if len(columns) != 1:
-        seen = ", ".join(map(str, sorted(columns))) or "none"
-        raise ValueError(
-            f"the covariance must look at one column of the inputs, got columns {seen}"
-        )
+        got = ", ".join(map(str, sorted(columns))) or "none"
+        raise ValueError(f"the covariance must look at one column of the inputs, got columns {got}")
     (column,) = columns
     return column, [_as_term(factors) for factors in _products(covariance)]
 
@@ -239,7 +237,7 @@ def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
 def _products(covariance: Covariance) -> list[tuple[Family, ...]]:
     """The covariance as a sum of products of families, multiplied out."""
     if isinstance(covariance, Sum):
-        return [factors for part in covariance.parts for factors in _products(part)]
+        return [factors for term in covariance.parts for factors in _products(term)]
     if isinstance(covariance, Product):
         return [sum(factors, ()) for factors in product(*map(_products, covariance.parts))]
     return [tuple(covariance.leaves())]
@@ -248,9 +246,9 @@ def _products(covariance: Covariance) -> list[tuple[Family, ...]]:
 def _as_term(factors: tuple[Family, ...]) -> _Term:
     """A product of families."""
     moving = [factor for factor in factors if not isinstance(factor, Constant)]
-    known = [factor for factor in moving if isinstance(factor, Matern | White)]
-    if len(moving) > 1 or moving != known:
+    markov = [factor for factor in moving if isinstance(factor, Matern | White)]
+    if len(moving) > 1 or moving != markov:
         names = " times ".join(type(factor).__name__ for factor in moving)
         raise ValueError(f"the covariance must be Matern and White of one input, got {names}")
     var = float(np.prod([f.var for f in factors if isinstance(f, Constant | White)]))
-    return _Term(var, known[0] if known else None)
+    return _Term(var, markov[0] if markov else None)

@@ -71,7 +71,7 @@ class Sticks:
         """Return the hyperparameters from which a search begins."""
         return self._start
 
-    def slopes(self, x: FloatArray, seen: DiagonalPotential) -> None:
+    def slopes(self, x: FloatArray, absorbed: DiagonalPotential) -> None:
         """Return None: slopes in hyperparameters are not computed."""
 
     def is_sd(self) -> BoolArray:
@@ -88,9 +88,9 @@ class Sticks:
         everywhere[:, self.counted] = J, h
         return DiagonalPotential(*everywhere)
 
-    def at(self, x: FloatArray, seen: DiagonalPotential) -> FieldLaw:
+    def at(self, x: FloatArray, absorbed: DiagonalPotential) -> FieldLaw:
         """Return the posterior of w at hyperparameters, rounded to the digits of a state."""
-        return self._law_at(_key(x), seen)
+        return self._law_at(_key(x), absorbed)
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Return psi at the sites with counts."""
@@ -113,10 +113,10 @@ class Sticks:
         covariance = self._covariance.with_log_params(np.frombuffer(x))
         return covariance, covariance.log_prior()
 
-    def _find_law(self, x: bytes, seen: DiagonalPotential) -> FieldLaw:
+    def _find_law(self, x: bytes, absorbed: DiagonalPotential) -> FieldLaw:
         covariance, _ = self._covariance_at(x)
         field = make_field(self._structure, covariance, self._sites, self._level)
-        return field._with(potential=seen).law(self._trend)
+        return field._with(potential=absorbed).law(self._trend)
 
 
 def _key(x: FloatArray) -> bytes:

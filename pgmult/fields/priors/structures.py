@@ -1,4 +1,4 @@
-"""Which algorithm a Gaussian field gets: named by the user, or chosen and logged.
+"""Algorithms of Gaussian fields: named by the user, or chosen and logged.
 
 ============================  ===================================  ================================
 structure                     covariance                           a draw of one column costs

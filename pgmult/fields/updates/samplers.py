@@ -74,7 +74,7 @@ class ApproximationSampler:
         points = []
         for family, near in zip(self.families, self.approximations, strict=True):
             x = hyperparameters_near(rng, family, near.guess)
-            points.append(Point.of(x, family.at(x, near.seen).sample(rng), family, near))
+            points.append(Point.of(x, family.at(x, near.absorbed).sample(rng), family, near))
         return self._state(points)
 
     def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:

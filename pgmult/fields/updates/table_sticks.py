@@ -191,11 +191,11 @@ class _Bent(NamedTuple):
     column_vectors: FloatArray
 
     def rotate(self, values: FloatArray) -> FloatArray:
-        """Values of each stick along its eigenvectors."""
+        """Rotate values of each stick to its eigenvectors."""
         return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
 
     def back(self, rotated: FloatArray) -> FloatArray:
-        """The inverse of `rotate`."""
+        """Invert `rotate`."""
         return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
 
 
@@ -208,7 +208,7 @@ class Potential:
     ----------
     sticks : TableSticks
     x : array, ``(num_hyperparameters,)``
-        At whose effects slopes and curvatures are those of L.
+        Slopes and curvatures are those of L at its effects.
     level : array, ``(num_sticks, num_rows, num_columns)``
         Where it is expanded.
     """
@@ -228,16 +228,16 @@ class Potential:
         self._bent = lru_cache(maxsize=_REMEMBERED)(self._find_bent)
 
     def log(self, level: FloatArray) -> FloatArray:
-        """What stands in for L, of each stick."""
+        """Return the approximation of L, up to a constant, for each stick."""
         away = level - self.level
         return np.asarray(np.sum(away * (self._slopes - 0.5 * self.roots**2 * away), axis=(1, 2)))
 
     def slope(self, level: FloatArray) -> FloatArray:
-        """Its slopes."""
+        """Return its slopes in u."""
         return np.asarray(self._slopes - self.roots**2 * (level - self.level))
 
     def law(self, x: FloatArray, mean: FloatArray) -> "LevelGaussian":
-        """The law of u given this potential, hyperparameters and the mean of u."""
+        """Return the Gaussian of u given this potential, hyperparameters and the mean of u."""
         bent = self._bent(self._sticks.scales(x))
         prior = bent.row_values[:, :, None] * bent.column_values[:, None]
         prior = self._sticks.law(x).factors.variance * np.maximum(prior, 0.0)
@@ -251,7 +251,7 @@ class Potential:
 
 
 class LevelGaussian:
-    """A Gaussian law of u; along eigenvectors (u - mean) a b has independent parts.
+    """A Gaussian of u; along eigenvectors (u - mean) a b has independent entries.
 
     Parameters
     ----------
@@ -271,32 +271,32 @@ class LevelGaussian:
         self.log_evidence = 0.5 * float(np.sum(self.centre * pull - np.log1p(prior)))
 
     def pull(self, slopes: FloatArray) -> FloatArray:
-        """Slopes in u, along the eigenvectors."""
+        """Rotate slopes in u to the eigenvectors."""
         return self._bent.rotate(slopes / self._potential.roots)
 
     def away(self, level: FloatArray) -> FloatArray:
-        """U from the centre, along the eigenvectors."""
+        """Return u less the centre, along the eigenvectors."""
         return self._bent.rotate((level - self._mean) * self._potential.roots) - self.centre
 
     def level(self, away: FloatArray) -> FloatArray:
-        """The inverse of `away`."""
+        """Invert `away`."""
         u = self._mean + self._bent.back(self.centre + away) / self._potential.roots
         return np.asarray(u)
 
     def white(self, rng: np.random.Generator, level: FloatArray) -> FloatArray:
-        """The standard normal noise that `colour` makes u of; drawn where it makes nothing."""
+        """Return the noise that `colour` turns into u; it is drawn where `colour` ignores it."""
         varies = self.vars > _NOTHING
         noise = self.away(level) / np.sqrt(np.where(varies, self.vars, 1.0))
         return self._bent.back(np.where(varies, noise, rng.standard_normal(noise.shape)))
 
     def colour(self, noise: FloatArray) -> FloatArray:
-        """U made of noise, by symmetric roots."""
+        """Turn standard normal noise into u, by symmetric roots."""
         sd = np.where(self.vars > _NOTHING, np.sqrt(self.vars), 0.0)
         return self.level(sd * self._bent.rotate(noise))
 
 
 def init(rng: np.random.Generator, sticks: TableSticks, reference: Reference) -> TableDraw:
-    """A draw near the posterior.
+    """Draw a start near the posterior.
 
     Levels of a pilot are means, of which hyperparameters would be those of a smoother field: at
     hyperparameters drawn first, a few sweeps make draws of them.
@@ -313,12 +313,12 @@ def init(rng: np.random.Generator, sticks: TableSticks, reference: Reference) ->
 def sweep(
     rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> TableDraw:
-    """All steps."""
+    """Make all steps of a sweep."""
     return _swept(rng, sticks, draw, reference)[0]
 
 
 def pilot(sticks: TableSticks) -> Reference:
-    """From a run of its own, whose random numbers are the same each time."""
+    """Find a reference by a short run, with the same random numbers each time."""
     taken, reaching, x = sticks.taken, sticks.reaching, sticks.start
     pooled = (taken.sum(axis=(1, 2)) + 0.5) / (reaching.sum(axis=(1, 2)) + 1.0)
     shares = (taken + pooled[:, None, None]) / (reaching + 1.0)
@@ -338,9 +338,9 @@ def pilot(sticks: TableSticks) -> Reference:
 def _reference(
     sticks: TableSticks, draw: TableDraw, level: FloatArray, centre: FloatArray
 ) -> Reference:
-    """What goes around a level: effects as likely given u, those of f with u integrated out.
+    """Build a reference: likely effects given u, hyperparameters of f with u integrated out.
 
-    `level` is a draw of u, as its own scatter tells of effects.
+    `level` is a draw of u: its scatter identifies the effects.
     """
     mean, free = sticks.mean(draw.beta), ~sticks.of_effects
     x, root = draw.x.copy(), np.zeros((len(draw.x), len(draw.x)))
@@ -361,9 +361,9 @@ def _reference(
 
 
 def _likely(sticks: TableSticks, x: FloatArray, psi: FloatArray) -> FloatArray:
-    """Hyperparameters of which the variances are the most likely ones given psi.
+    """Set the variances to their most likely values given psi.
 
-    A slice through a point that is too unlikely ends anywhere, and its sides are never found.
+    A slice through a point that is too unlikely never finds its sides.
     """
     variances, collapsed = ~sticks.of_scales, collapse(sticks, x, psi)
 
@@ -386,7 +386,7 @@ def _with(x: FloatArray, chosen: BoolArray, values: FloatArray) -> FloatArray:
 def _swept(
     rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> tuple[TableDraw, FloatArray]:
-    """A sweep, and the u that psi was drawn around."""
+    """Sweep; return the u that psi was drawn around as well."""
     x, variances = draw.x, ~sticks.of_scales
     free = variances & ~sticks.of_effects
     if sticks.of_scales.any() and rng.random() < scale_rate(sticks):
@@ -410,7 +410,7 @@ def _swept(
 def move_smooth(
     rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> FloatArray:
-    """Hyperparameters of which those of f have moved given psi."""
+    """Move the hyperparameters of f given psi."""
     x, free = draw.x, ~sticks.of_effects
     values = sample_hyperparameters(
         rng,
@@ -428,7 +428,7 @@ def scatter(
     psi: FloatArray,
     variances: BoolArray,
 ) -> FloatArray:
-    """Hyperparameters of which some variances have moved given psi, one after the other."""
+    """Move some variances given psi, one after the other."""
     x, collapsed = x.copy(), collapse(sticks, x, psi)
     for i in map(int, np.flatnonzero(variances)):
 
@@ -443,7 +443,7 @@ def scatter(
 
 
 def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
-    """Roughly the law of some coordinates given the others: as if it were a normal one."""
+    """Condition some coordinates on the others, as if the guess were normal."""
     cov = guess.root @ guess.root.T
     weights = np.linalg.solve(cov[~free][:, ~free], cov[~free][:, free])
     mean = guess.mean[free] + (x - guess.mean)[~free] @ weights
@@ -460,7 +460,7 @@ def move_effects(
     fit: FloatArray,
     reference: Reference,
 ) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters whose effects have moved given u, and L of each stick."""
+    """Move the variances of effects given u; return L of each stick as well."""
     if not sticks.of_effects.any():
         return x, fit
     spread = np.linalg.norm(reference.guess.root, axis=1)
@@ -481,7 +481,7 @@ def move_together(
     reference: Reference,
     free: BoolArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Some hyperparameters of f and u, and L of each stick; `fit` is L at the old level."""
+    """Move some hyperparameters of f together with u; `fit` is L of each stick at the old level."""
     guess, new = _given_others(reference.guess, free, x), x.copy()
     new[free] = guess.reflected(rng, x[free])
     if not np.isfinite(sticks.log_prior(new)):
@@ -509,7 +509,7 @@ def swing(
     fit: FloatArray,
     reference: Reference,
 ) -> tuple[FloatArray, FloatArray]:
-    """U along a Hamiltonian path, or the old one of sticks where it is refused; and L of each.
+    """Move u of each stick along a Hamiltonian path; return L of each stick as well.
 
     `fit` is L at the old level.
     """

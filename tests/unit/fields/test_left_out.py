@@ -98,7 +98,7 @@ def test_probabilities_of_all_counts_of_a_row_sum_to_one():
             data = as_field(
                 [0.0, 0.0], [other, table], counted=np.array([[True] * 3, mask]), order=[0, 1, 2]
             )
-            log_p, log_probs = _Counts.of(data, np.array([1])).told(psi, mean, var)
+            log_p, log_probs = _Counts.of(data, np.array([1])).log_probs(psi, mean, var)
             number = scipy.stats.multinomial(total, [1 / 3] * 3).logpmf(table) + total * np.log(3)
             logs.append(log_p[0] + number)
             means += np.exp(logs[-1]) * np.array(table) / total
