@@ -80,7 +80,7 @@ MODELS = {
     ),
     "LDA fixed alpha": lambda: (topics.LDA(4, alpha=0.5), topics.as_corpus(WORDS)),
     "AdditiveRegression": lambda: (
-        regression.AdditiveRegression(),
+        regression.AdditiveRegression(link="stick_breaking"),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
             "y ~ x + s(x) + (1 | g)"
         ),
@@ -91,12 +91,22 @@ MODELS = {
             "y ~ (x | g) + gp(x, k=5)", family="negative_binomial"
         ),
     ),
+    "AdditiveRegression ordered": lambda: (
+        regression.AdditiveRegression(),
+        pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
+            "y ~ x + (1 | g)", ordered=["c", "a", "b"]
+        ),
+    ),
+    "AdditiveRegression scatter": lambda: (
+        regression.AdditiveRegression(),
+        pgmult.read({"a": Y3 + 3, "b": Y2 * 2, "x": X[:, 0]}).rows("c(a, b) ~ x"),
+    ),
     "AdditiveRegression fixed": lambda: (
         regression.AdditiveRegression(),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0]}).rows("y ~ x"),
     ),
     "AdditiveRegression softmax": lambda: (
-        regression.AdditiveRegression(effects="softmax"),
+        regression.AdditiveRegression(),
         pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "t": Y2, "g": GROUPS}).rows(
             "y ~ rw(t) + (1 | g)"
         ),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from pgmult.latent.approximation import Approximation, _first_sites
+from pgmult.latent.approximation import Approximation, ScalarSites
 from pgmult.latent.hyperparameters import Leaning
 
 
@@ -54,9 +54,9 @@ def derivative(function, point, step=1e-5):
     return np.stack(columns, axis=-1)
 
 
-def rough(family, rows):
+def rough(family, rows, sites=None, kind=Approximation, points=0):
     """Sites at smoothed predictors, and a wide guess around the start."""
     x = family.start()
-    J, h = _first_sites(rows, family.shape)
+    J, h = (ScalarSites(rows) if sites is None else sites).first(family)
     guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
-    return Approximation(J, h, family.absorb(J, h), guess, math.nan)
+    return kind(J, h, family.absorb(J, h), guess, math.nan)

@@ -36,21 +36,20 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument("--weight", metavar="COLUMN", help="respondents that a row stands for")
     fit.add_argument(
-        "--family", choices=["categories", "poisson", "negative_binomial"],
-        help="of what the outcome is: numbers of events are one of the last two",
+        "--family", choices=["categories", "dirichlet_multinomial", "poisson", "negative_binomial"],
+        help="distribution of the outcome; default: counts of several categories scatter",
     )  # fmt: skip
     fit.add_argument(
-        "--order", nargs="+", metavar="CATEGORY",
-        help="in which categories are taken; default: the most frequent first",
+        "--ordered", nargs="+", metavar="CATEGORY",
+        help="categories from the lowest to the highest, if they have an order",
     )  # fmt: skip
     fit.add_argument(
         "--method", choices=["sampling", "approximate"], default="sampling",
         help="draw from the posterior, or at once from an approximation (default: sampling)",
     )  # fmt: skip
     fit.add_argument(
-        "--effects", choices=["sticks", "categories", "softmax"], default="sticks",
-        help="of what groups and columns have effects: each category among those after it (sticks),"
-        " or all of them, which is slower and hardly depends on their order (categories)",
+        "--link", choices=["auto", "softmax", "cumulative", "stick_breaking"], default="auto",
+        help="link of categories; default: cumulative if they have an order, else softmax",
     )  # fmt: skip
     fit.add_argument(
         "--map", action="append", default=[], metavar="NAME=FILE",
@@ -75,10 +74,10 @@ def _job(options: argparse.Namespace) -> Job:
     table = read_table(options.table, options)
     table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
-        options.formula, weights=options.weight, order=options.order, family=options.family,
+        options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
         maps=dict(_map(told, options) for told in options.map),
     )  # fmt: skip
-    model = AdditiveRegression(method=options.method, effects=options.effects)
+    model = AdditiveRegression(method=options.method, link=options.link)
     notes = {
         "title": options.title
         or f"{options.formula.partition('~')[0].strip()} in {options.table.name}",

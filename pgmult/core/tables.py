@@ -55,19 +55,22 @@ class Cells(NamedTuple):
     later : int array, ``(num_rows,)``, or None
         By how many seconds each is later if it is the second time that clocks show it, where the
         zone was given and times do not tell theirs.
+    is_ordered : bool
+        Whether the column is an ordered categorical.
     """
 
     values: NDArray[Any]
     order: tuple[str, ...] | None = None
     east: IntArray | None = None
     later: IntArray | None = None
+    is_ordered: bool = False
 
     def take(self, rows: Any) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
         east, later = (None if x is None else x[rows] for x in (self.east, self.later))
         exactly = exact_array(values) if values.dtype.hasobject else values
-        return Cells(exactly, self.order, east, later)
+        return Cells(exactly, self.order, east, later, self.is_ordered)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -260,7 +263,13 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
     later: IntArray | None = None
     if time_zone is not None and east is None and values.dtype.kind == "M":
         east, later = _by_clocks(values, name, time_zone)
-    return Cells(values, order, east, later)
+    is_ordered = order is not None and bool(getattr(_dtype_of(column), "ordered", False))
+    return Cells(values, order, east, later, is_ordered)
+
+
+def _dtype_of(column: Any) -> Any:
+    """The type of a column, or its array's type where that is a categorical of pandas."""
+    return getattr(column, "dtype", None)
 
 
 def _of_series(

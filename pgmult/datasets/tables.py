@@ -160,14 +160,14 @@ class Table(ExactTable):
         formula: str,
         *,
         weights: str | None = None,
-        order: Sequence[Any] | None = None,
+        ordered: Sequence[Any] | bool | None = None,
         maps: Mapping[str, Any] | None = None,
         family: str | None = None,
     ) -> "AdditiveRows":
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(formula, self, weights=weights, order=order, maps=maps, family=family)
+        return rows_of(formula, self, weights=weights, ordered=ordered, maps=maps, family=family)
 
     def choices(
         self,

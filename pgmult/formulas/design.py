@@ -112,7 +112,9 @@ class Design:
     states : mapping from the text of an expression to arrays by name
         What the formula's functions learnt of the first rows.
     offset : array, ``(num_rows,)``, or None
-        The sum of all ``offset(...)``.
+        The sum of all ``offset(x)``.
+    named_offsets : mapping from category to array, ``(num_rows,)``
+        The sum of all ``offset(x, "category")``.
     """
 
     names: NDArray[np.str_]
@@ -124,6 +126,7 @@ class Design:
     terms: tuple[Term, ...] = ()
     states: Mapping[str, State] = field(default_factory=dict)
     offset: FloatArray | None = None
+    named_offsets: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def num_effects(self) -> int:
@@ -189,6 +192,7 @@ class Design:
             self, matrix=np.ascontiguousarray(self.matrix[rows]), columns=self.columns.take(rows),
             terms=tuple(term.take(rows) for term in self.terms),
             offset=None if self.offset is None else self.offset[rows],
+            named_offsets={name: x[rows] for name, x in self.named_offsets.items()},
         )  # fmt: skip
 
     def like(
@@ -213,9 +217,11 @@ class Design:
                 f" got {len(columns.values)}"
             )
         plan, coder = _plan(self.formula, tuple(self._column_names)), self._coder
+        offsets = _offsets(plan, coder, columns)
         return replace(
             self, matrix=self._matrix(columns), columns=columns,
-            terms=self._terms_at(table, columns, new_levels), offset=_offset(plan, coder, columns),
+            terms=self._terms_at(table, columns, new_levels),
+            offset=offsets.pop("", None), named_offsets=offsets,
         )  # fmt: skip
 
     @property
@@ -475,10 +481,10 @@ def make_design(
             terms.append(_curve(random_term, coder, columns))
         else:
             terms.append(_process(random_term, coder, columns))
-    offset = _offset(plan, coder, columns)
+    offsets = _offsets(plan, coder, columns)
     return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
-        tuple(terms), coder.states, offset,
+        tuple(terms), coder.states, offsets.pop("", None), offsets,
     )  # fmt: skip
 
 
@@ -516,8 +522,8 @@ def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
 def distinct_rows(design: Design) -> tuple[Design, IntArray]:
     """The rows of a design that differ, and which of them each row is."""
     columns = [design.matrix, *(term.design for term in design.terms)]
-    if design.offset is not None:
-        columns.append(design.offset)
+    columns += [] if design.offset is None else [design.offset]
+    columns += design.named_offsets.values()
     _, rows, which = np.unique(
         np.column_stack(columns), axis=0, return_index=True, return_inverse=True
     )
@@ -582,7 +588,8 @@ class _Plan:
         Terms of the design matrix, ``s(x)`` being x.
     random : tuple
         Groupings, curves and processes in order.
-    offsets : tuple of nodes
+    offsets : tuple of pairs
+        What is added, and the category to whose score; "" where there is none.
     columns, labels : frozensets of str
         Columns that are read, and those of them whose numbers are labels.
     read : tuple of nodes
@@ -593,7 +600,7 @@ class _Plan:
     intercept: bool
     fixed: tuple[Product, ...]
     random: tuple[_Grouping | _Curve | _Process, ...]
-    offsets: tuple[Node, ...]
+    offsets: tuple[tuple[Node, str], ...]
     columns: frozenset[str]
     labels: frozenset[str]
     read: tuple[Node, ...] = ()
@@ -612,7 +619,7 @@ def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
 def _parts(formula: Formula) -> _Plan:
     fixed: list[Product] = []
     random: list[_Grouping | _Curve | _Process] = []
-    offsets: list[Node] = []
+    offsets: list[tuple[Node, str]] = []
     for term in formula.terms:
         special = [
             i for i, one in enumerate(term)
@@ -630,7 +637,7 @@ def _parts(formula: Formula) -> _Plan:
                 " at most"
             )
         if call.function == "offset":
-            offsets += call.arguments
+            offsets.append(_read_offset(call, formula))
         elif call.function == "gp":
             random.append(_read_process(call, formula))
         elif call.function != "s":
@@ -647,7 +654,8 @@ def _parts(formula: Formula) -> _Plan:
         formula.refuse("each random term must stand in it once")
     unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
     fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
-    read = [node for term in fixed for node in term] + offsets
+    read = [node for term in fixed for node in term]
+    read += [node for node, _ in offsets]
     read += [
         node
         for random_term in random
@@ -932,10 +940,22 @@ def _curve_at(
     return x, multipliers, [f"{label}:" for label in labels]
 
 
-def _offset(plan: _Plan, coder: Coding, columns: Columns) -> FloatArray | None:
-    if not plan.offsets:
-        return None
-    return np.asarray(sum(coder.numbers(node, columns) for node in plan.offsets))
+def _read_offset(call: Call, formula: Formula) -> tuple[Node, str]:
+    """What an offset adds, and the category to whose score."""
+    match call.arguments:
+        case (node,):
+            return node, ""
+        case (node, Text(category)):
+            return node, category
+    return formula.refuse(f'an offset is written offset(x) or offset(x, "category"), got {call}')
+
+
+def _offsets(plan: _Plan, coder: Coding, columns: Columns) -> dict[str, FloatArray]:
+    """Sums of offsets by category; "" for those without one."""
+    sums: dict[str, FloatArray] = {}
+    for node, category in plan.offsets:
+        sums[category] = sums.get(category, 0.0) + np.asarray(coder.numbers(node, columns))
+    return sums
 
 
 # --------------------------------------------------------------------------- what is refused

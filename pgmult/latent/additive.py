@@ -168,7 +168,7 @@ class Additive:
         self._laws: tuple[tuple[bytes, Any, Conditioned], ...] = ()
 
     @property
-    def shape(self) -> tuple[int]:
+    def shape(self) -> tuple[int, ...]:
         """The shape of the predictors: ``(num_rows,)``."""
         return self.offset.shape
 
@@ -198,8 +198,11 @@ class Additive:
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights from the prior."""
         x = np.concatenate([np.empty(0), *(term.sample(rng) for term in self.terms)])
-        nothing = self.absorb(np.zeros(len(self.offset)), np.zeros(len(self.offset)))
-        return x, self.at(x, nothing).sample(rng)
+        return x, self.at(x, self.absorb(*self._flat_potential())).sample(rng)
+
+    def _flat_potential(self) -> tuple[FloatArray, FloatArray]:
+        """J and h of rows that say nothing."""
+        return np.zeros(len(self.offset)), np.zeros(len(self.offset))
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""

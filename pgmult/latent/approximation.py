@@ -20,12 +20,13 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Family
-from pgmult.latent.hyperparameters import Leaning, laplace, lean
+from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 
 _ROUNDS = 8  # of a search for sites
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
+_FAR = 1e15  # in the place of corrections that are infinite
 _LEAST_J = 1e-10
 _TRIES = 100  # of a draw of hyperparameters until they are what they may be
 _PULL = 0.25  # precision of the normal that holds the first predictors near those of all rows
@@ -89,13 +90,83 @@ def collapsed(family: Family, absorbed: Any, x: FloatArray) -> float:
         return -math.inf
 
 
-def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
-    """Return the approximation; where variances need draws, these are the same each time."""
+class Sites(Protocol):
+    """How potentials are found for the rows of a likelihood."""
+
+    def first(self, family: Any) -> tuple[FloatArray, FloatArray]:
+        """J and h to begin with."""
+
+    def expected(
+        self, family: Any, law: Any, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """J and h from slopes and curvatures that are expected under a distribution of weights."""
+
+    def matching(
+        self, family: Any, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """J and h most of the way to those with which predictors have the right moments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarSites:
+    """Potentials of rows with one predictor each.
+
+    Attributes
+    ----------
+    rows : RowsLikelihood
+    start : array, optional
+        Predictors about which the first potentials are found.
+    """
+
+    rows: RowsLikelihood
+    start: FloatArray | None = None
+
+    def first(self, family: Family) -> tuple[FloatArray, FloatArray]:
+        """J and h to begin with."""
+        if self.start is None:
+            return _first_sites(self.rows, family.shape)
+        return _expected(self.rows, self.start, np.zeros_like(self.start))
+
+    def expected(
+        self, family: Family, law: Any, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """J and h from expected slopes and curvatures."""
+        return _expected(self.rows, family.predictor(law.mean), family.variances(law, rng))
+
+    def matching(
+        self, family: Family, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """J and h most of the way to moments that match."""
+        mean, var = family.predictor(law.mean), family.variances(law, rng)
+        return _matching(self.rows, J, h, mean, var)
+
+
+def approximate(
+    family: Family,
+    rows: Any,
+    sites: Sites | None = None,
+    kind: type[Approximation] = Approximation,
+    points: int = LEAN_POINTS,
+) -> Approximation:
+    """Return the approximation; where variances need draws, these are the same each time.
+
+    Parameters
+    ----------
+    family : Family
+    rows : RowsLikelihood
+        The likelihood, or one of another kind with `sites` of this kind.
+    sites : Sites, optional
+    kind : type
+        Class of the result.
+    points : int
+        Points for moments of the hyperparameters: see `lean`.
+    """
     rng = np.random.default_rng(0)
-    x, (J, h) = family.start(), _first_sites(rows, family.shape)
+    sites = ScalarSites(rows) if sites is None else sites
+    x, (J, h) = family.start(), sites.first(family)
     for i in range(_ROUNDS):
         law = family.at(x, family.absorb(J, h))
-        new_J, new_h = _expected(rows, family.predictor(law.mean), family.variances(law, rng))
+        new_J, new_h = sites.expected(family, law, rng)
         step = 1.0 if i < 2 else _STEP
         J, h = J + step * (new_J - J), h + step * (new_h - h)
     guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
@@ -105,16 +176,15 @@ def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
             x = guess.mean
         for _ in range(_ROUNDS // 2):
             law = family.at(x, family.absorb(J, h))
-            mean, var = family.predictor(law.mean), family.variances(law, rng)
-            J, h = _matching(rows, J, h, mean, var)
+            J, h = sites.matching(family, law, J, h, rng)
     absorbed = family.absorb(J, h)
     if len(x):
-        guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root)
-    base = Approximation(J, h, absorbed, guess, 0.0)
+        guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)
+    base = kind(J, h, absorbed, guess, 0.0)
     near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
     laws = [family.at(x, absorbed) for x in near]
     drawn = [base.correction(rows, family.predictor(law.sample(rng))) for law in laws]
-    return Approximation(J, h, absorbed, guess, float(np.sum(np.var(drawn, axis=0))))
+    return replace(base, spread=float(np.sum(np.var(np.maximum(drawn, -_FAR), axis=0))))
 
 
 def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leaning) -> FloatArray:

@@ -37,7 +37,9 @@ _LEAST_CURVATURE = 0.05
 _REACH = 5.0  # of the search for a mode around its start
 _ROOM = 1.05  # factor by which a leaning distribution is wider than the points suggest
 _LEAST_KNOWN = 2.0  # effective points a coordinate that count as much as what was believed
-_LEAN_POINTS = 32  # a coordinate and round, and as many again
+LEAN_POINTS = 32
+"""Points of `lean` for each coordinate and round, and as many again."""
+
 _LEAN_MOST = 8  # coordinates that more points are taken for
 _LEAN_ROUNDS = 3
 _MOST_SKEWED = 1.2
@@ -143,7 +145,12 @@ def laplace(
     return Leaning(mode.x, np.linalg.cholesky(cov), np.zeros(len(start)))
 
 
-def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: FloatArray) -> Leaning:
+def lean(
+    log_density: Callable[[FloatArray], float],
+    mean: FloatArray,
+    root: FloatArray,
+    num_points: int = LEAN_POINTS,
+) -> Leaning:
     """Return the `Leaning` with the moments of a density, by importance sampling from a rough one.
 
     Takes some 100 evaluations a coordinate, at points that fill space evenly; where their weights
@@ -155,10 +162,11 @@ def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: Flo
         Up to a constant; -inf where x cannot be.
     mean : array, ``(num_coordinates,)``
     root : array, ``(num_coordinates, num_coordinates)``
+    num_points : int
     """
     size = len(mean)
     law = Leaning(mean, root, np.zeros(size))
-    count = _LEAN_ROUNDS * _LEAN_POINTS * (min(size, _LEAN_MOST) + 1)
+    count = _LEAN_ROUNDS * num_points * (min(size, _LEAN_MOST) + 1)
     for e in np.split(_student_points(count, size), _LEAN_ROUNDS):
         points = law.at(e)
         log_weights = np.array([log_density(x) for x in points]) - law.log_density(points)

@@ -1,10 +1,6 @@
-r"""The latent Gaussian of a formula: its terms' priors, their design, and rows of new levels.
+"""The latent Gaussian of a formula: its terms' priors, their design, and rows of new levels.
 
-`latent_of` puts the terms of a design side by side. For several sticks at once (`Joint`) a row has
-a predictor for each, and effects are of categories: u_c of every category c, independent with the
-same standard deviations. Sticks see them through M = d psi / d log pi at the data's shares pi
-(M_kk = 1, M_kc = -pi_c / sum_{l>k} pi_l for c > k), so that no category is special and another
-order of sticks changes little.
+`latent_of` puts the terms of a design side by side.
 
 Levels without data are drawn from the prior of their term: independent effects, or a walk's value
 given those at its known times. Random numbers of a level are keyed by its label, so that what is
@@ -29,7 +25,7 @@ from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Shrunk, Term, log_sd
+from pgmult.latent.terms import Areas, Basis, Fixed, Levels, Scaled, Shrunk, Term, log_sd
 from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
 _SINGULAR = 1e-12
@@ -38,23 +34,6 @@ _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
 Law = Normal | HalfT | Horseshoe | LKJ | LogNormal
 Priors = Mapping[str, Law | tuple[Law, ...]]
-
-
-class Joint(NamedTuple):
-    """Predictors of several sticks at once.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the effects that sticks see.
-    matrix : array, ``(num_sticks, num_names)``
-        M, or the identity.
-    offset : array, ``(num_sticks,)``
-    """
-
-    names: tuple[str, ...]
-    matrix: FloatArray
-    offset: FloatArray
 
 
 class _Piece(NamedTuple):
@@ -82,13 +61,16 @@ class Latent:
     ----------
     family : Additive
     pieces : tuple
-    num_sticks : int
-        Predictors of a row, stacked stick after stick.
+    offset : array, ``(num_rows, num_scores)`` or ``(num_rows, 1)``, optional
+        The offset of each of several predictors; that of `family` if left out.
+    is_shared : bool
+        Whether predictors of a row share the effects of new levels.
     """
 
     family: Additive
     pieces: tuple[_Piece, ...]
-    num_sticks: int = 1
+    offset: FloatArray | None = None
+    is_shared: bool = False
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -107,29 +89,41 @@ class Latent:
             if piece.units is None:
                 sds.append(np.exp(log_sd(x[at][: piece.prior.num_sds])))
             else:
-                prior = piece.prior.term if isinstance(piece.prior, Copies) else piece.prior
-                assert isinstance(prior, Levels)
-                sds.append(np.sqrt(np.sum((piece.units @ prior.cov_root(x[at])) ** 2, axis=1)))
+                assert isinstance(piece.prior, Levels)
+                root = piece.units @ piece.prior.cov_root(x[at])
+                sds.append(np.sqrt(np.sum(root**2, axis=1)))
         return np.concatenate(sds)
 
+    def predictors(self, weights: FloatArray) -> FloatArray:
+        """Predictors of all rows, ``(..., num_rows, num_scores)``.
+
+        Parameters
+        ----------
+        weights : array, ``(..., num_scores, num_weights)``
+        """
+        offset = self.family.offset[:, None] if self.offset is None else self.offset
+        flat = self.family.times(weights.reshape(-1, weights.shape[-1]).T)
+        psi = flat.reshape(len(flat), *weights.shape[:-1])
+        return np.ascontiguousarray(np.moveaxis(psi, 0, -2)) + offset
+
     def draw(self, rng: np.random.Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
-        """Predictors of all rows, ``(num_rows, num_sticks)``, with effects of new levels drawn.
+        """Predictors of all rows, ``(num_rows, num_scores)``, with effects of new levels drawn.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-        weights, x : arrays, ``(num_blocks, ...)``
-            Of sticks one by one, or of all at once.
+        weights : array, ``(num_scores, num_weights)``
+        x : array, ``(num_scores, num_hyperparameters)``, or one row for all scores
         """
-        psi = np.concatenate([self.family.predictor(w) for w in weights])
-        psi = psi.reshape(len(weights) * self.num_sticks, -1).T.copy()
-        key = new_key(rng)
+        psi, key, num = self.predictors(weights), new_key(rng), len(weights)
         for piece, at in zip(self.pieces, self.family.hyperparameters, strict=True):
             if piece.fresh is not None:
-                noise = piece.noise(key, len(weights))
-                new = [piece.prior.spread(x[b, at], noise[:, b]) for b in range(len(weights))]
-                psi += np.concatenate([piece.fresh @ w for w in new]).reshape(psi.shape[::-1]).T
-        return np.asarray(psi)
+                noise = piece.noise(key, 1 if self.is_shared else num)
+                for score in range(num):
+                    column = noise[:, 0 if self.is_shared else score]
+                    new = piece.prior.spread(x[score if len(x) == num else 0, at], column)
+                    psi[:, score] += piece.fresh @ new
+        return psi
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -152,54 +146,36 @@ def _keys(names: Iterable[str]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None = None) -> Latent:
-    """The latent Gaussian of a design: its terms side by side."""
+def latent_of(design: Design, priors: Priors | None = None, columns: Any = slice(None)) -> Latent:
+    """The latent Gaussian of a design: its terms side by side.
+
+    Parameters
+    ----------
+    design : Design
+    priors : mapping from term to distribution, optional
+    columns : mask or slice
+        Columns of the design matrix to take.
+    """
     laws = priors or {}
-    pieces = [_coefficients(design, laws)]
+    pieces = [_coefficients(design, laws, columns)]
     pieces += [_piece(term, laws_of(term, laws)) for term in design.terms]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
-    if joint is not None:
-        pieces = [_spread_over(piece, joint) for piece in pieces]
-        offset = (joint.offset[:, None] + offset).ravel()
-    parts = [sparse.csr_array(piece.design) for piece in pieces]
-    family = Additive([piece.prior for piece in pieces], sparse.hstack(parts), offset)
-    return Latent(family, tuple(pieces), 1 if joint is None else len(joint.matrix))
-
-
-def mapping(shares: FloatArray) -> FloatArray:
-    """M: what log probabilities of categories do to sticks in that order, ``(K - 1, K)``."""
-    num = len(shares)
-    M = np.eye(num - 1, num)
-    for k in range(num - 1):
-        M[k, k + 1 :] = -shares[k + 1 :] / shares[k + 1 :].sum()
-    return M
-
-
-def _spread_over(piece: _Piece, joint: Joint) -> _Piece:
-    """A term's effects of categories."""
-    num = joint.matrix.shape[1]
-
-    def stacked(design: Any) -> Any:
-        if design is None:
-            return None
-        return sparse.vstack([sparse.kron(design, sparse.coo_array(m[None])) for m in joint.matrix])
-
-    names = [f"{name},{of}" for name in piece.names for of in joint.names]
-    return piece._replace(
-        prior=Copies(piece.prior, num), design=stacked(piece.design), names=names,
-        fresh=stacked(piece.fresh), keys=_numbered(piece.keys[:, None], num).ravel(),
-    )  # fmt: skip
+    matrices = [sparse.csr_array(piece.design) for piece in pieces]
+    family = Additive([piece.prior for piece in pieces], sparse.hstack(matrices), offset)
+    return Latent(family, tuple(pieces))
 
 
 # --------------------------------------------------------------------------- one term
 
 
-def _coefficients(design: Design, laws: Priors) -> _Piece:
+def _coefficients(design: Design, laws: Priors, columns: Any) -> _Piece:
     """The coefficients of the design's columns, whose scale may be learned."""
-    names, scales = design.names.tolist(), _coefficient_scales(design, laws)
+    names, matrix = design.names[columns].tolist(), design.matrix[:, columns]
+    scales = coefficient_scales(design, laws)
+    scales = scales[columns] if isinstance(scales, np.ndarray) else scales
     law = laws.get("fixed")
     if not isinstance(law, HalfT | Horseshoe):
-        return _Piece(Fixed(len(names), scales), design.matrix, names)
+        return _Piece(Fixed(len(names), scales), matrix, names)
     learned = np.array([i for i, name in enumerate(names) if name not in ("Intercept", *laws)])
     is_local = isinstance(law, Horseshoe)
     dof = law.dof if isinstance(law, HalfT) else 1.0
@@ -207,7 +183,7 @@ def _coefficients(design: Design, laws: Priors) -> _Piece:
         np.zeros(len(names)) + scales, learned.astype(np.int64), law.scale, dof, is_local
     )
     local = [f"fixed[{names[i]}]" for i in learned] if is_local else []
-    return _Piece(prior, design.matrix, names, sds=("fixed", *local))
+    return _Piece(prior, matrix, names, sds=("fixed", *local))
 
 
 def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
@@ -371,7 +347,7 @@ def laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
     return by_kind
 
 
-def _coefficient_scales(design: Design, priors: Priors) -> Any:
+def coefficient_scales(design: Design, priors: Priors) -> Any:
     """Prior standard deviations of coefficients of the design's columns."""
     scales = np.full(len(design.names), _COEFFICIENT)
     said = False
@@ -386,7 +362,7 @@ def _coefficient_scales(design: Design, priors: Priors) -> Any:
 
 def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
     """Every prior in the units of the user's columns: term, parameter, distribution."""
-    scales = np.zeros(len(design.names)) + _coefficient_scales(design, priors)
+    scales = np.zeros(len(design.names)) + coefficient_scales(design, priors)
     rows = [
         (str(name), "coefficient", str(Normal(0.0, scale / unit)))
         for name, scale, unit in zip(design.names, scales, design.scale, strict=True)

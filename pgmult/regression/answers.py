@@ -444,7 +444,7 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
         Axis term: the terms, then ``not explained``. Shares add up to 1.
     """
     data = data_of_run(run, of_categories=True)
-    link, latent = run.model.link(data), run.model.latent(data)
+    link, latent = run.model.probability_link(data), run.model.latent(data)
     share = data.respondents / data.respondents.sum()
     of_weight = _terms_of_weights(data.design, latent)
     terms = list(dict.fromkeys(name for name in of_weight if name))
@@ -456,9 +456,8 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
         away = share[:, None] * (probs - share @ probs)
         columns_of_term = []
         for term in terms:
-            predictor = latent.family.design @ np.where(of_weight == term, weights, 0.0).T
-            predictor = predictor.reshape(latent.num_sticks, len(psi), -1).transpose(1, 2, 0)
-            moved = predictor.reshape(psi.shape) - share @ predictor.reshape(psi.shape)
+            predictor = latent.family.times(np.where(of_weight == term, weights, 0.0).T)
+            moved = predictor - share @ predictor
             last, first = probs - link.probs(psi - moved), link.probs(centre + moved)
             columns_of_term.append(0.5 * float(np.sum(away * (last + first))))
         between, mean = float(np.sum(away * probs)), share @ probs
@@ -833,7 +832,7 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
     """
     as_kind(run, "run", Posterior)
     data = as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
-    if of_categories and data.family != "categories":
+    if of_categories and data.is_events:
         raise ValueError(f"run must be of categories, got events of {data.categories[0]}")
     return data
 
@@ -877,9 +876,8 @@ def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
     for name in design.names.tolist():
         term = re.sub(r"\[[^\]]*\]", "", name)
         fixed.append("" if term == "Intercept" else curves.get(term, term))
-    first, *others = latent.pieces
-    names += list(np.repeat(fixed, len(first.names) // len(fixed)))
-    for piece in others:
+    names += fixed
+    for piece in latent.pieces[1:]:
         owner = next(t for t in design.terms if piece.names[0].startswith(f"{t.name}["))
         names += [owner.title] * len(piece.names)
     return np.array(names, dtype=np.str_)
@@ -896,17 +894,13 @@ def _probabilities(
 ) -> Iterator[FloatArray]:
     """Probabilities of each draw, ``(num_rows, num_categories)``."""
     rng = np.random.default_rng(random_seed)
-    link, latent = run.model.link(data), run.model.latent(data, design)
+    link, latent = run.model.probability_link(data), run.model.latent(data, design)
     weights = chosen(run.stack("weights"), max_draws)
     if any(piece.fresh is not None for piece in latent.pieces):
         hyper = chosen(run.stack("hyperparameters"), max_draws)
         for batch, x in zip(weights, hyper, strict=True):
             yield link.probs(latent.draw(rng, batch, x))
         return
-    family, sticks = latent.family, latent.num_sticks
-    few = max(1, _AT_ONCE // (len(design.matrix) * data.num_sticks))
+    few = max(1, _AT_ONCE // (len(design.matrix) * weights.shape[1]))
     for first in range(0, len(weights), few):
-        batch = weights[first : first + few]
-        psi = family.design @ batch.reshape(-1, batch.shape[-1]).T + family.offset[:, None]
-        psi = psi.reshape(sticks, -1, *batch.shape[:2]).transpose(2, 1, 3, 0)
-        yield from link.probs(psi.reshape(*psi.shape[:2], -1))
+        yield from link.probs(latent.predictors(weights[first : first + few]))

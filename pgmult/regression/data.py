@@ -14,7 +14,7 @@ MOST_EVENTS = 40.0
 """Log rate of simulated counts, at most."""
 
 _EVENLY = 10_000
-_MOST_RESPONDENTS = 100_000  # that are told one by one
+_MOST_RESPONDENTS = 100_000  # that are scored one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -32,15 +32,16 @@ class AdditiveRows:
         Stick j breaks for category ``order[j]``, and the last category takes the rest.
     categories : str array, ``(num_categories,)``
     family : str
-        "categories"; "poisson" or "negative_binomial" for events.
+        "categories"; "dirichlet_multinomial" for counts that scatter, a row of the table each;
+        "poisson" or "negative_binomial" for events.
     times : array, ``(num_rows,)``, or None
         How many rows of the table a row of events stands for.
-    shares : array, ``(num_categories,)``, or None
-        Shares of the categories in the table, at which effects of categories are evaluated.
     entries : int64 array, ``(num_entries, 2)``, or None
         In the order of the table's rows, each count that is not 0: its cell times K plus its
         category, and how many respondents it is. It matches respondents between runs with different
         cells. None of fractional weights.
+    is_ordered : bool
+        Whether the categories have an order, in which they stand.
     """
 
     counts: NDArray[Any]
@@ -49,8 +50,13 @@ class AdditiveRows:
     categories: NDArray[np.str_]
     family: str = "categories"
     times: FloatArray | None = None
-    shares: FloatArray | None = None
     entries: IntArray | None = None
+    is_ordered: bool = False
+
+    def __repr__(self) -> str:
+        what = self.categories[0] if self.is_events else f"{self.num_categories} categories"
+        people = f"{self.respondents.sum():,.6g} {'rows' if self.is_events else 'outcomes'}"
+        return f"AdditiveRows({people}, {self.num_rows:,} cells, {what}, {self.design.formula})"
 
     @property
     def num_rows(self) -> int:
@@ -101,7 +107,57 @@ class AdditiveRows:
     @property
     def is_events(self) -> bool:
         """Whether a row is a number of events, rather than counts of categories."""
-        return self.family != "categories"
+        return self.family in ("poisson", "negative_binomial")
+
+    @property
+    def scatters(self) -> bool:
+        """Whether probabilities scatter between rows of equal covariates."""
+        return self.family == "dirichlet_multinomial"
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether rows have a size or concentration that is learned."""
+        return self.scatters or self.family == "negative_binomial"
+
+    def offsets(self, design: Design, link: str) -> FloatArray | None:
+        """Offsets of scores at the rows of a design, ``(num_rows, num_scores)`` or one column.
+
+        Parameters
+        ----------
+        design : Design
+        link : str
+            "softmax", "cumulative", "stick_breaking", "logistic" or "log".
+
+        Raises
+        ------
+        ValueError
+            If an offset does not say to which of several categories it belongs.
+        """
+        named, names = design.named_offsets, self.categories.tolist()
+        if design.offset is None and not named:
+            return None
+        for name in named:
+            if link in ("log", "cumulative") or name not in names:
+                known = "no category" if link in ("log", "cumulative") else ", ".join(names)
+                raise ValueError(f"offset(x, category) must name {known}, got {name!r}")
+        if link == "stick_breaking":
+            raise ValueError(
+                "offsets of several categories have the softmax or the cumulative link"
+            )
+        if link == "softmax":
+            if design.offset is not None:
+                raise ValueError(
+                    "offset(x) must name one of several categories, as"
+                    f' offset(x, "{names[0]}"): added to all of them it changes nothing'
+                )
+            out = np.zeros((len(design.matrix), len(names)))
+            for name, values in named.items():
+                out[:, names.index(name)] = values
+            return out
+        total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
+        for name, values in named.items():  # log odds of the first stick's category
+            total = total + (values if names.index(name) == self.order[0] else -values)
+        return total[:, None]
 
     @property
     def quantity(self) -> str:
@@ -116,9 +172,9 @@ class AdditiveRows:
         ValueError
             If the rows are events, or have fractional weights.
         """
-        self.refuse_weights("to be told one by one")
+        self.refuse_weights("to be scored one by one")
         if self.is_events:
-            raise ValueError("rows must be of categories to be told one by one, got events")
+            raise ValueError("rows must be of categories to be scored one by one, got events")
         if self.counts.sum() > _MOST_RESPONDENTS:
             return ObservedRows(("cell", "category"), self.counts, {})
         outcomes = np.concatenate([np.repeat(np.arange(len(row)), row) for row in self.counts])
@@ -160,8 +216,10 @@ class AdditiveRows:
             Or mean numbers of events.
         totals : int array, ``(num_rows,)``
         size : float
-            Of a negative binomial; infinite of other outcomes.
+            Size of a negative binomial, or concentration of counts that scatter; else infinite.
         """
+        if self.scatters and not math.isinf(size):
+            probs = rng.standard_gamma(np.maximum(size * probs, 1e-300)) + 1e-300
         if not self.is_events:
             return np.asarray(rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True)))
         rates = np.minimum(totals[:, None] * probs, math.exp(MOST_EVENTS))

@@ -16,7 +16,7 @@ array([[0.01]])
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -38,13 +38,12 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_nonnegative
 from pgmult.regression.answers import Means
 from pgmult.regression.data import AdditiveRows
-from pgmult.regression.models.additive import AdditiveRegression
+from pgmult.regression.models.additive import AdditiveRegression, LinkName
 from pgmult.regression.rows import as_weights, rows_of
 from pgmult.sampling.driver import sample
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
 _OUTCOME = "outcome"
-_EFFECTS = ("sticks", "categories", "softmax")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,9 +82,9 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         formula = f"{left_side} ~ {self._right_side(list(table))}"
         return rows_of(formula, {**table, **outcomes}, weights=weights, **more)
 
-    def _sample(self, data: AdditiveRows, effects: str = "sticks") -> None:
+    def _sample(self, data: AdditiveRows, link: LinkName = "auto") -> None:
         model = AdditiveRegression(
-            effects=effects,  # type: ignore[arg-type]
+            link=link,
             priors={} if self.priors is None else self.priors,
             method=self.method,
         )
@@ -105,16 +104,10 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""
         check_is_fitted(self)
         design, mean = self.posterior_.data.design, np.mean(self.posterior_["weights"], axis=(0, 1))
-        effects = mean.reshape(len(mean), -1)[:, : len(design.names) * self._num_copies].T
-        effects = effects.reshape(len(design.names), -1)
+        effects = mean[:, : len(design.names)].T
         if design.names[0] != "Intercept":
             return np.asarray(effects / design.scale[:, None])
         return np.asarray(design.unscale(effects))
-
-    @property
-    def _num_copies(self) -> int:
-        """Weights of one column side by side."""
-        return 1
 
     @property
     def coef_(self) -> FloatArray:
@@ -186,9 +179,8 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         also differ by group.
     groups : str or int, optional
         Without a formula: name or number of the column that holds each row's group.
-    effects : str
-        Of several classes, "softmax", "sticks" or "categories": see
-        `AdditiveRegression`. Of two classes "softmax" is "sticks", a logistic regression.
+    link : str
+        Link of several classes: see `AdditiveRegression`. That of two is logistic.
     priors : mapping, optional
         See `AdditiveRegression`.
     method : {"sampling", "approximate"}
@@ -202,7 +194,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     ----------
     classes_ : array, ``(n_classes,)``
     posterior_ : Posterior
-        With all its methods: ``comparisons``, ``contrasts``, ``groups``, ``loo``, ``report``...
+        A run with all its methods: ``comparisons``, ``contrasts``, ``groups``, ``report``...
     coef_ : array, ``(n_outputs, n_coefficients)``
         Posterior means of fixed effects, in the units of X: of the log odds of the second of two
         classes; of each class's score in a softmax.
@@ -216,7 +208,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     grouping.
     """
 
-    effects: Literal["sticks", "categories", "softmax"] = "softmax"
+    link: LinkName = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdditiveClassifier":
         """Draw from the posterior.
@@ -262,10 +254,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         if are_counts:
             data = replace(data, categories=names)
         self._places = find_labels(data.categories, names, "classes")
-        is_logistic = (
-            len(data.categories) == 2 and as_choice(self.effects, "effects", _EFFECTS) == "softmax"
-        )
-        self._sample(data, "sticks" if is_logistic else self.effects)
+        self._sample(data, as_choice(self.link, "link", get_args(LinkName)))
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -287,22 +276,19 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 
-    @property
-    def _num_copies(self) -> int:
-        return len(self.classes_) if self.posterior_.model.effects == "softmax" else 1
-
     def _weights(self) -> FloatArray:
         """Effects on the classes in their order, or on the log odds of the second of two."""
         check_is_fitted(self)
-        effects, order = super()._weights(), self.posterior_.data.order
-        if self._num_copies > 1:
-            return effects[:, np.argsort(order)[self._places]]
-        if len(self.classes_) > 2 or self.posterior_.model.effects != "sticks":
+        effects, data = super()._weights(), self.posterior_.data
+        link = self.posterior_.model.link_name(data)
+        if link == "softmax":
+            return np.asarray(effects[:, self._places])
+        if link != "logistic":
             raise AttributeError(
-                "coef_ of several classes needs effects='softmax': what a stick's coefficient means"
-                " depends on the sticks before it (posterior_.contrasts() has log odds)"
+                "coef_ of several classes needs the softmax link, got"
+                f" {link!r} (posterior_.contrasts() has log odds)"
             )
-        return effects if order[0] == self._places[1] else -effects
+        return effects if data.order[0] == self._places[1] else -effects
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

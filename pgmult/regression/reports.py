@@ -38,8 +38,6 @@ _MOST_ROWS = 60
 _MOST_BESIDE = 4  # categories whose numbers stand beside a figure
 _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
 _CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
-_ORDER = 0.1  # posterior standard deviations by which another order moves answers at all
-_FEW_CELLS = 20_000  # times categories, whose order is tried in reverse
 _WEIGHTED = (
     "Each respondent adds the share of the likelihood that the weight says, so intervals are those"
     " of as many independent respondents as the weights add up to; whether the model fits can be"
@@ -114,14 +112,19 @@ def report(
         *(Leading(_extremes(answer), f"{kind} by {answer.axes[0]}") for answer in by_group),
         *([] if shares is None else [Leading(_explained(shares), "What goes with each term")]),
         _WEIGHTED if checked is None else checked.verdict,
-        *_order(run, data),
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
     rows_of_table = {"formula": str(design.formula)}
     if data.is_events:
         rows_of_table["outcome"] = data.family.replace("_", " ")
     else:
-        rows_of_table["order of categories"] = ", ".join(data.categories[data.order].tolist())
+        rows_of_table["link"] = run.model.link_name(data).replace("_", " ")
+    if data.is_ordered:
+        rows_of_table["order of categories"] = ", ".join(data.categories.tolist())
+    if data.scatters:
+        rows_of_table["rows"] = "scatter: " + (
+            "beta-binomial" if data.num_categories == 2 else "Dirichlet-multinomial"
+        )
     summary = Report(name, verdict, sections, rows_of_table | dict(facts))
     return summary.save(place)
 
@@ -132,20 +135,6 @@ def _priors(run: Posterior, data: AdditiveRows) -> Section:
         "Priors", "In the units of the columns; priors={...} of AdditiveRegression sets others.",
         head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
     )  # fmt: skip
-
-
-def _order(run: Posterior, data: AdditiveRows) -> list[str]:
-    """What the order of categories does to the answer, where it does anything."""
-    if data.num_categories < 3 or data.counts.size > _FEW_CELLS:
-        return []
-    if (shift := run.model.order_shift(data)) < _ORDER:
-        return []
-    hint = "" if run.model.effects == "categories" else ' effects="categories" depends on it less.'
-    return [
-        f"Categories are taken in the order {', '.join(data.categories[data.order].tolist())}. In"
-        f" the reverse order probabilities of cells would move by {shift:.2f} of their posterior"
-        f" standard deviations (root mean square).{hint}"
-    ]
 
 
 def _in_short(data: AdditiveRows) -> str:
@@ -333,7 +322,7 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
     names = run.coords["sd"].tolist()
     rows = [
         (str(category), name, Interval(sds[:, k, t].mean(), *ends[:, k, t]))
-        for k, category in enumerate(run.coords["stick"].tolist())
+        for k, category in enumerate(run.coords["block"].tolist())
         for t, name in enumerate(names)
     ]
     if data.family == "negative_binomial":
@@ -343,9 +332,11 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
         rows.append(
             (str(data.categories[0]), "size: the variance is mean + mean^2 / size", interval)
         )
-    scale = "log means" if data.is_events else (
-        "log odds of each category among those after it in the order"
-    )  # fmt: skip
+    scale = {
+        "log": "log means", "logistic": "log odds", "softmax": "scores of categories",
+        "cumulative": "log odds of a category or a higher one",
+        "stick_breaking": "log odds of each category among itself and those after it",
+    }[run.model.link_name(data)]  # fmt: skip
     return [
         Section(
             "Standard deviations of groups and curves",

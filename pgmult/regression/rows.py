@@ -1,18 +1,21 @@
 """Rows of regressions out of a table, by formula: ``"vote ~ age + C(region)"``.
 
 The right-hand side is that of `pgmult.formulas.language`; ``- 1`` leaves the intercept out, and
-``offset(x)`` is added to the predictor as it is. The left-hand side says what y is:
+``offset(x)`` is added to
+the predictor, and ``offset(x, "red")`` to the score of a category. The left-hand side says what y
+is:
 
 * ``vote``: one column, of labels or of counts;
 * ``p(wins, games)``: successes and trials;
-* ``c(red, green, blue)``: counts of several classes.
+* ``c(red, green, blue)``: counts of several categories.
 
-Rows are those of an `AdditiveRegression`: equal ones are added up to one cell.
+Rows are those of an `AdditiveRegression`: equal ones are added up to one cell, unless they are
+counts that scatter.
 
 >>> table = {"age": [20, 30, 20], "wins": [1, 0, 2], "games": [2, 1, 2]}
 >>> rows = rows_of("p(wins, games) ~ age", table)
 >>> rows.categories.tolist(), rows.counts.tolist()
-(['success', 'failure'], [[3, 1], [0, 1]])
+(['success', 'failure'], [[1, 1], [0, 1], [2, 0]])
 """
 
 import warnings
@@ -23,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_list, brief, under_name
-from pgmult.core.labels import Levels, find_labels
-from pgmult.core.orders import as_permutation
+from pgmult.core.labels import Levels, find_labels, label_of
 from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
@@ -36,7 +38,8 @@ from pgmult.regression.data import AdditiveRows
 _MORE = 1.001  # sum of fractional weights by their number, from which on it is told
 _LARGEST = 1e12
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
-_FAMILIES = ("categories", "poisson", "negative_binomial")
+_MOST_REPEATED = 100_000  # rows of counts, one for each unit of a weight
+_FAMILIES = ("categories", "dirichlet_multinomial", "poisson", "negative_binomial")
 
 
 def _outcome(
@@ -67,7 +70,7 @@ def rows_of(
     table: Any,
     *,
     weights: str | None = None,
-    order: Sequence[Any] | None = None,
+    ordered: Sequence[Any] | bool | None = None,
     maps: Mapping[str, Any] | None = None,
     family: str | None = None,
 ) -> AdditiveRows:
@@ -80,13 +83,16 @@ def rows_of(
     weights : str, optional
         Column of how many respondents a row stands for: a weight w raises the row's likelihood to
         the power w. See `AdditiveRows.is_weighted` for what fractions leave out.
-    order : sequence of classes, optional
-        The class that each stick breaks for; the most frequent first if left out.
+    ordered : sequence of categories or bool, optional
+        Categories from the lowest to the highest; True for those of the outcome in the order that
+        they have. By default those of an ordered categorical have an order.
     maps : mapping from name to map, optional
         Of ``car(area, name)``: see `pgmult.formulas.maps`.
     family : str, optional
-        "categories", "poisson" or "negative_binomial"; categories if left out, of which numbers may
-        be 20.
+        "categories"; "dirichlet_multinomial" for counts of categories whose probabilities scatter
+        between rows (beta-binomial for two); "poisson" or "negative_binomial" for events. By
+        default rows of several counts scatter unless they have an order or fractional weights;
+        numbers are labels if there are 20 at most.
 
     Raises
     ------
@@ -103,7 +109,7 @@ def rows_of(
     times: NDArray[Any] = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
         times = _times_of(table_column(columns, weights, "weights"))
-    is_events = family != "categories"
+    is_events = family in ("poisson", "negative_binomial")
     categories, counts = (_events if is_events else _counts)(parsed, columns, num_rows)
     if len(categories) < 2 and not is_events:
         only = categories[0]
@@ -117,8 +123,8 @@ def rows_of(
         )
     design = make_design(columns, num_rows, parsed, every_term=True, maps=maps)
     if is_events:
-        if order is not None:
-            raise ValueError(f"order must be left out for events, got {brief(order)}")
+        if ordered is not None:
+            raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
         cells, first = _cells(design, counts)
         multiplicity = np.bincount(cells, times, len(first)).astype(np.float64)
         pairs: NDArray[Any] = np.column_stack([cells, times])[times > 0]
@@ -127,24 +133,50 @@ def rows_of(
             counts[first], design.take(first), np.zeros(1, dtype=np.int64),
             np.asarray(categories), family, multiplicity, entries=entries,
         )  # fmt: skip
-    weighted: NDArray[Any] = counts * times[:, None]
-    if order is None:
-        places = np.argsort(-weighted.sum(axis=0), kind="stable")
+    if ordered is None:
+        ordered = outcome is not None and outcome.is_ordered
+    if is_ordered := ordered is not False:
+        places = np.arange(len(categories)) if ordered is True else _in_order(categories, ordered)
+        categories, counts = [categories[i] for i in places], counts[:, places]
+    is_label = isinstance(parsed.outcome, Name)
+    whole = times.dtype.kind == "i" and times.sum() <= _MOST_REPEATED
+    if not is_said and not is_label and not is_ordered and whole and (counts.sum(axis=1) > 1).any():
+        family = "dirichlet_multinomial"
+    if family == "dirichlet_multinomial":
+        if not whole:
+            parsed.refuse("rows that scatter must have whole weights, 100,000 in all at most")
+        rows = np.repeat(np.arange(num_rows), times)
+        counts, design, times = counts[rows], design.take(rows), np.ones(len(rows), dtype=np.int64)
+        cells = first = np.arange(len(rows))
     else:
-        listed = as_list(order, "order", "classes")
-        codes = find_labels(categories, listed, "order", what="argument")
-        places = as_permutation(codes, len(categories))
-    cells, first = _cells(design)
+        cells, first = _cells(design)
+    weighted: NDArray[Any] = counts * times[:, None]
     sums = np.zeros((len(first), weighted.shape[1]), dtype=weighted.dtype)
     np.add.at(sums, cells, weighted)
-    shares = (sums.sum(axis=0) + 0.5) / (sums.sum() + 0.5 * len(categories))
     entries = None
     if weighted.dtype.kind == "i":
         rows, which = np.nonzero(weighted)
         entries = np.column_stack([cells[rows] * weighted.shape[1] + which, weighted[rows, which]])
+    order = np.arange(len(categories))
+    if len(order) == 2:  # log odds of the second label, or of the first count
+        order = order[::-1].copy() if is_label else order
+    elif not is_ordered:
+        order = np.argsort(-sums.sum(axis=0), kind="stable")
     return AdditiveRows(
-        sums, design.take(first), places, np.asarray(categories), shares=shares, entries=entries
-    )
+        sums, design.take(first), order, np.asarray(categories), family, entries=entries,
+        is_ordered=is_ordered,
+    )  # fmt: skip
+
+
+def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
+    """Places of categories in the order of a list, which may have more of them."""
+    listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
+    missing = [name for name in categories if name not in listed]
+    if missing:
+        raise ValueError(f"ordered must list every category, it lacks {', '.join(missing)}")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"ordered must list each category once, got {', '.join(listed)}")
+    return np.array([categories.index(name) for name in listed if name in categories])
 
 
 def as_weights(value: Any, name: str) -> FloatArray:
@@ -181,8 +213,8 @@ def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
 def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """The cell of each row, and the first row of each: rows of equal covariates share one."""
     parts = [design.matrix, *(term.design.reshape(len(design.matrix), -1) for term in design.terms)]
-    if design.offset is not None:
-        parts.append(design.offset[:, None])
+    offsets = [*([] if design.offset is None else [design.offset]), *design.named_offsets.values()]
+    parts += [offset[:, None] for offset in offsets]
     _, first, cells = np.unique(
         np.column_stack([*parts, *more]), axis=0, return_index=True, return_inverse=True
     )

@@ -30,7 +30,7 @@ from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
 from pgmult.regression.answers import Means, chosen, data_of_run
 from pgmult.regression.data import AdditiveRows
-from pgmult.regression.models.approximated import rough_size
+from pgmult.regression.models.blocks import rough_size
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.sites import CountSite

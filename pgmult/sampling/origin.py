@@ -41,7 +41,8 @@ class Origin:
     @classmethod
     def of(cls, model: Any, data: Any) -> "Origin":
         """The origin of draws from the posterior of `model` given `data`, in the model's type."""
-        link = model.link(data) if isinstance(model, Linked) else None
+        is_linked = isinstance(model, Linked) and not isinstance(model.link, str)
+        link = model.link(data) if is_linked else None
         try:
             data_hash = fingerprint(data)
         except TypeError:  # data of a type that no file holds

@@ -63,7 +63,7 @@ def mrp(seed=0, num_categories=4, respondents=5000, rare=False):
         table[name] = np.char.add(name, cells[:, column].astype(str))
     right = "sex + x + (1 | state) + (1 | age) + (1 | edu) + (1 | state:age)"
     taken = {name: values[asked > 0] for name, values in table.items()}
-    data = pgmult.read(taken).rows(f"c({', '.join(names)}) ~ {right}", order=names)
+    data = pgmult.read(taken).rows(f"c({', '.join(names)}) ~ {right}", family="categories")
     census = data.design.like(table, new_levels=True)  # whose effects are 0 here
     return data, census, cells[:, 0], people
 

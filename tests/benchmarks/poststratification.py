@@ -1,11 +1,10 @@
-"""Does multilevel regression with poststratification find the shares of states, in any order?
+"""Does multilevel regression with poststratification find the shares of states?
 
 Populations of 51 states x 6 ages x 5 levels of education x 2 sexes, four categories; a sample that
 is not representative. Compared are the posterior means of the states' shares with the truth, beside
-raw shares, one share for all and the same model that knows the true standard deviations.
+raw shares and one share for all, by either link where effects are those of sticks or of a softmax.
 
     python tests/benchmarks/poststratification.py [populations]        # 20 by default
-    python tests/benchmarks/poststratification.py orders               # one population, four orders
 """
 
 import sys
@@ -15,7 +14,6 @@ import warnings
 import numpy as np
 
 import pgmult
-from pgmult.latent.terms import from_sd
 from pgmult.links import StickBreaking
 from pgmult.regression import AdditiveRegression
 from pgmult.regression.rows import rows_of
@@ -24,7 +22,7 @@ CATEGORIES = np.array(["a", "b", "c", "d"])
 STATES, AGES, LEVELS = 51, 6, 5
 SDS = {"1 | state": 0.5, "1 | age": 0.4, "1 | edu": 0.3, "1 | state:age": 0.25}
 FORMULA = "c(a, b, c, d) ~ sex + x + (1 | state) + (1 | age) + (1 | edu) + (1 | state:age)"
-ORDERS = ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2])
+LINKS = "softmax", "stick_breaking"
 
 
 def population(seed, respondents=5000, sticks=True):
@@ -72,100 +70,56 @@ def by_state(values, people, state):
     return sums / np.bincount(state, people)[:, None]
 
 
-def posterior(table, order, effects="sticks", draws=300):
-    """Draws of the states' shares, ``(draws, states, categories)``, and the run."""
+def posterior(table, link, draws=300):
+    """Draws of the states' shares, ``(draws, states, categories)``."""
     asked = np.column_stack([table[c] for c in CATEGORIES]).sum(axis=1) > 0
-    data = rows_of(
-        FORMULA, {name: column[asked] for name, column in table.items()},
-        order=CATEGORIES[order].tolist(),
-    )  # fmt: skip
+    taken = {name: column[asked] for name, column in table.items()}
     run = pgmult.sample(
-        AdditiveRegression(effects=effects), data, draws=draws, tune=20, chains=1, random_seed=0,
-        progressbar=False,
+        AdditiveRegression(link=link), rows_of(FORMULA, taken, family="categories"),
+        draws=draws, tune=20, chains=1, random_seed=0, progressbar=False,
     )  # fmt: skip
     shares = run.poststratify(table, by="state", weight="people")
     labels = np.asarray(shares.labels["state"]).astype(int)
-    return shares.draws[:, np.argsort(labels)], run
-
-
-def knowing_sds(run, table):
-    """Mean shares by the approximation at the true standard deviations."""
-    model, data = run.model, run.data
-    latent = model.latent(data, data.design.like(table, new_levels=True))
-    rng, x = np.random.default_rng(0), from_sd(np.array(list(SDS.values())))
-    weights = []
-    from pgmult.regression.models.approximated import approximated
-
-    for family, _, found in approximated(data, model):
-        law = family.at(x, found.absorbed)
-        weights.append([law.sample(rng) for _ in range(200)])
-    draws = [latent.draw(rng, np.array(w), np.tile(x, (3, 1))) for w in zip(*weights, strict=True)]
-    probs = np.mean([model.link(data).probs(psi) for psi in draws], axis=0)
-    return by_state(probs, table["people"], table["state"])
+    return shares.draws[:, np.argsort(labels)]
 
 
 def rmse(found, truth):
     return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def many(number):
+def many(number, sticks):
     rows = []
     for seed in range(number):
-        table, truth = population(seed)
+        table, truth = population(seed, sticks=sticks)
         counts = np.column_stack([table[c] for c in CATEGORIES])
         respondents = np.stack([np.bincount(table["state"], c, STATES) for c in counts.T], axis=1)
         raw = (respondents + 0.25) / (respondents.sum(axis=1, keepdims=True) + 1.0)
-        pooled = np.tile(counts.sum(axis=0) / counts.sum(), (STATES, 1))
-        row = [rmse(raw, truth), rmse(pooled, truth)]
-        for order in ORDERS[:3]:
+        row = [
+            rmse(raw, truth),
+            rmse(np.tile(counts.sum(axis=0) / counts.sum(), (STATES, 1)), truth),
+        ]
+        for link in LINKS:
             start = time.process_time()
-            draws, run = posterior(table, order)
+            draws = posterior(table, link)
             seconds = time.process_time() - start
-            if order == ORDERS[0]:
-                row.append(rmse(knowing_sds(run, table), truth))
             low, high = np.quantile(draws, [0.05, 0.95], axis=0)
-            row += [
-                rmse(draws.mean(axis=0), truth),
-                np.mean((low <= truth) & (truth <= high)),
-                seconds,
-            ]
+            covered = np.mean((low <= truth) & (truth <= high))
+            row += [rmse(draws.mean(axis=0), truth), covered, seconds]
         rows.append(row)
-        print(seed, np.round(np.mean(rows, axis=0), 4).tolist(), flush=True)
     mean, error = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
-    names = ["raw", "pooled", "optimum"]
-    print("RMSE", {n: round(mean[i], 4) for i, n in enumerate(names)})
-    for i, order in enumerate(ORDERS[:3]):
-        at = [3, 6, 9][i] if i else 3
+    print(
+        f"truth by {'sticks' if sticks else 'a softmax'}: RMSE raw {mean[0]:.4f}, pooled"
+        f" {mean[1]:.4f}"
+    )
+    for i, link in enumerate(LINKS):
+        at = 2 + 3 * i
         print(
-            "order", order, f"RMSE {mean[at]:.4f}, 90 % coverage {mean[at + 1]:.3f} +-"
-            f" {error[at + 1]:.3f}, {mean[at + 2]:.1f} CPU seconds",
-        )  # fmt: skip
-
-
-def orders():
-    """How far posterior means move between orders, in posterior standard deviations."""
-    table, truth = population(100, respondents=1500, sticks=False)
-    for effects in ("sticks", "categories"):
-        start = time.process_time()
-        every = [posterior(table, order, effects)[0] for order in ORDERS]
-        seconds = (time.process_time() - start) / len(ORDERS)
-        means, sds = (
-            np.array([d.mean(axis=0) for d in every]),
-            np.array([d.std(axis=0) for d in every]),
-        )
-        low, high = np.quantile(every, [0.05, 0.95], axis=1)
-        spread = np.sqrt(np.mean(means.var(axis=0, ddof=1)) / np.mean(sds**2))
-        covered = np.mean((low <= truth) & (truth <= high))
-        errors = [round(rmse(mean, truth), 4) for mean in means]
-        print(
-            f"{effects}: between orders {spread:.3f} sd, RMSE {errors}, coverage {covered:.3f},"
-            f" {seconds:.1f} CPU seconds", flush=True,
+            f"  {link}: RMSE {mean[at]:.4f}, 90 % coverage {mean[at + 1]:.3f} +-"
+            f" {error[at + 1]:.3f}, {mean[at + 2]:.1f} CPU seconds", flush=True,
         )  # fmt: skip
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if sys.argv[1:] == ["orders"]:
-        orders()
-    else:
-        many(int(sys.argv[1]) if sys.argv[1:] else 20)
+    for by_sticks in (True, False):
+        many(int(sys.argv[1]) if len(sys.argv) > 1 else 20, by_sticks)

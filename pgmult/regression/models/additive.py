@@ -1,17 +1,27 @@
 r"""Additive regression of categories: fixed effects, pooled groups, smooth curves, areas.
 
-Rows have counts y_n of K categories and a predictor for each stick that is a sum over terms
+Rows have counts y_n of K categories, and a predictor for each score that is a sum over terms
 (`pgmult.latent.terms`)::
 
-    w_k | x_k  ~ N(0, Q(x_k)^-1)                   terms' weights, k = 1..K - 1 sticks
+    w_k | x_k  ~ N(0, Q(x_k)^-1)                   terms' weights of score k
     x_k        ~ half-t standard deviations, LKJ(2) correlations, normal log length scales
-    psi_nk     = (A w_k)_n + offset_n
-    y_n        ~ Multinomial(N_n, stick-breaking(psi_n))
+    psi_nk     = (A w_k)_n + offset_nk
+    y_n        ~ Multinomial(N_n, link(psi_n))
 
-Given the data the sticks are independent, and each is a binomial regression with a latent Gaussian.
-`pgmult.latent` finds an approximation of its posterior before the chain starts, and uses it in
-exact moves of weights and hyperparameters. What a stick's coefficient means depends on the sticks
-before it, so interpret probabilities instead.
+The link says what a score is:
+
+* "softmax", for categories without an order: K scores, whose exponentials are proportional to the
+  probabilities (multinomial logit). All have the same prior and hyperparameters.
+* "cumulative", for categories in an order: score k is the log odds of category k or a higher one.
+  Scores share all effects but the intercept (proportional odds).
+* "stick_breaking": score k is the log odds of category k among itself and those after it, with
+  effects and hyperparameters of its own. In the order of the categories this is the sequential or
+  continuation-ratio model. With two categories it is a logistic regression.
+
+Rows that are counts scatter: y_n is Dirichlet-multinomial with mean probabilities from the link,
+or beta-binomial, and the concentration is learned. Given the data, `pgmult.latent` finds an
+approximation of the posterior before the chain starts, and uses it in exact moves of weights and
+hyperparameters.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -25,69 +35,65 @@ before it, so interpret probabilities instead.
 ...     AdditiveRegression(), data, draws=1000, chains=1, random_seed=0, progressbar=False
 ... )
 >>> posterior["sds"].shape, posterior["weights"].shape
-((1, 1000, 2, 1), (1, 1000, 2, 12))
+((1, 1000, 1, 1), (1, 1000, 3, 12))
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.blas import one_blas_thread
+from pgmult.core.arguments import as_strings
 from pgmult.core.family import Family
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
-from pgmult.core.typing import FloatArray, ObservedRows
+from pgmult.core.sweeps import Sampled, sampler_of
+from pgmult.core.typing import BoolArray, FloatArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.approximation import Approximation
-from pgmult.latent.predictors import Latent, as_priors, latent_of, prior_rows
-from pgmult.priors import LogNormal
+from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of, prior_rows
+from pgmult.priors import Horseshoe
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.family import REGRESSION
-from pgmult.regression.models.approximated import approximated, dense_parts, joint_of, whole_latent
+from pgmult.regression.models.blocks import Contrasts, Ordered, Sticks, Structure
 from pgmult.regression.models.links import Link, link_of
-from pgmult.regression.models.moves import SIZES, swept
+from pgmult.regression.models.sampler import (
+    AdditiveRegressionState,
+    RegressionSampler,
+    SizePrior,
+)
 
-_SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
-_SHIFT_DRAWS = 100
+LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AdditiveRegressionState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    weights : array
-        Of the sticks, in their order.
-    hyperparameters : array
-        Coordinates of all terms' hyperparameters: see `pgmult.latent.terms`.
-    """
-
-    weights: Annotated[FloatArray, "stick", "weight"]
-    hyperparameters: Annotated[FloatArray, "stick", "hyperparameter"]
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    return tuple([value] if isinstance(value, str) else as_strings(value, name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveRegression(Checked):
+class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked):
     """Outcomes whose predictors are sums of terms, sampled around an approximation.
 
     Parameters
     ----------
-    effects : str
-        What terms act on. "sticks": each stick has effects of its own, the fastest. "categories":
-        each category has, with the same prior, so that the order of sticks hardly matters.
-        "softmax": categories, with the softmax as the link, which has no order.
-    priors : mapping from term to law, optional
+    link : str
+        "softmax", "cumulative" or "stick_breaking". By default ("auto") "cumulative" for ordered
+        categories, "softmax" for others, and the logistic link for two. Events have the log link.
+    specific : sequence of str
+        Columns of the design, or of the table if they are numbers, whose effects differ between
+        scores of a cumulative link (partial proportional odds).
+    priors : mapping from term to distribution, optional
         Terms as the formula writes them, ``"(1 + x | g)"``, names of columns of the design, or
-        "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
-        of the table's columns: `Normal` of coefficients, `HalfT` of standard deviations, `LKJ` of
-        correlations, `LogNormal` of the length scale of a process or, as "size", of that of
-        negative binomial counts; several of them as a tuple. "fixed" may be `HalfT`, with one
-        learned standard deviation of all effects of a column's standard deviation, or `Horseshoe`,
-        with one for each.
+        "fixed" for all of these but the intercept. Distributions are those of `pgmult.priors`, in
+        the units of the table's columns: `Normal` for coefficients, `HalfT` for standard
+        deviations, `LKJ` for correlations, `LogNormal` for the length scale of a process or, as
+        "size", for that of negative binomial counts; several of them as a tuple. "fixed" may be
+        `HalfT`, with one learned standard deviation of all effects of a column's standard
+        deviation, or `Horseshoe`, with one for each. "scatter" is the `HalfT` prior of
+        1 / sqrt(concentration) of counts that scatter.
     kicks : int
         Gradient kicks on each Hamiltonian path of the weights; more where the approximation is far
         from the posterior, one or two where it is near.
@@ -97,19 +103,20 @@ class AdditiveRegression(Checked):
 
     Notes
     -----
-    A sweep costs some ten solves with the factor of a stick's precision, and two factorisations,
-    for each stick: O(G d**3 + G d r**2 + r**3) with G levels of the largest grouping, d effects of
-    each and r other weights, or that of a sparse factor where r is above 1,500. If sticks share
-    effects they are one problem: d and r are multiplied by the number of categories.
+    A sweep costs some ten solves with the factor of a block's precision, and two factorisations:
+    O(G d**3 + G d r**2 + r**3) with G levels of the largest grouping, d effects of each and r other
+    weights, or that of a sparse factor where r is above 1,500. Sticks are a block each; scores of a
+    softmax are one block, where d and r are multiplied by the number of categories less one.
     """
 
-    effects: Literal["sticks", "categories", "softmax"] = "sticks"
+    link: LinkName = "auto"
+    specific: Annotated[tuple[str, ...], _names] = ()
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
     method: Literal["sampling", "approximate"] = "sampling"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(AdditiveRegressionState) | {
-        "sds": ("stick", "sd"),
+        "sds": ("block", "sd"),
         "probs": ("row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
@@ -133,94 +140,98 @@ class AdditiveRegression(Checked):
             f" {type(data).__name__}"
         )
 
+    def link_name(self, data: AdditiveRows) -> str:
+        """The link of these data: "log", "logistic" or one of those of `link`.
+
+        Raises
+        ------
+        ValueError
+            If the link and the outcome do not go together.
+        """
+        if data.is_events:
+            if self.link != "auto":
+                raise ValueError(f"link must be left out for events, got {self.link!r}")
+            return "log"
+        if data.num_categories == 2:
+            return "logistic"
+        name: str = self.link
+        if name == "auto":
+            name = "cumulative" if data.is_ordered else "softmax"
+        if data.scatters and name != "softmax":
+            raise ValueError(
+                f"counts that scatter have the softmax link, got {name!r} (rows with"
+                ' family="categories" do not scatter)'
+            )
+        return name
+
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
-        """Labels of categories, sticks, weights and standard deviations."""
-        latent = whole_latent(data, self)
-        sticks = data.categories[data.order[: data.num_sticks]]
+        """Labels of categories, scores, blocks, weights and standard deviations."""
+        name, latent = self.link_name(data), self.latent(data)
+        scores = data.categories
+        if name == "cumulative":
+            scores = data.categories[1:]
+        elif name != "softmax":
+            scores = data.categories[data.order[: data.num_sticks]]
+        is_together = name in ("softmax", "cumulative")
         return {
             "category": data.categories,
-            "stick": sticks if latent.num_sticks == 1 else np.array(["every stick"]),
+            "score": scores,
+            "block": np.array(["every category"]) if is_together else scores,
             "weight": latent.names,
             "sd": latent.sd_names,
         }
 
-    def link(self, data: AdditiveRows) -> Link:
-        """The link from psi to probabilities, its sticks in the order of the data."""
-        return link_of(self.as_data(data), self.effects)
+    def probability_link(self, data: AdditiveRows) -> Link:
+        """The link from scores to probabilities."""
+        data = self.as_data(data)
+        return link_of(data, self.link_name(data))
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.
 
         ``design`` is one of ``data.design.like(table, new_levels=True)``. `Latent.draw` gives the
-        predictors of its rows at a draw's weights and hyperparameters.
+        scores of its rows at a draw's weights and hyperparameters.
         """
         if design is None:
-            return whole_latent(data, self)
-        return latent_of(design, self.priors, joint_of(data, self.effects))
+            return _latent_of_rows(data, self)
+        return _latent(data, design, self)
 
     def prior_table(self, data: AdditiveRows) -> list[tuple[str, str, str]]:
-        """Every prior: its term, the parameter and the law, in the units of the columns."""
-        told = prior_rows(data.design, self.priors)
+        """Every prior: its term, the parameter and the distribution, in the columns' units."""
+        table = prior_rows(data.design, self.priors)
         if data.family == "negative_binomial":
-            told.append(("outcome", "size", str(self.priors.get("size", _SIZE))))
-        return told
-
-    def order_shift(self, data: AdditiveRows) -> float:
-        """How far probabilities move if sticks break in reverse order, in posterior sds.
-
-        The root of the mean square over cells and categories, by the approximations of both orders;
-        0 for a softmax, which has no order.
-        """
-        if self.effects == "softmax":
-            return 0.0
-        found = []
-        for each in (data, replace(data, order=data.order[::-1].copy())):
-            rng = np.random.default_rng(0)
-            draws = [self.probs(self.init(rng, each), each) for _ in range(_SHIFT_DRAWS)]
-            found.append((np.mean(draws, axis=0), np.var(draws, axis=0)))
-        (mean, var), (other_mean, other_var) = found
-        squares = (mean - other_mean) ** 2 / (0.5 * (var + other_var) + 1e-12)
-        return math.sqrt(max(float(np.mean(squares)) - 2.0 / _SHIFT_DRAWS, 0.0))
+            table.append(("outcome", "size", str(SizePrior.of(data, self.priors).law)))
+        if data.scatters:
+            law = SizePrior.of(data, self.priors).law
+            table.append(("scatter of rows", "1 / sqrt(concentration)", str(law)))
+        return table
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
-        """The Gaussian approximation of each stick's posterior, and how close it is."""
-        return tuple(found for _, _, found in approximated(data, self))
+        """The Gaussian approximation of each block's posterior, and how close it is."""
+        sampler: Any = sampler_of(self, data)
+        return tuple(block.base for block in sampler.blocks)
+
+    def sampler(self, data: AdditiveRows) -> RegressionSampler:
+        """The sampler of a data set, with approximations of its posterior."""
+        structure = structure_of(data, self)
+        return RegressionSampler(data, structure, self.priors, self.kicks, not self.draws_anew)
 
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
-        latent = whole_latent(data, self)
-        num = data.num_sticks if self.effects == "sticks" else 1
-        drawn = [latent.family.sample(rng) for _ in range(num)]
-        if data.family == "negative_binomial":
-            law = self.priors.get("size", _SIZE)
-            size = law.median * math.exp(law.sd * rng.standard_normal())
-            drawn = [(np.append(x, math.log(np.clip(size, *SIZES))), w) for x, w in drawn]
-        x, w = (np.array(parts) for parts in zip(*drawn, strict=True))
-        return AdditiveRegressionState(w, x)
+        structure = structure_of(data, self)
+        x, flat = map(list, zip(*structure.prior(rng), strict=True))
+        if data.is_sized:
+            size = SizePrior.of(data, self.priors)
+            x = [np.append(block, size.sample(rng)) for block in x]
+        return AdditiveRegressionState(structure.weights(flat), np.array(x))
 
     def simulate(
         self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
     ) -> AdditiveRows:
-        """New counts of the same totals, with the sticks in the same order."""
+        """New counts of the same totals."""
         data.refuse_weights("to be simulated")
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
         return data.simulated(rng, self.probs(state, data), size)
-
-    def init(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
-        """A draw from the approximation."""
-        return _state_of([block.sample(rng) for block in approximated(data, self)])
-
-    def step(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
-    ) -> AdditiveRegressionState:
-        """One sweep over all sticks, or a draw from the approximation."""
-        if self.method == "approximate":
-            return self.init(rng, data)
-        points = list(zip(state.hyperparameters, state.weights, strict=True))
-        law = self.priors.get("size", _SIZE)
-        with one_blas_thread():
-            parts, dense = approximated(data, self), dense_parts(data, self)
-            return _state_of(swept(rng, points, parts, dense, self.kicks, law))
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
         """The state with these numbers, as a draw keeps them."""
@@ -229,24 +240,25 @@ class AdditiveRegression(Checked):
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        link = link_of(data, self.effects, size)
+        link = link_of(data, self.link_name(data), size)
         return float(link.log_likelihood(self.predictors(state, data), data.counts).sum())
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
-        """Sizes of negative binomial counts in several draws; infinite for other outcomes."""
-        if data.family != "negative_binomial":
+        """Sizes of negative binomial counts, or concentrations of counts that scatter, by draw.
+
+        They are infinite for other outcomes.
+        """
+        if not data.is_sized:
             return np.full(len(hyperparameters), math.inf)
         return np.exp(hyperparameters[:, 0, -1])
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Predictors of rows and sticks, ``(num_rows, num_sticks)``; or categories, "softmax"."""
-        latent = whole_latent(data, self)
-        psi = np.concatenate([latent.family.predictor(w) for w in state.weights])
-        return psi.reshape(len(state.weights) * latent.num_sticks, -1).T.copy()
+        """Scores of rows, ``(num_rows, num_scores)``."""
+        return self.latent(data).predictors(state.weights)
 
     def probs(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Probabilities of all rows and categories; mean numbers of events."""
-        return self.link(data).probs(self.predictors(state, data))
+        return self.probability_link(data).probs(self.predictors(state, data))
 
     def observed_rows(self, data: AdditiveRows) -> ObservedRows:
         """The respondents, one per row; the cells, where respondents are more than 100,000.
@@ -267,16 +279,58 @@ class AdditiveRegression(Checked):
             If the weights were not kept.
         """
         if "weights" not in draw:
-            raise ValueError("weights must be kept to tell the probabilities of rows")
+            raise ValueError("weights must be kept for the probabilities of rows")
         state = self.state_of(draw["weights"], draw["weights"][:, :0])
         return data.of_observed(self.probs(state, data))
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""
-        latent = whole_latent(data, self)
+        latent = self.latent(data)
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
 
-def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:
-    x, w = (np.array(parts) for parts in zip(*points, strict=True))
-    return AdditiveRegressionState(w, x)
+def _specific(design: Design, model: AdditiveRegression) -> BoolArray:
+    """Columns of the design whose effects differ between scores of a cumulative link."""
+    names = design.names.tolist()
+    if "Intercept" not in names:
+        raise ValueError("ordered categories need an intercept: take - 1 out of the formula")
+    mask: BoolArray = design.names == "Intercept"
+    for name in model.specific:
+        matches = [n == name or n.startswith(f"{name}[") for n in names]
+        if not any(matches):
+            raise ValueError(f"specific must name columns of {', '.join(names)}, got {name!r}")
+        mask |= np.array(matches)
+    if isinstance(model.priors.get("fixed"), Horseshoe) and mask.sum() > 1:
+        raise ValueError("specific effects have normal priors: leave Horseshoe out of priors")
+    return mask
+
+
+def _latent(data: AdditiveRows, design: Design, model: AdditiveRegression) -> Latent:
+    """Terms and design of rows, and offsets of their scores."""
+    name = model.link_name(data)
+    others = {"size": data.family == "negative_binomial", "scatter": data.scatters}
+    priors = {k: v for k, v in model.priors.items() if not others.get(k, False)}
+    check_priors(design, priors, learns_scales=True)
+    latent, is_shared = latent_of(design, model.priors), name == "cumulative"
+    return replace(latent, offset=data.offsets(design, name), is_shared=is_shared)
+
+
+@once_a_data_set
+def _latent_of_rows(data: AdditiveRows, model: AdditiveRegression) -> Latent:
+    """Terms and design of all rows."""
+    return _latent(data, data.design, model)
+
+
+@once_a_data_set
+def structure_of(data: AdditiveRows, model: AdditiveRegression) -> Structure:
+    """How weights fall into blocks that are sampled together."""
+    name, latent = model.link_name(data), model.latent(data)
+    if model.specific and name != "cumulative":
+        raise ValueError(f"specific is for the cumulative link, got {name!r}")
+    if name == "softmax":
+        return Contrasts.of(data, latent)
+    if name == "cumulative":
+        columns = _specific(data.design, model)
+        shared = latent_of(data.design, model.priors, ~columns)
+        return Ordered.of(data, replace(shared, offset=latent.offset), columns, model.priors)
+    return Sticks.of(data, latent)

@@ -1,6 +1,6 @@
 r"""Sweeps of weights whose prior is fixed: all of them in one dense block.
 
-Without groups and curves the approximation's law of the weights is one Gaussian N(m, P^-1), whose
+Without groups and curves the approximation of the weights is one Gaussian N(m, P^-1), whose
 factor and inverse are found once. What it lacks, the correction C(w), is computed from the weights:
 the potential is a quadratic in them, so only the likelihood itself looks at the rows. How weights
 move depends on the spread, the variance of C: up to 0.1 they are reflected on an ellipse of the
@@ -15,19 +15,21 @@ drawn given w, and the path is that of the Gaussian N(m, s^2 P^-1) and the corre
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import REFLECTED
 from pgmult.latent.moves import Point, swing
+from pgmult.latent.several import Several
 from pgmult.priors.gaussian import lower_cholesky
+from pgmult.regression.models.blocks import Block
 
 _MOST_NUMBERS = 10_000_000  # of a design that is kept dense
 _REFLECTED, _NEAR = 0.1, 1.0  # spreads
@@ -47,13 +49,13 @@ class Likelihood(NamedTuple):
 class Around:
     """A Gaussian near the posterior of the weights: their prior and a potential of the rows.
 
-    To `pgmult.latent.moves` it is law, family and approximation, the weights their own predictors.
+    It serves `pgmult.latent.moves` as law, family and approximation: weights are their predictors.
 
     Attributes
     ----------
     mean : array, ``(num_weights,)``
     precision, inverse : arrays, ``(num_weights, num_weights)``
-        Of the Gaussian; and the inverse of its lower root.
+        The Gaussian's precision, and the inverse of its lower root.
     gram, shift : arrays
         What the rows add to the prior's precision, and to that times the mean.
     var : float
@@ -68,10 +70,10 @@ class Around:
     var: float = 1.0
 
     @classmethod
-    def of(cls, family: Additive, found: Approximation) -> "Around":
-        """The approximation's."""
-        gram, shift = found.absorbed
-        prior = np.concatenate([term.precision(found.guess.mean) for term in family.terms])
+    def of(cls, family: Additive, base: Approximation) -> "Around":
+        """Make the Gaussian of an approximation."""
+        gram, shift = base.absorbed
+        prior = np.concatenate([term.precision(base.guess.mean) for term in family.terms])
         precision = gram + np.diag(prior)
         inverse = invert_lower(lower_cholesky(precision))
         return cls(inverse.T @ (inverse @ shift), precision, inverse, gram, shift)
@@ -101,7 +103,7 @@ class Around:
         return rows.total(w) - float(w @ (self.shift - 0.5 * (self.gram @ w))) + heavier
 
     def gradient(self, rows: Likelihood, w: FloatArray) -> FloatArray:
-        """Of the correction."""
+        """The gradient of the correction."""
         z = w - self.mean
         towards = self.precision @ z
         heavier = (_DOF + len(w)) / (_DOF + float(z @ towards)) - 1.0
@@ -135,43 +137,40 @@ class Dense:
     ----------
     around : Around
     spread : float
-    design : array, ``(num_rows, num_weights)``
-    offset : array, ``(num_rows,)``
-    softmax : Likelihood or None
-        That of rows of a softmax, which see scores rather than predictors.
+    predictor, pull : callables
+        Predictors of weights, and gradients in weights of gradients in predictors.
     """
 
     around: Around
     spread: float
-    design: FloatArray
-    offset: FloatArray
-    softmax: Likelihood | None = None
+    predictor: Callable[[FloatArray], FloatArray]
+    pull: Callable[[FloatArray], FloatArray]
 
     @classmethod
-    def of(
-        cls, family: Additive, found: Approximation, softmax: Likelihood | None = None
-    ) -> "Dense":
-        """Of predictors that are linear in the weights of `family`."""
-        design = np.ascontiguousarray(family.design.toarray())
-        return cls(Around.of(family, found), found.spread, design, family.offset, softmax)
+    def of(cls, block: Block) -> "Dense":
+        """Make the dense weights of a block."""
+        family, _, base = block
+        around = Around.of(family, base)
+        if isinstance(family, Several):
+            return cls(around, base.spread, family.predictor, family.pull)
+        design, offset = np.ascontiguousarray(family.design.toarray()), family.offset
+        return cls(around, base.spread, lambda w: design @ w + offset, lambda g: g @ design)
 
     def likelihood(self, rows: Any) -> Likelihood:
-        """Of rows, which see predictors, as a function of the weights."""
-        if self.softmax is not None:
-            return self.softmax
+        """The likelihood of rows as a function of the weights."""
 
         def total(w: FloatArray) -> float:
-            return float(rows.total(self.design @ w + self.offset))
+            return float(rows.total(self.predictor(w)))
 
         def slope(w: FloatArray) -> FloatArray:
-            return np.asarray(rows.slope(self.design @ w + self.offset) @ self.design)
+            return np.asarray(self.pull(rows.slope(self.predictor(w))))
 
         return Likelihood(total, slope)
 
     def moved(
         self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
     ) -> FloatArray:
-        """One sweep."""
+        """The weights after one sweep."""
         if self.spread < _REFLECTED:
             w = self.around.reflected(rng, w, rows)
             return self.around.swung(rng, w, rows, 1) if rng.random() < _SWUNG else w
@@ -179,39 +178,15 @@ class Dense:
         return self.around.swung(rng, w, rows, kicks)
 
 
-def is_dense(family: Additive) -> bool:
+def dense_blocks(blocks: Sequence[Block]) -> list[Dense | None]:
+    """What dense sweeps of each block go around; None for all where one is not dense."""
+    if not all(_is_dense(block.family) for block in blocks):
+        return [None] * len(blocks)
+    return [Dense.of(block) for block in blocks]
+
+
+def _is_dense(family: Additive) -> bool:
     """Whether weights have a fixed prior and a design that is worth keeping dense."""
     numbers = math.prod(family.design.shape)
     is_full = 2 * family.design.nnz >= numbers and numbers <= _MOST_NUMBERS
     return not family.num_hyperparameters and is_full
-
-
-def softmax_likelihood(design: FloatArray, counts: FloatArray, order: IntArray) -> Likelihood:
-    """Of weights of all categories, those of a column side by side.
-
-    Parameters
-    ----------
-    design : array, ``(num_rows, num_columns)``
-    counts : array, ``(num_rows, num_categories)``
-    order : int array
-        Of the categories that weights are of.
-    """
-    taken = counts[:, order]
-    totals, pull = taken.sum(axis=1), np.ravel(design.T @ taken)
-
-    def parts(w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of exp scores less the largest: each, their sums and the largest."""
-        scores = design @ w.reshape(design.shape[1], -1)
-        top = scores.max(axis=1)
-        each = np.exp(scores - top[:, None])
-        return each, each.sum(axis=1), top
-
-    def total(w: FloatArray) -> float:
-        _, sums, top = parts(w)
-        return float(pull @ w - totals @ (top + np.log(sums)))
-
-    def slope(w: FloatArray) -> FloatArray:
-        each, sums, _ = parts(w)
-        return pull - np.ravel(design.T @ ((totals / sums)[:, None] * each))
-
-    return Likelihood(total, slope)

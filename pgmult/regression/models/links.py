@@ -1,15 +1,17 @@
 """Links of an additive regression: probabilities or mean counts of rows, and their likelihood.
 
-Sticks have that of `pgmult.links`.
+Scores of a row are its predictors, ``(..., num_scores)``: log odds of sticks (`pgmult.links`), one
+score for each category of a softmax, log odds of each category or a higher one, or log rates.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import gammaln, log_expit, log_softmax, softmax
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.links import StickBreaking
 from pgmult.regression.data import MOST_EVENTS, AdditiveRows
 from pgmult.variational.sites import CountSite
@@ -24,7 +26,7 @@ class Rates:
     times : array, ``(num_rows,)``
         How many rows of the table a row stands for.
     size : float
-        Of a negative binomial.
+        Size of a negative binomial; infinite for a Poisson.
     """
 
     times: FloatArray | None
@@ -35,33 +37,86 @@ class Rates:
         return np.asarray(np.exp(np.minimum(psi, MOST_EVENTS)))
 
     def log_likelihood(self, psi: FloatArray, counts: FloatArray) -> FloatArray:
-        """Of each row, up to a constant, by psi and counts ``(num_rows, 1)``."""
+        """Log likelihood of each row, by psi and counts ``(num_rows, 1)``."""
         site = CountSite(counts[:, 0].astype(np.float64), self.size, self.times)
         return site.value(psi[:, 0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Softmax:
-    """Scores of every category, ``order[j]`` the j-th: ``(num_rows, K)``."""
-
-    order: IntArray
+    """A score for each category (McFadden 1974)."""
 
     def probs(self, scores: FloatArray) -> FloatArray:
-        """Of the categories."""
-        out = np.empty_like(scores)
-        out[..., self.order] = softmax(scores, axis=-1)
-        return out
+        """Probabilities of the categories."""
+        return np.asarray(softmax(scores, axis=-1))
 
     def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
-        """What each row and score adds, without multinomial coefficients."""
-        return np.asarray(counts[:, self.order] * log_softmax(scores, axis=1))
+        """Log likelihood of each row, without multinomial coefficients."""
+        return np.asarray(np.sum(counts * log_softmax(scores, axis=-1), axis=-1))
 
 
-Link = StickBreaking | Softmax | Rates
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulative:
+    """Score k is the log odds of category k or a higher one, k = 1..K - 1 (McCullagh 1980).
+
+    With s_k > s_{k+1}, category k has probability sigma(s_k) - sigma(s_{k+1}), which is
+    sigma(s_k) sigma(-s_{k+1}) (1 - exp(s_{k+1} - s_k)).
+    """
+
+    def log_probs(self, scores: FloatArray) -> FloatArray:
+        """Logarithms of the probabilities; -inf where scores are not in order."""
+        gap = np.maximum(scores[..., :-1] - scores[..., 1:], 0.0)
+        with np.errstate(divide="ignore"):
+            between = np.log(-np.expm1(-gap))
+        below, above = log_expit(-scores), log_expit(scores)
+        middle = above[..., :-1] + below[..., 1:] + between
+        return np.concatenate([below[..., :1], middle, above[..., -1:]], axis=-1)
+
+    def probs(self, scores: FloatArray) -> FloatArray:
+        """Probabilities of the categories; 0 for one whose scores are not in order."""
+        probs = np.exp(self.log_probs(scores))
+        return np.asarray(probs / probs.sum(axis=-1, keepdims=True))
+
+    def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
+        """Log likelihood of each row, without multinomial coefficients."""
+        log_probs = self.log_probs(scores)
+        return np.asarray(np.sum(counts * np.where(counts > 0.0, log_probs, 0.0), axis=-1))
 
 
-def link_of(data: AdditiveRows, effects: str, size: float = math.inf) -> Link:
-    """The link of effects of these data, its sticks in their order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Scattered:
+    """Counts whose probabilities scatter between rows: Dirichlet-multinomial (Mosimann 1962).
+
+    Attributes
+    ----------
+    link : Softmax or StickBreaking
+        The link of the mean probabilities.
+    size : float
+        The concentration phi.
+    """
+
+    link: Any
+    size: float
+
+    def probs(self, scores: FloatArray) -> FloatArray:
+        """Mean probabilities of the categories."""
+        return np.asarray(self.link.probs(scores))
+
+    def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
+        """Log likelihood of each row, without multinomial coefficients."""
+        alpha = np.maximum(self.size * self.probs(scores), 1e-290)
+        rising = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
+        return np.asarray(rising + gammaln(self.size) - gammaln(counts.sum(axis=-1) + self.size))
+
+
+Link = StickBreaking | Softmax | Cumulative | Rates | Scattered
+
+
+def link_of(data: AdditiveRows, name: str, size: float = math.inf) -> Link:
+    """The link of this name, its sticks in the order of the data."""
     if data.is_events:
         return Rates(data.times, size)
-    return (Softmax if effects == "softmax" else StickBreaking)(data.order)
+    if name == "cumulative":
+        return Cumulative()
+    link = Softmax() if name == "softmax" else StickBreaking(data.order)
+    return link if math.isinf(size) else Scattered(link, size)

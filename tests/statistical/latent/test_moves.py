@@ -108,7 +108,7 @@ def test_moves_around_a_bad_base_leave_the_posterior_as_it_is(name, rows, base):
 
 
 MUTANTS = {
-    "a swing without correction": ("swing", "gain = gain + found.correction(rows, psi)", "pass"),
+    "a swing without correction": ("swing", "gain = gain + base.correction(rows, psi)", "pass"),
     "a swing whose kicks cost nothing": ("swing", "length * np.sum(", "0.0 * np.sum("),
     "a swing whose first kick is whole": ("swing", "(0, kicks)", "(kicks,)"),
     "leaps whose law has no density": ("_weighed", "density - float(", "density - 0.0 * float("),

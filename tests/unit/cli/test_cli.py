@@ -13,7 +13,7 @@ import scipy.sparse
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.cli import shared
-from pgmult.regression.models.additive import AdditiveRegression
+from pgmult.regression.models.sampler import RegressionSampler
 from pgmult.topics.models.correlated import CorrelatedTopics
 
 SMALL = ["--topics", "3", "--draws", "6", "--tune", "2", "--chains", "2", "--quiet"]
@@ -164,11 +164,11 @@ class TestFit:
         step = CorrelatedTopics.step
         sweeps = []
 
-        def interrupted(self, rng, state, data):
+        def interrupted(self, rng, state):
             sweeps.append(None)
             if len(sweeps) == 5:
                 raise KeyboardInterrupt
-            return step(self, rng, state, data)
+            return step(self, rng, state)
 
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
         out = tmp_path / "run"
@@ -183,7 +183,7 @@ class TestFit:
         assert pgmult.load(out).num_draws == 6
 
     def test_interrupt_before_the_first_draw(self, capsys, corpus, tmp_path, monkeypatch):
-        def interrupted(self, rng, state, data):
+        def interrupted(self, rng, state):
             raise KeyboardInterrupt
 
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
@@ -393,15 +393,15 @@ class TestDemo:
         ]
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):
-        step, sweeps = AdditiveRegression.step, []
+        step, sweeps = RegressionSampler.step, []
 
-        def interrupted(self, rng, state, data):
+        def interrupted(self, rng, state):
             sweeps.append(None)
             if len(sweeps) == 4 + 5 + 1:
                 raise KeyboardInterrupt
-            return step(self, rng, state, data)
+            return step(self, rng, state)
 
-        monkeypatch.setattr(AdditiveRegression, "step", interrupted)
+        monkeypatch.setattr(RegressionSampler, "step", interrupted)
         code, output, _ = run(capsys, "demo", "regression", "--out", tmp_path / "run", *self.SMALL)
         assert code == 130
         assert "1 x 5 draws (of 6 planned)" in output

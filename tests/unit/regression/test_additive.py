@@ -133,8 +133,8 @@ BAD = {
         "weights must name a column of the table",
     ),
     "order": (
-        lambda: rows_of(FORMULA, TABLE, order=["left", "none", "far right"]),
-        "argument 'order' must be one of left, none, right, got 'far right'",
+        lambda: rows_of(FORMULA, TABLE, ordered=["left", "none", "far right"]),
+        "ordered must list every category, it lacks right",
     ),
 }
 

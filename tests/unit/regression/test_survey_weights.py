@@ -17,7 +17,7 @@ TABLE = {
     "x": np.round(RNG.standard_normal(SIZE), 1),
     "g": RNG.choice(list("abcde"), SIZE).tolist(),
 }
-EFFECTS = ["sticks", "categories", "softmax"]
+LINKS = ["stick_breaking", "softmax", "cumulative"]
 FEW = {"draws": 20, "tune": 5, "chains": 1, "random_seed": 0, "progressbar": False}
 QUIET = pytest.mark.filterwarnings("ignore::pgmult.sampling.diagnostics.ConvergenceWarning")
 
@@ -29,8 +29,8 @@ def stacked(table, *weights):
 
 
 @QUIET
-@pytest.mark.parametrize("effects", EFFECTS)
-def test_two_halves_are_a_row(effects):
+@pytest.mark.parametrize("link", LINKS)
+def test_two_halves_are_a_row(link):
     """The draws are the same, but for rounding in the means of the columns."""
     whole = rows_of("vote ~ x + (1 | g)", TABLE)
     halves = stacked(TABLE, np.full(SIZE, 0.5), np.full(SIZE, 0.5))
@@ -38,7 +38,7 @@ def test_two_halves_are_a_row(effects):
     assert cut.counts.dtype == np.float64
     assert not cut.is_weighted  # nothing but whole respondents, after all
     np.testing.assert_array_equal(cut.counts, whole.counts)
-    model = AdditiveRegression(effects=effects)
+    model = AdditiveRegression(link=link)
     runs = [pgmult.sample(model, data, **FEW) for data in (whole, cut)]
     np.testing.assert_allclose(runs[0]["weights"], runs[1]["weights"], atol=1e-6)
 
@@ -55,12 +55,12 @@ def test_two_halves_of_events_are_a_row(family):
 
 
 @QUIET
-@pytest.mark.parametrize("effects", EFFECTS)
-def test_the_log_likelihood_is_that_of_the_rows_by_their_weights(effects):
+@pytest.mark.parametrize("link", LINKS)
+def test_the_log_likelihood_is_that_of_the_rows_by_their_weights(link):
     weight = RNG.random(SIZE)
     data = rows_of("vote ~ x + (1 | g)", TABLE | {"w": weight}, weights="w")
     assert data.is_weighted
-    model = AdditiveRegression(effects=effects)
+    model = AdditiveRegression(link=link)
     for seed in range(3):
         state = model.prior(np.random.default_rng(seed), data)
         probs = model.probs(state, data)
@@ -87,7 +87,7 @@ def test_a_weighted_posterior_is_that_of_quadrature(outcome):
     y = rng.integers(0, 2, 12) if outcome == "vote" else rng.poisson(1.0, 12)
     cells = {0: "no", 1: "yes"}
     told = [cells[one] for one in y.tolist()] if outcome == "vote" else y
-    options = {"order": ["yes", "no"]} if outcome == "vote" else {"family": "poisson"}
+    options = {} if outcome == "vote" else {"family": "poisson"}
     data = rows_of("y ~ 0 + x", {"y": told, "x": x, "w": w}, weights="w", **options)
     model = AdditiveRegression(priors={"x": Normal(0.0, 1.0)})
     run = pgmult.sample(

@@ -4,6 +4,7 @@ An oracle of a term compares covariances of predictors; each has a mutant that i
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,14 +16,12 @@ import pgmult
 from pgmult.formulas import design as designs
 from pgmult.formulas import terms as formula_terms
 from pgmult.formulas.maps import neighbours_of
-from pgmult.latent import predictors
 from pgmult.latent import terms as laws
-from pgmult.latent.predictors import Joint, latent_of
+from pgmult.latent.predictors import latent_of
 from pgmult.latent.terms import from_sd
-from pgmult.links import StickBreaking
 from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 from pgmult.regression import AdditiveRegression
-from pgmult.regression.models import approximated, moves
+from pgmult.regression.models import blocks, sampler
 from pgmult.regression.rows import rows_of
 from pgmult.regression.scores import _rivals
 
@@ -143,21 +142,9 @@ def areas_lean_on_their_neighbours():
     same_as(Q, expected)
 
 
-def categories_are_seen_as_their_shares_change():
-    """M is the derivative of sticks with respect to log probabilities."""
-    pi = np.array([0.5, 0.1, 0.3, 0.1])
-    link = StickBreaking()
-
-    def sticks(u):
-        return link.inverse(softmax(np.log(pi) + u))
-
-    found = [(sticks(1e-5 * e) - sticks(-1e-5 * e)) / 2e-5 for e in np.eye(4)]
-    same_as(predictors.mapping(pi).T, found, atol=1e-8)
-
-
 ORACLES = [
     slopes_are_those_of_their_columns, walks_are_as_long_as_their_times, processes_are_matern,
-    areas_lean_on_their_neighbours, categories_are_seen_as_their_shares_change,
+    areas_lean_on_their_neighbours,
 ]  # fmt: skip
 
 
@@ -191,10 +178,6 @@ MUTANTS = {
         laws.csgraph, "connected_components", lambda graph, directed: (1, np.zeros(5, dtype=int)),
         areas_lean_on_their_neighbours,
     ),
-    "categories as sticks": (
-        predictors, "mapping", lambda shares: np.eye(3, 4),
-        categories_are_seen_as_their_shares_change,
-    ),
 }  # fmt: skip
 
 
@@ -216,75 +199,122 @@ def test_broken_laws_are_refused(mutant, monkeypatch):
         oracle()
 
 
-# --------------------------------------------------------------------------- several sticks at once
+# --------------------------------------------------------------------------- links
 
 
-def test_sticks_see_effects_of_categories():
-    """Dense covariances of stacked predictors, of a grouping with slopes."""
-    design = designs.make_design(TABLE, NUM, "~ (x | g) + rw(t)", every_term=True)
-    z = np.column_stack([np.ones(NUM), design.terms[0].slopes.values[:, 1]])
-    same = np.asarray(TABLE["g"])[:, None] == TABLE["g"]
-    M = predictors.mapping(np.array([0.5, 0.3, 0.2]))
-    names, nothing = ("a", "b", "c"), np.zeros(2)
-    walk = covariance(latent_at("~ rw(t)"), np.array([from_sd(0.4)]))
-    x = np.array([from_sd(0.5), from_sd(0.3), 0.4, from_sd(0.4)])
-    root = laws.Levels(4, 2).cov_root(x[:3])
-    latent = latent_of(design, None, Joint(names, M, nothing))
-    found = covariance(latent, x)
-    one = (z @ root @ root.T @ z.T) * same + walk
-    same_as(found, np.kron(M @ M.T, one))
-    same_as(latent.sds(x)[1], 0.3 / np.asarray(TABLE["x"]).std())
+def brute(name, scores):
+    """Probabilities by what a link says, score by score."""
+    if name == "softmax":
+        return softmax(scores, axis=1)
+    above = np.column_stack([np.ones(len(scores)), special.expit(scores), np.zeros(len(scores))])
+    return above[:, :-1] - above[:, 1:]
 
 
-def test_rows_of_a_softmax_have_its_likelihood_and_no_order(monkeypatch):
-    monkeypatch.setattr(approximated, "approximate", rough)
-    model, rng = AdditiveRegression(effects="softmax"), np.random.default_rng(3)
-    data = rows("y ~ x + (z | g)")
-    (block,) = approximated.approximated(data, model)
-    left, state = [], model.init(rng, data)
+@pytest.mark.parametrize("options", ["softmax", "cumulative", "specific", "scatter"])
+def test_blocks_have_the_likelihood_of_their_link(options, monkeypatch):
+    """And its slopes, up to a constant; weights of blocks and scores say the same."""
+    monkeypatch.setattr(blocks, "approximate", rough)
+    more, specific, formula = {}, (), "y ~ x + z + (z | g)"
+    if options in ("cumulative", "specific"):
+        more, specific = {"ordered": ["b", "c", "a"]}, ("z",) * (options == "specific")
+    if options == "scatter":
+        formula = "c(n, m, k) ~ x + (z | g)"
+    table = TABLE | {"m": np.arange(NUM) % 5, "k": np.arange(NUM) % 3}
+    model, data = AdditiveRegression(specific=specific), rows(formula, table, **more)
+    name = model.link_name(data)
+    assert name == ("cumulative" if more else "softmax")
+    sampler, rng = model.sampler(data), np.random.default_rng(3)
+    (block,) = sampler.blocks
+    apart, state = [], model.prior(rng, data)
     for _ in range(3):
-        w = rng.standard_normal(state.weights.shape)
-        here = model.state_of(w, state.hyperparameters)
-        psi = block.family.predictor(w[0])
-        left.append(model.log_likelihood(here, data) - block.rows.total(psi))
-    same_as(left, left[0])
-    steps = 1e-5 * np.eye(len(psi))[::7]
-    slopes = [(block.rows.total(psi + e) - block.rows.total(psi - e)) / 2e-5 for e in steps]
-    same_as(block.rows.slope(psi)[::7], slopes, atol=1e-6)
-    turned = rows("y ~ x + (z | g)", order=data.categories[data.order[[2, 0, 1]]].tolist())
-    copies = w.reshape(-1, 3)[:, [2, 0, 1]].reshape(1, -1)
-    same_as(model.log_likelihood(model.state_of(copies, here.hyperparameters), turned),
-            model.log_likelihood(here, data))  # fmt: skip
+        state = model.prior(rng, data)
+        (w,) = sampler.structure.flat(state.weights)
+        same_as(sampler.structure.weights([w]), state.weights)
+        probs = model.probs(state, data)
+        same_as(probs, brute(name, model.predictors(state, data)))
+        lines, size = block.rows, model.sizes(state.hyperparameters[None], data)[0]
+        if options == "scatter":
+            lines = replace(lines, size=size)
+            law = [
+                stats.dirichlet_multinomial(size * p, n)
+                for p, n in zip(probs, data.counts.sum(axis=1), strict=True)
+                if n
+            ]
+            some = data.counts[data.counts.sum(axis=1) > 0]
+            fit = sum(one.logpmf(y) for one, y in zip(law, some, strict=True))
+            fit -= special.gammaln(some.sum(axis=1) + 1).sum() - special.gammaln(some + 1).sum()
+        else:
+            fit = np.sum(data.counts * np.log(probs))
+        same_as(model.log_likelihood(state, data), fit, rtol=1e-8)
+        psi = block.family.predictor(w)
+        apart.append(fit - lines.total(psi))
+    same_as(apart, apart[0], rtol=1e-7)
+    flat, slope = psi.ravel(), np.ravel(lines.slope(psi))
+    at = np.arange(0, flat.size, 7)
+    steps = 1e-5 * np.eye(flat.size)[at]
+    ends = [[lines.total((flat + sign * e).reshape(psi.shape)) for e in steps] for sign in (1, -1)]
+    same_as(slope[at], (np.array(ends[0]) - ends[1]) / 2e-5, atol=2e-5)
 
 
-def test_another_order_moves_effects_of_sticks_more_than_those_of_categories():
-    rng = np.random.default_rng(0)
-    shares = softmax(np.log([0.6, 0.3, 0.1]) + rng.normal(0, 0.8, (12, 3)), axis=1)
-    counts = np.array([rng.multinomial(40, p) for p in shares])
-    table = {"g": np.arange(12)} | dict(zip("abc", counts.T, strict=True))
-    shifts = [
-        AdditiveRegression(effects=effects).order_shift(rows("c(a, b, c) ~ (1 | g)", table))
-        for effects in ("sticks", "categories", "softmax")
-    ]
-    assert shifts[0] > shifts[1] > shifts[2] == 0.0
+def test_no_category_of_a_softmax_is_special():
+    """Whatever they are called, the approximate posterior is the same."""
+    shares = []
+    for order in ("abc", "bca"):
+        names = dict(zip("abc", order, strict=True))
+        table = TABLE | {"y": [names[y] for y in TABLE["y"]]}
+        data = rows("y ~ x + (1 | g)", table)
+        model = AdditiveRegression()
+        block = model.sampler(data).blocks[0]
+        law = block.family.at(block.base.guess.mean, block.base.absorbed)
+        at = model.state_of(model.sampler(data).structure.weights([law.mean]), None)
+        probs = model.probs(at, data)
+        shares.append(probs[:, [data.categories.tolist().index(names[c]) for c in "abc"]])
+    same_as(shares[1], shares[0], rtol=1e-2)
+
+
+def test_two_categories_have_the_log_odds_of_the_second_and_offsets_are_on_them():
+    table = TABLE | {
+        "won": [3] * NUM,
+        "all": [4] * NUM,
+        "two": [["no", "yes"][i % 2] for i in range(NUM)],
+    }
+    for formula, first in (
+        ("p(won, all) ~ x + offset(z)", "success"),
+        ("two ~ x + offset(z)", "yes"),
+    ):
+        data, model = rows(formula, table), AdditiveRegression()
+        state = model.prior(np.random.default_rng(0), data)
+        state = model.state_of(0.0 * state.weights, state.hyperparameters)
+        probs = model.probs(state, data)[:, data.categories.tolist().index(first)]
+        same_as(np.log(probs / (1 - probs)), data.design.offset)
+    named = rows('y ~ x + offset(z, "b") + offset(x, "c")')
+    state = AdditiveRegression().prior(np.random.default_rng(0), named)
+    scores = AdditiveRegression().predictors(
+        AdditiveRegression().state_of(0 * state.weights, None), named
+    )
+    same_as(scores[:, 0], 0.0)
+    same_as(
+        np.sort(scores[:, 2]),
+        np.sort(np.unique(np.column_stack([TABLE["x"], TABLE["z"]]), axis=0)[:, 0]),
+    )
 
 
 # --------------------------------------------------------------------------- what must not matter
 
 
 @pytest.mark.parametrize(
-    ("formula", "effects"),
+    ("formula", "link"),
     [
-        *((formula, "sticks") for formula in FORMULAS),
-        ("y ~ (x | g) + rw(t)", "categories"),
-        ("y ~ s(x) + (1 | t:g:h)", "categories"),  # an arrow
-        ("y ~ s(x) + (1 | g)", "softmax"),
+        *((formula.replace(" + offset(z)", ""), "stick_breaking") for formula in FORMULAS),
+        ("y ~ (x | g) + rw(t)", "softmax"),
+        ('y ~ s(x) + (1 | t:g:h) + offset(z, "b")', "softmax"),  # an arrow
+        ("y ~ s(x) + (x | g) + rw(t) + offset(z)", "cumulative"),
     ],
 )
-def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects, monkeypatch):
-    monkeypatch.setattr(approximated, "approximate", rough)
+def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, link, monkeypatch):
+    monkeypatch.setattr(blocks, "approximate", rough)
     run = pgmult.sample(
-        AdditiveRegression(effects=effects), rows(formula), draws=4, tune=1, chains=1,
+        AdditiveRegression(link=link), rows(formula), draws=4, tune=1, chains=1,
         random_seed=0, progressbar=False,
     )  # fmt: skip
     whole = run.predict(TABLE)
@@ -296,7 +326,7 @@ def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, effects,
     new = TABLE | {"g": np.asarray(TABLE["g"]) + 7, "t": np.asarray(TABLE["t"]) + 1}
     latent = run.model.latent(run.data, run.data.design.like(new, new_levels=True))
     drawn = latent.draw(np.random.default_rng(0), state.weights, state.hyperparameters)
-    assert drawn.shape == (NUM, 3 if effects == "softmax" else 2)
+    assert drawn.shape == (NUM, 3 if link == "softmax" else 2)
     same_as(run.predict(new, new_levels=True).draws.sum(axis=2), 1.0)
 
 
@@ -333,7 +363,7 @@ def test_rows_split_in_two_are_the_same_data():
 
 
 def test_events_have_the_likelihood_of_their_family(monkeypatch):
-    monkeypatch.setattr(approximated, "approximate", rough)
+    monkeypatch.setattr(blocks, "approximate", rough)
     for family in ("poisson", "negative_binomial"):
         data = rows("n ~ x + (1 | g) + offset(z)", family=family)
         model = AdditiveRegression()
@@ -353,7 +383,7 @@ def law_of_events(mean, size):
 
 @pytest.mark.parametrize("family", ["poisson", "negative_binomial"])
 def test_scores_and_checks_of_events(family, monkeypatch):
-    monkeypatch.setattr(approximated, "approximate", rough)
+    monkeypatch.setattr(blocks, "approximate", rough)
     table = TABLE | {"w": np.arange(NUM) % 3}
     data = rows("n ~ x + (1 | g) + offset(z)", table, weights="w", family=family)
     settings = {"draws": 10, "tune": 0, "chains": 2, "random_seed": 0, "progressbar": False}
@@ -408,7 +438,7 @@ def test_the_size_of_a_negative_binomial_has_its_law(is_broken, monkeypatch):
     rng = np.random.default_rng(2)
     psi = rng.normal(1.0, 0.5, size=80)
     y = rng.poisson(rng.gamma(1.5, np.exp(psi) / 1.5)).astype(float)
-    law, grid = LogNormal(3.0, 2.0), np.linspace(-3.0, 6.0, 2000)
+    prior, grid = sampler.SizePrior(LogNormal(3.0, 2.0), 0.05, 1e4), np.linspace(-3.0, 6.0, 2000)
     sizes = np.exp(grid)[:, None]
     logs = stats.nbinom(sizes, sizes / (sizes + np.exp(psi))).logpmf(y).sum(axis=1)
     logs += stats.norm(np.log(3.0), 2.0).logpdf(grid)
@@ -416,10 +446,12 @@ def test_the_size_of_a_negative_binomial_has_its_law(is_broken, monkeypatch):
     mean = np.average(grid, weights=weights)
     sd = np.sqrt(np.average((grid - mean) ** 2, weights=weights))
     if is_broken:  # without the normaliser of the counts, which depends on the size
-        monkeypatch.setattr(moves.CountSite, "value", lambda site, psi: np.array([site.total(psi)]))
+        monkeypatch.setattr(
+            sampler.CountSite, "value", lambda site, psi: np.array([site.total(psi)])
+        )
     draws, at = [], np.array([0.0])
     for _ in range(400):
-        at = moves.sized(rng, at, psi, moves.CountSite(y), law)
+        at = sampler.sized(rng, at, psi, sampler.CountSite(y), prior)
         draws.append(at[0])
     away = abs(np.mean(draws[50:]) - mean) / sd
     assert (away > 1.0) if is_broken else (away < 0.25)
@@ -514,8 +546,25 @@ REFUSED = {
     ),
     "a family": (lambda: rows("n ~ 1", family="gamma"), "family must be"),
     "events and categories": (
-        lambda: AdditiveRegression(effects="categories").latent(rows("n ~ 1", family="poisson")),
-        "effects must be 'sticks' for events",
+        lambda: AdditiveRegression(link="softmax").latent(rows("n ~ 1", family="poisson")),
+        "link must be left out for events",
+    ),
+    "an offset of all categories": (
+        lambda: AdditiveRegression().latent(rows("y ~ x + offset(z)")),
+        r"must name one of several categories, as offset\(x, \"a\"\)",
+    ),
+    "an offset of nothing": (
+        lambda: AdditiveRegression().latent(rows('y ~ x + offset(z, "d")')), "must name a, b, c",
+    ),
+    "a list without a category": (
+        lambda: rows("y ~ x", ordered=["a", "b"]), "must list every category, it lacks c",
+    ),
+    "scores without a start": (
+        lambda: AdditiveRegression().prior(RNG, rows("y ~ x - 1", ordered=True)),
+        "need an intercept",
+    ),
+    "effects of scores that are one": (
+        lambda: AdditiveRegression(specific=["x"]).prior(RNG, rows("y ~ x")), "cumulative link",
     ),
 }  # fmt: skip
 

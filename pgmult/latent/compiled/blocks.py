@@ -1,0 +1,81 @@
+"""Products of a sparse design with a small block for each of its rows: see `Several`."""
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+
+
+@jit
+def weighted_gram(rows, columns, blocks, pattern):
+    """Sum over rows n of a_n a_n' times block n, at the entries of a pattern: ``(nnz, C, C)``.
+
+    `rows`, `columns` and `pattern` are ``(indptr, indices, values)`` of the design, of its
+    transpose, and ``(indptr, indices, mirrors)`` of the product, with sorted indices; entry e of
+    the pattern is the transpose of entry ``mirrors[e]``. Blocks are symmetric.
+    """
+    row_ptr, row_columns, row_values = rows
+    column_ptr, column_rows, column_values = columns
+    ptr, indices, mirrors = pattern
+    size = blocks.shape[1]
+    out = np.zeros((len(indices), size, size))
+    place = np.empty(len(ptr) - 1, np.int64)
+    for i in range(len(ptr) - 1):
+        for e in range(ptr[i], ptr[i + 1]):
+            place[indices[e]] = e
+        for q in range(column_ptr[i], column_ptr[i + 1]):
+            n = column_rows[q]
+            block = blocks[n]
+            for r in range(row_ptr[n], row_ptr[n + 1]):
+                if row_columns[r] < i:
+                    continue
+                product = column_values[q] * row_values[r]
+                target = out[place[row_columns[r]]]
+                for s in range(size):
+                    for t in range(size):
+                        target[s, t] += product * block[s, t]
+        for e in range(ptr[i], ptr[i + 1]):
+            if indices[e] > i:
+                for s in range(size):
+                    for t in range(size):
+                        out[mirrors[e], s, t] = out[e, t, s]
+    return out
+
+
+@jit
+def row_covariances(rows, covariance, num):
+    """Covariances of the `num` predictors of each row, ``(num_rows, num, num)``.
+
+    `covariance` is that of the weights, those of a column of the design side by side.
+    """
+    ptr, columns, values = rows
+    out, half = np.zeros((len(ptr) - 1, num, num)), np.empty((num, num))
+    for n in range(len(ptr) - 1):
+        half[:] = 0.0
+        for q in range(ptr[n], ptr[n + 1]):
+            i = columns[q] * num
+            for r in range(ptr[n], q + 1):
+                product, j = values[q] * values[r], columns[r] * num
+                if r == q:
+                    product *= 0.5
+                for s in range(num):
+                    row = covariance[i + s, j : j + num]
+                    for t in range(num):
+                        half[s, t] += product * row[t]
+        for s in range(num):
+            for t in range(num):
+                out[n, s, t] = half[s, t] + half[t, s]
+    return out
+
+
+@jit
+def quadratic(psi, J, h, out):
+    """Sum over rows of h' psi - psi' J psi / 2; set `out` to the derivatives, h - J psi."""
+    total = 0.0
+    for n in range(psi.shape[0]):
+        for s in range(psi.shape[1]):
+            product = 0.0
+            for t in range(psi.shape[1]):
+                product += J[n, s, t] * psi[n, t]
+            out[n, s] = h[n, s] - product
+            total += psi[n, s] * (h[n, s] - 0.5 * product)
+    return total

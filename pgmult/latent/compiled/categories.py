@@ -1,0 +1,207 @@
+"""Multinomial and Dirichlet-multinomial rows whose K scores are contrasts of K - 1 predictors.
+
+Scores are ``H psi`` with the K - 1 orthonormal columns of Helmert contrasts: column c has a_c in
+the rows up to c and -(c + 1) a_c in row c + 1, a_c = 1 / sqrt((c + 1) (c + 2)). So scores add up
+to 0, and standard normal predictors make no category special.
+
+A Dirichlet-multinomial row of concentration phi and shares p has alpha = phi p and probability
+
+    prod_k Gamma(x_k + alpha_k) / Gamma(alpha_k)  Gamma(phi) / Gamma(N + phi)
+
+times multinomial coefficients (Mosimann 1962).
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.vectors import exp_minus
+
+_FEW = 24  # counts, up to which products take the place of gamma functions
+
+
+@jit
+def helmert_scales(num):
+    """The a_c of `num` contrasts."""
+    out = np.empty(num)
+    for c in range(num):
+        out[c] = 1.0 / math.sqrt((c + 1.0) * (c + 2.0))
+    return out
+
+
+@jit
+def fill_scores(psi, scales, scores):
+    """Set `scores` to those of one row, and return the largest."""
+    num, total = len(psi), 0.0
+    for c in range(num - 1, -1, -1):
+        z = psi[c] * scales[c]
+        scores[c + 1] = total - (c + 1.0) * z
+        total += z
+    scores[0] = total
+    top = total
+    for k in range(1, num + 1):
+        top = max(top, scores[k])
+    return top
+
+
+@jit
+def fill_contrasts(g, scales, out):
+    """Set `out` to the gradient in predictors of one in scores."""
+    total = 0.0
+    for c in range(len(out)):
+        total += g[c]
+        out[c] = (total - (c + 1.0) * g[c + 1]) * scales[c]
+
+
+@jit
+def _fill_shares(psi, scales, shares):
+    """Set `shares` to the probabilities of one row, and return the log of their normaliser."""
+    top, total = fill_scores(psi, scales, shares), 0.0
+    for k in range(len(shares)):
+        shares[k] = exp_minus(top - shares[k])
+        total += shares[k]
+    for k in range(len(shares)):
+        shares[k] /= total
+    return top + math.log(total)
+
+
+@jit
+def shares_of(psi):
+    """Probabilities of all rows."""
+    out, scales = np.empty((psi.shape[0], psi.shape[1] + 1)), helmert_scales(psi.shape[1])
+    for n in range(psi.shape[0]):
+        _fill_shares(psi[n], scales, out[n])
+    return out
+
+
+@jit
+def multinomial_total(psi, counts):
+    """Log likelihood of multinomial rows."""
+    scores, value = np.empty(counts.shape[1]), 0.0
+    scales = helmert_scales(psi.shape[1])
+    for n in range(psi.shape[0]):
+        top, total, size = fill_scores(psi[n], scales, scores), 0.0, 0.0
+        for k in range(len(scores)):
+            size += counts[n, k]
+            value += counts[n, k] * scores[k]
+            total += exp_minus(top - scores[k])
+        value -= size * (top + math.log(total))
+    return value
+
+
+@jit
+def multinomial_slope(psi, counts):
+    """Its derivatives."""
+    out, shares = np.empty(psi.shape), np.empty(counts.shape[1])
+    scales = helmert_scales(psi.shape[1])
+    for n in range(psi.shape[0]):
+        _fill_shares(psi[n], scales, shares)
+        size = 0.0
+        for k in range(len(shares)):
+            size += counts[n, k]
+        for k in range(len(shares)):
+            shares[k] = counts[n, k] - size * shares[k]
+        fill_contrasts(shares, scales, out[n])
+    return out
+
+
+@jit
+def log_rising(alpha, count):
+    """Log Gamma(count + alpha) - log Gamma(alpha) for a whole count."""
+    if count > _FEW:
+        return math.lgamma(count + alpha) - math.lgamma(alpha)
+    total, product, j = 0.0, 1.0, 0.0
+    while j < count:
+        product *= alpha + j
+        j += 1.0
+        if product > 1e200 or product < 1e-200:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@jit
+def _digamma(x):
+    """The digamma function of x > 0, to some 12 digits (Abramowitz and Stegun, 6.3.18)."""
+    value = 0.0
+    while x < 10.0:
+        value -= 1.0 / x
+        x += 1.0
+    s = 1.0 / (x * x)
+    tail = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132)))))
+    return value + math.log(x) - 0.5 / x - tail
+
+
+@jit
+def rising_slope(alpha, count):
+    """The derivative of `log_rising` in alpha."""
+    if count > _FEW:
+        return _digamma(count + alpha) - _digamma(alpha)
+    value, j = 0.0, 0.0
+    while j < count:
+        value += 1.0 / (alpha + j)
+        j += 1.0
+    return value
+
+
+@jit
+def dirichlet_total(psi, counts, phi):
+    """Log likelihood of Dirichlet-multinomial rows."""
+    shares, value = np.empty(counts.shape[1]), 0.0
+    scales = helmert_scales(psi.shape[1])
+    for n in range(psi.shape[0]):
+        _fill_shares(psi[n], scales, shares)
+        size = 0.0
+        for k in range(len(shares)):
+            if counts[n, k] > 0.0:
+                size += counts[n, k]
+                value += log_rising(max(phi * shares[k], 1e-290), counts[n, k])
+        value -= log_rising(phi, size)
+    return value
+
+
+@jit
+def dirichlet_slope(psi, counts, phi):
+    """Its derivatives."""
+    out, shares, u = np.empty(psi.shape), np.empty(counts.shape[1]), np.empty(counts.shape[1])
+    scales = helmert_scales(psi.shape[1])
+    for n in range(psi.shape[0]):
+        _fill_shares(psi[n], scales, shares)
+        total = 0.0
+        for k in range(len(shares)):
+            alpha = max(phi * shares[k], 1e-290)
+            u[k] = alpha * rising_slope(alpha, counts[n, k])
+            total += u[k]
+        for k in range(len(shares)):
+            u[k] -= total * shares[k]
+        fill_contrasts(u, scales, out[n])
+    return out
+
+
+@jit
+def beta_total(psi, successes, trials, phi):
+    """Log likelihood of beta-binomial rows with log odds psi."""
+    value = 0.0
+    for n in range(len(psi)):
+        tail = exp_minus(abs(psi[n]))
+        p = (1.0 if psi[n] > 0.0 else tail) / (1.0 + tail)
+        q = (tail if psi[n] > 0.0 else 1.0) / (1.0 + tail)
+        value += log_rising(max(phi * p, 1e-290), successes[n])
+        value += log_rising(max(phi * q, 1e-290), trials[n] - successes[n])
+        value -= log_rising(phi, trials[n])
+    return value
+
+
+@jit
+def beta_slope(psi, successes, trials, phi):
+    """Its derivatives."""
+    out = np.empty(len(psi))
+    for n in range(len(psi)):
+        tail = exp_minus(abs(psi[n]))
+        p = (1.0 if psi[n] > 0.0 else tail) / (1.0 + tail)
+        q = (tail if psi[n] > 0.0 else 1.0) / (1.0 + tail)
+        a, b = max(phi * p, 1e-290), max(phi * q, 1e-290)
+        u, v = a * rising_slope(a, successes[n]), b * rising_slope(b, trials[n] - successes[n])
+        out[n] = q * u - p * v
+    return out

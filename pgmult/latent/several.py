@@ -1,0 +1,231 @@
+"""A latent Gaussian with several predictors a row, whose weights share hyperparameters.
+
+    psi_n = sum_j a_nj w_j + offset_n,      psi_n, w_j in R^C,
+
+with the same design a for every predictor. The C weights of a column are independent copies given
+hyperparameters. A potential on a row is dense, exp(h_n' psi_n - psi_n' J_n psi_n / 2), since
+categories of a softmax compete: `BlockSites` finds such potentials for any log-concave likelihood.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from pgmult.core.typing import FloatArray
+from pgmult.latent.additive import Additive, Conditioned
+from pgmult.latent.approximation import Approximation
+from pgmult.latent.compiled import blocks
+from pgmult.latent.layout import Layout
+from pgmult.latent.terms import Copies, Term
+
+_MOST_INVERTED = 2500  # weights, up to which their covariance is found
+_MOST_DENSE = 4_000_000  # numbers in a dense matrix of weights
+_DRAWS = 40  # for variances where it is not
+_STEP = 0.7  # of the way to new potentials
+_MOST_POINTS = 24  # at which likelihoods of a row are averaged
+
+
+class Several(Additive):
+    """Terms side by side and their design, for C predictors a row.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        Priors of the weights of one predictor.
+    design : array or scipy.sparse array, ``(num_rows, num_columns)``
+    num : int
+        Number of predictors, C.
+    offset : array, ``(num_rows, C)``, or float
+    """
+
+    def __init__(
+        self, terms: Sequence[Term], design: Any, num: int, offset: FloatArray | float = 0.0
+    ):
+        super().__init__(terms, design)
+        self.num, self._single = num, tuple(terms)
+        self.terms = tuple(Copies(term, num) for term in terms)
+        self.layout = Layout(self.terms)
+        self.weights = self.layout.weights
+        self.offset = np.zeros((len(self.offset), num)) + offset
+        self._rows = _parts(self.design)
+        self._columns = _parts(self._transposed)
+        pattern = (abs(self._transposed).sign() @ abs(self.design).sign()).tocsr()
+        pattern.sort_indices()
+        numbered = pattern.copy()
+        numbered.data = np.arange(1.0, pattern.nnz + 1.0)
+        mirrors = numbered.T.tocsr()
+        mirrors.sort_indices()
+        self._pattern = (*_parts(pattern)[:2], mirrors.data.astype(np.int64) - 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the predictors: ``(num_rows, C)``."""
+        return self.offset.shape
+
+    @property
+    def num_weights(self) -> int:
+        """Weights of all terms and predictors."""
+        return int(self.design.shape[1]) * self.num
+
+    def take(self, rows: Any) -> "Several":
+        """The same weights with some of the rows."""
+        return Several(self._single, self.design[rows], self.num, self.offset[rows])
+
+    def _flat_potential(self) -> tuple[FloatArray, FloatArray]:
+        """J and h of rows that say nothing."""
+        return np.zeros((*self.shape, self.num)), np.zeros(self.shape)
+
+    def times(self, w: FloatArray) -> FloatArray:
+        """The predictors without the offset."""
+        return np.ascontiguousarray(super().times(w.reshape(-1, self.num)))
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """The gradient with respect to the weights of one with respect to predictors."""
+        out = np.empty((self.design.shape[1], self.num))
+        out[self._full] = self._full_design.T @ g
+        if len(self._others):
+            out[self._others] = self._other_columns @ g
+        return out.ravel()
+
+    def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
+        """The potential on the weights of block potentials ``(num_rows, C, C)`` of the rows."""
+        pull = self.pull(h - np.einsum("nst,nt->ns", J, self.offset))
+        size, num = self.design.shape[1], self.num
+        if not len(self._others) and self.layout.first is None and not self.layout.is_sparse:
+            gram = np.empty((size, num, size, num))
+            for s in range(num):
+                for t in range(s + 1):
+                    product = (self._full_design.T * J[:, s, t]) @ self._full_design
+                    gram[:, s, :, t] = gram[:, t, :, s] = product
+            return gram.reshape(size * num, size * num), pull
+        entries = blocks.weighted_gram(
+            self._rows, self._columns, np.ascontiguousarray(J), self._pattern
+        )
+        indptr, indices, _ = self._pattern
+        together = sparse.bsr_array((entries, indices, indptr), shape=(size * num, size * num))
+        return self.layout.packed(together.tocsr()), pull
+
+    def covariances(self, law: Conditioned) -> FloatArray | None:
+        """Covariances of the predictors of each row, ``(num_rows, C, C)``; None where costly."""
+        size = self.num_weights
+        if self.layout.is_sparse or size > _MOST_INVERTED:
+            return None
+        half = self.layout.halves(law.factor, np.eye(size))
+        return np.asarray(blocks.row_covariances(self._rows, half.T @ half, self.num))
+
+    def points(
+        self, law: Conditioned, rng: np.random.Generator
+    ) -> Iterator[tuple[float, FloatArray]]:
+        """Weights and predictors, whose weighted means are means over the distribution.
+
+        They are the points of a cubature rule of degree 3 (Julier and Uhlmann 2004), or draws
+        where covariances of rows are costly or such points many.
+        """
+        mean, num = self.predictor(law.mean), self.num
+        covariances = self.covariances(law) if 2 * num <= _MOST_POINTS else None
+        if covariances is None:
+            count = _DRAWS if num <= 2 else _MOST_POINTS
+            for _ in range(count // 2):
+                away = self.times(law.sample(rng) - law.mean)
+                yield 1.0 / count, mean + away
+                yield 1.0 / count, mean - away
+            return
+        roots = _roots(covariances)
+        centre = max(3 - num, 0)
+        if centre:
+            yield centre / (centre + num), mean
+        for s in range(num):
+            away = np.sqrt(centre + num) * roots[:, :, s]
+            yield 0.5 / (centre + num), mean + away
+            yield 0.5 / (centre + num), mean - away
+
+
+def _parts(matrix: Any) -> tuple[Any, Any, Any]:
+    """Compressed rows as plain arrays."""
+    matrix.sort_indices()
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
+
+
+def _roots(covariances: FloatArray) -> FloatArray:
+    """Lower roots of matrices that may be singular."""
+    diagonal = np.einsum("nss->ns", covariances)
+    more = 1e-9 * diagonal.max(axis=1, initial=0.0) + 1e-300
+    return np.asarray(
+        np.linalg.cholesky(covariances + more[:, None, None] * np.eye(diagonal.shape[1]))
+    )
+
+
+class BlockRows(Protocol):
+    """A likelihood of rows with several predictors, ``(num_rows, C)``."""
+
+    def total(self, psi: FloatArray) -> float:
+        """Log likelihood of all rows, up to a constant."""
+
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """First derivatives, ``(num_rows, C)``."""
+
+    def curvature(self, points: Iterable[tuple[float, FloatArray]]) -> FloatArray:
+        """Mean curvatures at weighted points, ``(num_rows, C, C)``, not negative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockApproximation(Approximation):
+    """An `Approximation` whose potentials are dense in each row: J is ``(num_rows, C, C)``."""
+
+    def correction(self, rows: Any, psi: FloatArray) -> Any:
+        """Log likelihood less the potential, summed over rows."""
+        return rows.total(psi) - blocks.quadratic(psi, self.J, self.h, np.empty_like(psi))
+
+    def gradient(self, rows: Any, psi: FloatArray) -> FloatArray:
+        """The gradient of the correction with respect to each predictor."""
+        out = np.empty_like(psi)
+        blocks.quadratic(psi, self.J, self.h, out)
+        return np.asarray(rows.slope(psi) - out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockSites:
+    """Potentials from expected slopes and curvatures: see `pgmult.latent.approximation`.
+
+    Attributes
+    ----------
+    rows : BlockRows
+    start : array, ``(num_rows, C)``
+        Predictors about which the first potentials are found.
+    """
+
+    rows: BlockRows
+    start: FloatArray
+
+    def first(self, family: Several) -> tuple[FloatArray, FloatArray]:
+        """Potentials about the start."""
+        return self._about([(1.0, self.start)], self.start)
+
+    def expected(
+        self, family: Several, law: Conditioned, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Potentials with the expected slopes and curvatures."""
+        return self._about(family.points(law, rng), family.predictor(law.mean))
+
+    def matching(
+        self,
+        family: Several,
+        law: Conditioned,
+        J: FloatArray,
+        h: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same, most of the way from the last ones."""
+        new_J, new_h = self.expected(family, law, rng)
+        return J + _STEP * (new_J - J), h + _STEP * (new_h - h)
+
+    def _about(
+        self, points: Iterable[tuple[float, FloatArray]], mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        points = list(points)
+        slope = sum(weight * self.rows.slope(psi) for weight, psi in points)
+        J = np.ascontiguousarray(self.rows.curvature(points))
+        return J, slope + np.einsum("nst,nt->ns", J, mean)

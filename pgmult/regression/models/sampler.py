@@ -1,0 +1,193 @@
+"""How chains of an additive regression move: block after block, around its approximation.
+
+Each move leaves the posterior as it is; how far the approximation is from it decides which are
+made. Weights whose prior is fixed move by themselves (`pgmult.regression.models.dense`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from pgmult.core.blas import one_blas_thread
+from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import Approximation
+from pgmult.latent.moves import Point, carry, interweave, reflect, swing
+from pgmult.priors import HalfT, LogNormal
+from pgmult.regression.data import AdditiveRows
+from pgmult.regression.models.blocks import Block, Structure, solved
+from pgmult.regression.models.dense import Dense, dense_blocks
+from pgmult.sampling.moves import slice_sample
+from pgmult.variational.sites import CountSite
+
+_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
+_FAR = 2.0  # spread from which on leaps are hardly ever taken
+_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
+_SAME = 0.05  # spread up to which one kick is enough
+_MORE_KICKS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdditiveRegressionState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    weights : array
+        Weights of each score. Those of a softmax add up to 0 over categories.
+    hyperparameters : array
+        Coordinates of all terms' hyperparameters (`pgmult.latent.terms`), and the log size of
+        negative binomial counts or log concentration of counts that scatter.
+    """
+
+    weights: Annotated[FloatArray, "score", "weight"]
+    hyperparameters: Annotated[FloatArray, "block", "hyperparameter"]
+
+
+class SizePrior(NamedTuple):
+    """The prior of the log size of rows: negative binomial, or Dirichlet-multinomial.
+
+    Attributes
+    ----------
+    law : LogNormal or HalfT
+        Prior of the size, or half-t prior of 1 / sqrt(size).
+    least, most : float
+        Bounds of the size.
+    """
+
+    law: LogNormal | HalfT
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, data: AdditiveRows, priors: Any) -> "SizePrior":
+        """The prior for rows of this kind."""
+        if data.scatters:
+            return cls(priors.get("scatter", HalfT()), 1e-3, 1e7)
+        return cls(priors.get("size", LogNormal(3.0, 2.0)), 0.05, 1e4)
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """Draw a log size."""
+        if isinstance(self.law, LogNormal):
+            log_size = math.log(self.law.median) + self.law.sd * rng.standard_normal()
+        else:
+            log_size = -2.0 * math.log(self.law.scale * abs(rng.standard_t(self.law.dof)))
+        return float(np.clip(log_size, math.log(self.least), math.log(self.most)))
+
+    def log_density(self, log_size: float) -> float:
+        """Log density of a log size, up to a constant; -inf outside the bounds."""
+        if not math.log(self.least) < log_size < math.log(self.most):
+            return -math.inf
+        if isinstance(self.law, LogNormal):
+            return float(self.law.log_density(np.array(log_size)))
+        square = math.exp(-log_size) / self.law.scale**2
+        return -0.5 * log_size - 0.5 * (self.law.dof + 1.0) * math.log1p(square / self.law.dof)
+
+
+class RegressionSampler:
+    """The sampler of an additive regression for a data set.
+
+    Attributes
+    ----------
+    structure : Structure
+        How weights fall into blocks.
+    blocks : list of Block
+        Predictors, rows and approximation of each.
+    dense : list of Dense or None
+        What sweeps of weights with a fixed prior go around.
+    """
+
+    def __init__(
+        self, data: AdditiveRows, structure: Structure, priors: Any, kicks: int, is_exact: bool
+    ):
+        self.structure, self.kicks, self.is_exact = structure, kicks, is_exact
+        self.size_prior = SizePrior.of(data, priors)
+        with one_blas_thread():
+            self.blocks: list[Block] = solved(data, structure)
+            self.dense: list[Dense | None] = dense_blocks(self.blocks)
+
+    def init(self, rng: np.random.Generator) -> AdditiveRegressionState:
+        """Draw weights and hyperparameters from the approximation."""
+        return self._state([block.sample(rng) for block in self.blocks])
+
+    def _state(self, points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:
+        x, flat = zip(*points, strict=True)
+        return AdditiveRegressionState(self.structure.weights(flat), np.array(x))
+
+    def step(
+        self, rng: np.random.Generator, state: AdditiveRegressionState
+    ) -> AdditiveRegressionState:
+        """The state after one sweep, or a new draw from the approximation."""
+        if not self.is_exact:
+            return self.init(rng)
+        flat = self.structure.flat(state.weights)
+        with one_blas_thread():
+            moved = [
+                self._moved(rng, x, w, block, dense)
+                for x, w, block, dense in zip(
+                    state.hyperparameters, flat, self.blocks, self.dense, strict=True
+                )
+            ]
+        return self._state(moved)
+
+    def _moved(
+        self,
+        rng: np.random.Generator,
+        x: FloatArray,
+        w: FloatArray,
+        block: Block,
+        dense: Dense | None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights of one block after its sweep."""
+        family, rows, base = block
+        size, x = x[family.num_hyperparameters :], x[: family.num_hyperparameters]
+        if len(size):
+            size = sized(rng, size, family.predictor(w), rows, self.size_prior)
+            rows = replace(rows, size=math.exp(float(size[0])))
+        if dense is None:
+            x, w = moved(rng, Point.of(x, w, family, base), family, rows, base, self.kicks)
+        else:
+            w = dense.moved(rng, w, dense.likelihood(rows), self.kicks)
+        return np.append(x, size), w
+
+
+def moved(
+    rng: np.random.Generator,
+    point: Point,
+    family: Additive,
+    rows: Any,
+    base: Approximation,
+    kicks: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Leaps where the approximation is near, paths and slices the more the farther it is."""
+    near, far = base.spread < _NEAR, base.spread > _FAR
+    if not near or rng.random() < _WOVEN_NEAR:
+        point = interweave(rng, point, family, rows, base)
+    point = (carry if far else reflect)(rng, point, family, rows, base)
+    if not near or rng.random() < _SWUNG_NEAR:
+        few = 1 + (base.spread > _SAME)
+        kicks = few if near else kicks * (_MORE_KICKS if far else 1)
+        point = swing(rng, point, family, rows, base, kicks)
+    return point.x, point.w
+
+
+def sized(
+    rng: np.random.Generator, log_size: FloatArray, psi: FloatArray, rows: Any, prior: SizePrior
+) -> FloatArray:
+    """The log size of rows, given the predictors."""
+
+    def log_density(at: FloatArray, active: BoolArray) -> FloatArray:
+        density = prior.log_density(float(at[0]))
+        if math.isinf(density):
+            return np.array([density])
+        return np.array([density + _value(replace(rows, size=math.exp(float(at[0]))), psi)])
+
+    return slice_sample(rng, log_density, log_size)
+
+
+def _value(rows: Any, psi: FloatArray) -> float:
+    """Log likelihood with all that depends on the size."""
+    return float(rows.value(psi).sum() if isinstance(rows, CountSite) else rows.total(psi))
