@@ -164,11 +164,11 @@ class TestFit:
         step = CorrelatedTopics.step
         sweeps = []
 
-        def interrupted(self, rng, state):
+        def interrupted(self, rng, state, data):
             sweeps.append(None)
             if len(sweeps) == 5:
                 raise KeyboardInterrupt
-            return step(self, rng, state)
+            return step(self, rng, state, data)
 
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
         out = tmp_path / "run"
@@ -183,7 +183,7 @@ class TestFit:
         assert pgmult.load(out).num_draws == 6
 
     def test_interrupt_before_the_first_draw(self, capsys, corpus, tmp_path, monkeypatch):
-        def interrupted(self, rng, state):
+        def interrupted(self, rng, state, data):
             raise KeyboardInterrupt
 
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
