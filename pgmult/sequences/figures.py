@@ -13,6 +13,8 @@ from pgmult.core.tables import date_text
 from pgmult.core.typing import IntArray
 from pgmult.sequences.data.sequences import Sequences
 
+_LONG = 1000  # steps
+
 
 def labels_of(data: Sequences) -> list[str]:
     """What symbols are called; white space is quoted."""
@@ -26,6 +28,11 @@ def name_of(data: Sequences, sequence: int) -> str:
     if data.names is None:
         return f"sequence {sequence + 1}"
     return f"{data.keys[0]} {data.names[sequence]}" if data.keys[0] else str(data.names[sequence])
+
+
+def in_steps(number: float) -> str:
+    """A number of steps, such as 12.3; nothing is said of how long a visit that hardly ends is."""
+    return f"{number:.3g}" if number < _LONG else f"over {_LONG:,}"
 
 
 def label_of(data: Sequences, sequence: int) -> str:

@@ -81,7 +81,7 @@ def effects(
     values : sequence, optional
         Of the column; all of them if left out.
     at : mapping from a column to a value, or to several, optional
-        Only steps that have these.
+        Only steps that have these; of `column`, its values.
     by : str, optional
         Another of the columns: averages are taken for each of its values.
     probability : float
@@ -99,6 +99,9 @@ def effects(
         If there is no such sequence, step or time, or a variable was not kept.
     """
     data = sequences_of(run)
+    if at is not None and column in as_mapping(at, "at") and values is None:
+        at = dict(at)
+        values = np.atleast_1d(at.pop(column)).tolist()
     if data.design is not None and column in table_of(data.design):
         return _input_effects(run, data, column, values, at, by, probability, max_draws)
     places = place_columns(data, *places_of(data, np.arange(data.num_steps)))

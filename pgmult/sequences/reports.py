@@ -24,6 +24,7 @@ from pgmult.sequences.answers import Forecast, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
+    in_steps,
     key_of,
     label_of,
     labels_of,
@@ -187,10 +188,11 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
     sections = [moves.section()]
     if len(moves.before) == len(moves.after):
         shares, last = moves.occupancy(steps), moves.durations()
-        where = shares.mean[:, steps]
+        where, middle = shares.mean[:, steps], np.median(last.draws, axis=0)
         rows = [
             (
-                name, f"{last.mean[i]:.3g} [{last.lower[i]:.3g}, {last.upper[i]:.3g}]",
+                name, f"{in_steps(middle[i])} [{in_steps(last.lower[i])},"
+                f" {in_steps(last.upper[i])}]",
                 *(f"{p:.2f}" for p in where[i]),
             )
             for i, name in enumerate(moves.before)
@@ -198,8 +200,8 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
         sections.append(
             Section(
                 f"Visits, and where they lead in {steps} steps",
-                f"Mean steps of a visit to a {moves.what}, with its interval, and the shares of all"
-                f" of them {steps} steps after.",
+                f"Mean steps of a visit to a {moves.what}, median and interval, and the shares of"
+                f" all symbols or states {steps} steps after.",
                 head=("now", "lasts", *moves.after), rows=rows, shown=24,
                 figures=[shares.at(**{"from": moves.before[0]}).curves("step")],
             )

@@ -40,7 +40,7 @@ from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of, place_columns, places_of
+from pgmult.sequences.figures import in_steps, labels_of, place_columns, places_of
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
 
@@ -198,7 +198,7 @@ class States(Answer):
             rows.append(
                 (
                     name, f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]",
-                    f"{lasts[0]:.3g} [{lasts[1]:.3g}, {lasts[2]:.3g}]",
+                    f"{in_steps(lasts[0])} [{in_steps(lasts[1])}, {in_steps(lasts[2])}]",
                     ", ".join(f"{symbols[k]} {emits[k]:.2f}" for k in often),
                     f"{self.names[leads]} ({self.transitions.mean[m, leads]:.2f})",
                 )

@@ -83,11 +83,18 @@ class Transitions(Answer):
         return mean if self.group else mean[:, 0]
 
     def _estimand(
-        self, draws: FloatArray, axes: Mapping[str, Sequence[Any]], caption: str
+        self,
+        draws: FloatArray,
+        axes: Mapping[str, Sequence[Any]],
+        caption: str,
+        is_ratio: bool = False,
     ) -> Estimand:
         groups = {self.group: self.values} if self.group else {}
         labels = {**groups, **axes}
-        return Estimand(draws, tuple(labels), labels, caption=caption, probability=self.probability)
+        return Estimand(
+            draws, tuple(labels), labels, caption=caption, probability=self.probability,
+            is_ratio=is_ratio,
+        )  # fmt: skip
 
     @property
     def draws(self) -> FloatArray:
@@ -131,7 +138,8 @@ class Transitions(Answer):
         """
         leaves = self._averaged(1.0 - np.diagonal(self._square(), axis1=3, axis2=4))
         caption = f"Mean steps of a visit to a {self.what}."
-        return self._estimand(1.0 / np.maximum(leaves, 1e-12), {"in": self.before}, caption)
+        lasts = 1.0 / np.maximum(leaves, 1e-12)
+        return self._estimand(lasts, {"in": self.before}, caption, is_ratio=True)
 
     def reach(self, steps: int) -> Estimand:
         """Probability of being in each state at least once within so many steps, from each."""

@@ -276,7 +276,10 @@ class Sequences:
         if self.design is not None:
             count = self.num_sequences * steps
             if inputs is None:
-                raise ValueError(f"new steps need their inputs, a table of {count} rows")
+                raise ValueError(
+                    f"inputs must say what acts on the steps ahead, a table with {count} rows, one"
+                    f" for each of {steps} steps of each sequence (inputs=, --future)"
+                )
             ahead = inputs
             if not isinstance(inputs, Design):
                 if isinstance(inputs, np.ndarray):
@@ -291,7 +294,9 @@ class Sequences:
         else:
             shape = (self.num_sequences, steps, self.num_inputs)
             if inputs is None:
-                raise ValueError(f"new steps need their inputs, of shape {shape}")
+                raise ValueError(
+                    f"inputs must say what acts on the steps ahead, of shape {shape} (inputs=)"
+                )
             new = as_finite(inputs, "inputs")
             if new.shape != shape:
                 raise ValueError(f"inputs of new steps must have shape {shape}, got {new.shape}")

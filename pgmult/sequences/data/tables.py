@@ -305,7 +305,16 @@ def _inputs_of_steps(
             )
     telling = np.ones(len(place), dtype=np.bool_)
     for name in needed:
-        telling &= ~(unknown & missing_in(cells[name].values))
+        missing = missing_in(cells[name].values)
+        if (bad := np.flatnonzero(missing & ~unknown)).size:
+            s = int(np.searchsorted(data.offsets, place[bad[0]], side="right")) - 1
+            who = "" if data.names is None else f", of {data.keys[0]} {data.names[s]}"
+            raise ValueError(
+                f"column {name!r} must have a value in every row with a symbol, got none at row"
+                f" {bad[0]}{who} ({len(bad)} such rows: fill in a value, or leave out the symbol,"
+                " as --drop-incomplete does)"
+            )
+        telling &= ~missing
     rows = np.flatnonzero(telling)[::-1]
     source = np.full(data.num_steps, -1)
     source[place[rows]] = rows  # the first row of each step
@@ -323,8 +332,8 @@ def _inputs_of_steps(
         )
     if (gaps := int((source < 0).sum())) > 0:
         warnings.warn(
-            f"{gaps} steps have no row: they get the inputs of the step before (give them rows with"
-            " a count of 0 where their inputs are known)",
+            f"{gaps} steps have no row: they get the inputs of the step before (give them rows"
+            " without a symbol where their inputs are known)",
             stacklevel=3,
         )
     filled = {}

@@ -12,8 +12,10 @@ spacing that its rows have.
 '600'
 """
 
+import datetime
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +61,17 @@ class Clock(NamedTuple):
             return np.asarray((units - self.origin) // self.every)
         numbers = _whole_numbers(times)
         if numbers is None:
-            raise ValueError(f"column {name!r} must be whole numbers or dates, of steps")
+            cells = times.tolist()
+            row = next((i for i, x in enumerate(cells) if not _is_whole(x)), 0)
+            raise ValueError(
+                f"column {name!r} must be whole numbers or dates, of steps, got {cells[row]!r} at"
+                f" row {row} (dates: 1999-12-31, 2020Q1, 2020-W05, Jan 2020, 2019/20)"
+            )
         return (numbers - self.origin) // self.every
+
+
+def _is_whole(cell: Any) -> bool:
+    return isinstance(cell, int | float) and cell == cell // 1
 
 
 def _whole_numbers(times: NDArray[Any]) -> IntArray | None:
@@ -93,7 +104,8 @@ def clock_of(
         kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
         raise ValueError(
             f"every must be left out where column {name!r} has no dates, got {every!r} and"
-            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, or are datetime64)"
+            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020"
+            " or 2019/20, or are datetime64)"
         )
     words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
     if every is None:
@@ -115,13 +127,18 @@ def clock_of(
 
 
 def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:
-    """The dates that numbers stand for, in seconds; None where they are no dates.
+    """The dates that numbers or texts stand for, in seconds; None where they are no dates.
 
     Numbers are dates where each has the digits of one (``YYYYMM``, ``YYYYMMDD``, and with hours,
     minutes and seconds), or is a time since 1970, in seconds or in thousandths, millionths or
-    billionths of them.
+    billionths of them. Texts are, where each is a quarter (2020Q1), an ISO week (2020-W05), a month
+    (Jan 2020) or a school year (2019/20), which begin then.
     """
-    if times.dtype.kind not in "iufO" or not len(times):
+    if not len(times) or times.dtype.kind not in "iufOU":
+        return None
+    if all(isinstance(cell, str) for cell in times.tolist()):
+        return _texts_as_dates(times.tolist())
+    if times.dtype.kind == "U":
         return None
     numbers = _whole_numbers(times)
     if numbers is not None and (written := _written_dates(numbers)) is not None:
@@ -135,6 +152,40 @@ def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:
             seconds = np.floor_divide(values, per_second).astype(np.int64)
             return np.asarray(seconds.astype("datetime64[s]"))
     return None
+
+
+def _texts_as_dates(cells: list[str]) -> NDArray[np.datetime64] | None:
+    """Dates of quarters, weeks, months or school years, if all are of one kind."""
+    for pattern, date in _TEXTS:
+        matches = [re.fullmatch(pattern, cell.strip(), re.IGNORECASE) for cell in cells]
+        if all(matches):
+            try:
+                dates = [date(*match.groups()) for match in matches if match is not None]
+            except ValueError:  # a week 60
+                return None
+            return np.array(dates, dtype="datetime64[s]")
+    return None
+
+
+def _school_year(first: str, second: str) -> str:
+    if (int(first) + 1) % 10 ** len(second) != int(second):
+        raise ValueError(f"a school year must end in the year after {first}, got {second}")
+    return f"{first}-01"
+
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = f"({'|'.join(_MONTHS)})[a-z]*\\.?"
+_TEXTS: tuple[tuple[str, Callable[..., Any]], ...] = (
+    (r"(\d{4})[- ]?q([1-4])", lambda year, q: f"{year}-{3 * int(q) - 2:02}"),
+    (r"q([1-4])[-/ ]?(\d{4})", lambda q, year: f"{year}-{3 * int(q) - 2:02}"),
+    (
+        r"(\d{4})[- ]?w(\d{1,2})",
+        lambda year, week: datetime.date.fromisocalendar(int(year), int(week), 1),
+    ),
+    (rf"{_MONTH}[- ](\d{{4}})", lambda m, year: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
+    (rf"(\d{{4}})[- ]{_MONTH}", lambda year, m: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
+    (r"(\d{4})[/-](\d{2}|\d{4})", _school_year),
+)
 
 
 def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:

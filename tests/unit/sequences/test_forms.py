@@ -167,3 +167,43 @@ def test_symbols_keep_the_order_of_a_categorical():
         "ill",
         "dead",
     ]
+
+
+# --------------------------------------------------------------------------- kinds of times
+
+
+@pytest.mark.parametrize(
+    ("cells", "every", "first", "gaps"),
+    [
+        (["2020Q1", "2020Q2", "2020Q4"], "quarter", "2020-01", [2]),
+        (["Q4 2019", "Q1 2020"], "quarter", "2019-10", []),
+        (["2020-W05", "2020-W06", "2020-W08"], "week", "2020-01-27", [2]),
+        (["Jan 2020", "Feb 2020", "May 2020"], "month", "2020-01", [2, 3]),
+        (["2020 January", "2020 March"], "month", "2020-01", [1]),
+        (["2019/20", "2020/21", "2022/23"], "year", "2019", [2]),
+    ],
+)
+def test_times_in_words(cells, every, first, gaps):
+    table = pgmult.read({"t": cells, "s": list("abab")[: len(cells)]})
+    data = table.sequences("s", time="t", every=every)
+    assert str(data.starts[0]).startswith(first)
+    assert np.flatnonzero(data.totals == 0).tolist() == gaps
+
+
+@pytest.mark.parametrize(
+    "cells", [["08:30", "08:40"], ["2019/25", "2020/21"], ["2020-W60", "2020-W61"]]
+)
+def test_times_that_are_not_read_are_named(cells):
+    with pytest.raises(ValueError, match=rf"got {cells[0]!r} at row 0 .*2020-W05"):
+        pgmult.read({"t": cells, "s": ["a", "b"]}).sequences("s", time="t")
+
+
+def test_a_missing_covariate_is_named_with_its_cell():
+    table = {
+        "who": list("aabb"),
+        "t": [0, 1, 0, 1],
+        "s": list("xyxy"),
+        "warm": [1.0, 2.0, None, 3.0],
+    }
+    with pytest.raises(ValueError, match=r"column 'warm' .* at row 2, of who b"):
+        pgmult.read(table).sequences("s", sequence="who", time="t", inputs="~ warm")

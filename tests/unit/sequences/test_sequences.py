@@ -180,7 +180,7 @@ def test_cuts_and_extensions_are_checked():
     with pytest.raises(ValueError, match="have no inputs"):
         data.extended(1, inputs=np.zeros((2, 1, 1)))
     driven = as_sequences(data, inputs=np.zeros((5, 2)))
-    with pytest.raises(ValueError, match=r"need their inputs, of shape \(2, 1, 2\)"):
+    with pytest.raises(ValueError, match=r"the steps ahead, of shape \(2, 1, 2\)"):
         driven.extended(1)
     with pytest.raises(ValueError, match="must have shape"):
         driven.extended(1, inputs=np.zeros((2, 2, 2)))
