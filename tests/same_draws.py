@@ -87,8 +87,8 @@ def _sweep_of_shards(rng, chain_rng, model, state, data, parts, pieces):
 
     sums = everywhere(blocks.local_steps)
     numbers = count(1)
-    shared = model.shared_step(
-        chain_rng, blocks.without_rows(model, state), sums, bare,
+    shared = blocks.shared_step(
+        model, chain_rng, blocks.without_rows(model, state), sums, bare,
         lambda question: everywhere(blocks.local_answers, next(numbers), question),
     )  # fmt: skip
     size = blocks.cells(data, slice(0, parts[-1].stop)).stop

@@ -180,9 +180,8 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
 
     These have a page of the first of them, with these notes.
     """
-    from pgmult.sequences.models.lds import MultinomialLDS
+    from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
     from pgmult.sequences.models.markov import MarkovChain
-    from pgmult.sequences.updates.carried import usual_state_dim
 
     models = {
         "markov": (MarkovChain(1), "a Markov chain of order 1"),

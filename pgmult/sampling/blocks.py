@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import count, pairwise
 from threading import Lock, get_ident
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -46,6 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
+from pgmult.core.sweeps import Sampled, sampler_of
 from pgmult.core.typing import FloatArray, IntArray, variable
 from pgmult.core.validate import as_positive_int, new_key
 
@@ -118,7 +119,10 @@ class SweepsInBlocks:
     0))`` all but the rows. Rows that are sequences have several *cells* in local fields: their data
     say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
 
-    A class says `local_step`, `shared_step` and `local_summary`, and what it has of the rest.
+    A class has `local_step`, `shared_step` and `local_summary`, and overrides other methods where
+    they apply. Where it is `Sampled`, its sampler has the steps and answers, for the data that it
+    was made of: ``local_step(rng, state)``, ``shared_step(rng, state, sums, ask)`` and
+    ``answer(rng, state, held, *arrays)``.
 
     Attributes
     ----------
@@ -204,7 +208,8 @@ class SweepsInBlocks:
 def is_in_blocks(model: Any) -> bool:
     """Whether a model's sweeps are made of blocks."""
     nothing = SweepsInBlocks.local_step
-    return getattr(type(model), "local_step", nothing) is not nothing
+    has_steps = isinstance(model, SweepsInBlocks) and isinstance(model, Sampled)
+    return has_steps or getattr(type(model), "local_step", nothing) is not nothing
 
 
 def as_block_model(model: Any) -> Any:
@@ -463,17 +468,34 @@ def local_steps(
     tables = _Tables(model, state, data)
 
     def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
-        return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
+        return _local_step(model, rng, here, of, *tables.mine())
 
     moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
     moved.total.exact.extend(tables.counts())
     return moved
 
 
+def _local_step(model: Any, rng: Any, state: Any, data: Any, *tables: Any) -> tuple[Any, Any, Sums]:
+    """The local step of one block, by the model's sampler if it has one."""
+    if isinstance(model, Sampled):
+        return sampler_of(model, data).local_step(rng, state)  # type: ignore[no-any-return, attr-defined]
+    return model.local_step(rng, state, data, *tables)  # type: ignore[no-any-return]
+
+
+def shared_step(model: Any, rng: Any, state: Any, sums: Sums, data: Any, ask: Asks) -> Any:
+    """The shared step, by the model's sampler if it has one."""
+    if isinstance(model, Sampled):
+        return sampler_of(model, data).shared_step(rng, state, sums, ask)  # type: ignore[attr-defined]
+    return model.shared_step(rng, state, sums, data, ask)
+
+
 def answer(
     model: Any, ask: Ask, rng: Any, state: Any, held: Any, data: Any
 ) -> tuple[Any, Any, Sums]:
     """The answer of one block."""
+    if not ask.of_held and isinstance(model, Sampled):
+        method = getattr(sampler_of(model, data), ask.method)
+        return method(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
     if not ask.of_held:
         return getattr(model, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
     found = getattr(held, ask.method)(*ask.arrays)
@@ -598,15 +620,15 @@ def step(
     rng: np.random.Generator,
     state: Any,
     data: Any,
-    shared_step: Callable[..., Any] | None = None,
+    other_step: Callable[..., Any] | None = None,
 ) -> Any:
     """One sweep of a model in blocks, all blocks in this process.
 
-    `shared_step` may be another than the model's.
+    `other_step` takes the place of the model's shared step.
     """
     key = new_key(rng)
     size = num_rows(model, state, data)
-    take = shared_step or model.shared_step
+    take = other_step or partial(shared_step, model)
     if 2 * size < 3 * model.block_rows:
         return _step_of_one(model, rng, key, state, data, take)
     moved = local_steps(model, key, state, data)
@@ -632,7 +654,7 @@ def _step_of_one(
     take: Callable[..., Any],
 ) -> Any:
     """`step` of a single block, without copies of rows and totals: small data need it fast."""
-    state, held, sums = model.local_step(block_rng(key, 0), state, data)
+    state, held, sums = _local_step(model, block_rng(key, 0), state, data)
     numbers = count(1)
 
     def ask(question: Ask) -> Sums:

@@ -30,10 +30,8 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.forecasts import LEVELS, forecast
-from pgmult.sequences.models._state_space import as_state_dim
-from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.models.lds import MultinomialLDS, as_state_dim, usual_state_dim
 from pgmult.sequences.scores.one_step import one_step_ahead
-from pgmult.sequences.updates.carried import usual_state_dim
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,14 +1,14 @@
 """Draws of linear dynamics and of the law of first states, given the states of all sequences.
 
 The sums about coefficients near those that the states call for, as
-`pgmult.sequences.updates.dynamics` has them, are found in two passes.
+`pgmult.sequences.updates.conjugate` has them, are found in two passes.
 """
 
 import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
-from pgmult.sequences.updates.dynamics import (
+from pgmult.sequences.updates.conjugate import (
     draw_dynamics,
     draw_initial,
     first_sums,

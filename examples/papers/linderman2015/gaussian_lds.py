@@ -47,8 +47,9 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
+from pgmult.sequences.models.lds import as_state_dim
 from pgmult.sequences.priors.dynamics import LinearDynamics
+from pgmult.sequences.priors.state_space import eigenvalue_moduli
 
 _BLOCK = 4096  # steps whose forecasts are held at a time
 _REACH, _PASSES, _JITTER = 5, 10, 0.1  # of the start

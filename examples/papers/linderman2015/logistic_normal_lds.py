@@ -60,10 +60,10 @@ from pgmult.sequences.data.sequences import (
     without_inputs,
 )
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
+from pgmult.sequences.models.lds import as_state_dim
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.priors.state_space import StateSpaceDraw
-from pgmult.sequences.updates.loadings import sample_loading_var
+from pgmult.sequences.priors.state_space import StateSpaceDraw, eigenvalue_moduli
+from pgmult.sequences.updates.conjugate import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
 _FILTER_PARTICLES = 500

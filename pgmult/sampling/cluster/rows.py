@@ -30,6 +30,7 @@ from pgmult.sampling.blocks import (
     cells,
     local_fields,
     num_rows,
+    shared_step,
     shared_variable,
     take_rows,
     without_rows,
@@ -182,7 +183,7 @@ class RowsElsewhere:
             return self._sums("answer", words, now)
 
         sums = self._sums("step", words)
-        self._state = self._model.shared_step(rng, self._state, sums, self._nothing, ask)
+        self._state = shared_step(self._model, rng, self._state, sums, self._nothing, ask)
         self._sweep += 1
         self._files.write_shared(self._sweep, Shared(self._state, key, asks))
         return self._state

@@ -22,24 +22,12 @@ Steps with many observations vary more than multinomial counts do. Independent n
 step, off where steps have few observations, keeps forecasts calibrated. Forecasts and particle
 filters treat it as further states without memory.
 
-Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
+Offsets have the Gaussian prior whose *probabilities* have the moments of a Dirichlet. Matching the
+moments of log odds instead gives sticks the long left tail of a beta variable's logarithm as a
+right tail as well, so that early sticks of a thousand take far too much, and symbols never seen, at
+the end, have next to nothing left.
 
-0. A, B, C, E, b, x         a Hamiltonian path by the likelihood itself, where steps have few
-                            observations: see `pgmult.sequences.updates.white_paths`
-   s, e, C, E, b, x         moves around Gaussian sites, where steps have many observations: see
-                            `pgmult.sequences.updates.carried`
-1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
-2. x | omega, the rest      filter forwards, sample backwards, all steps at once
-3. C, E, b | omega, x, v    Gaussian, row by row
-4. v | C                    inverse gamma
-5. level of x and b         a translation of all x and the b that undoes it: Gaussian
-6. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
-7. scales of x and C        factors of x and the C that undoes them: a slice update
-
-Given what they share, sequences are independent, so a sweep is made of blocks of them
-(`pgmult.sampling.blocks`). A block does 0 to 2 and sums what 3 to 7 need: cross products of psi's
-design for each stick, moments of steps and of first states. At the end its states are moved by 5
-and 7. A path (0) takes a single block.
+Chains move as `pgmult.sequences.updates.lds_moves` describes.
 
 The data do not identify the basis of the state: after a change of basis (x, A, Q, C) fit equally
 well. Look at what does not depend on the basis: probabilities, `eigenvalue_moduli` of A, the log
@@ -57,33 +45,45 @@ A Q C').
 (1, 10, 2, 2)
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.family import Family
+from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
+from pgmult.core.potentials import DensePotential
+from pgmult.core.sweeps import Sampled
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.predictors import as_priors
+from pgmult.links import StickBreaking
+from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sampling.blocks import Ask, Asks, Sums, SweepsInBlocks, as_block_rows
+from pgmult.sampling.blocks import Sums, SweepsInBlocks, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
-from pgmult.sequences.data.sequences import Sequences, simulate_symbols, step_rows
-from pgmult.sequences.models._state_space import LDSState, LinearSystem
-from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
-from pgmult.sequences.updates import lds_moves as moves
-from pgmult.sequences.updates.carried import AroundSites, NoiseIntegratedOut, many_a_step
-from pgmult.sequences.updates.dynamics import first_sums, transition_sums
-from pgmult.sequences.updates.spectral_start import spectral_states
-from pgmult.sequences.updates.white_paths import few_states
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
+from pgmult.sequences.family import SEQUENCES
+from pgmult.sequences.priors.dynamics import LinearDynamics
+from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
+from pgmult.sequences.updates.lds_moves import PolyaGamma, sampler
+from pgmult.sequences.updates.pooled import Pooled, pooled_of, refuse_other_priors
+from pgmult.sequences.updates.sites import many_a_step, sample_noise_sd
 
-_START_SWEEPS = 3  # of the weights given the states that a chain starts from
-_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
+as_state_dim = whole(1, 1_000)  # a sweep takes their cube a step: more is a slip
+_MOST_STATES, _FEW_STATES = 10, 4
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+_MOST_NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(SweepsInBlocks, LinearSystem):
+class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -131,121 +131,240 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
     O(P + T D**2 + K (D + U)**2).
     """
 
+    state_dim: Annotated[int, as_state_dim]
+    dynamics: MatrixNormalInverseWishart | None = None
+    start: NormalInverseWishart | None = None
+    loading_shape: Positive = 2.0
+    loading_scale: Positive = 0.05
+    emission_var: Positive = 1.0
+    inputs: Literal["both", "dynamics", "emissions"] = "both"
+    concentration: Annotated[float, real(minimum=0.1)] = 1.0
+    overdispersion: Literal["auto"] | bool = "auto"
+    noise_scale: Positive = 0.1
+    priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     block_rows: Annotated[int, as_block_rows] = 256
 
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDSState) | {
+        "transition": ("state", "other_state"),
+        "input_weights": ("state", "input"),
+        "loadings": ("stick", "state"),
+        "offset": ("stick",),
+        "emission_weights": ("stick", "input"),
+        "last_states": ("sequence", "state"),
+        "last_probs": ("sequence", "symbol"),
+        "mean_probs": ("symbol",),
+        "probs": ("step", "symbol"),
+        "eigenvalue_moduli": ("mode",),
+        "amplitudes": ("axis",),
+        "lagged_amplitudes": ("axis",),
+        "sds": ("pooled", "sd"),
+    }
+    family: ClassVar[Family] = SEQUENCES
+    label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
+    basis_dims: ClassVar[frozenset[str]] = label_dims
+    predictive_variables: ClassVar[tuple[str, ...]] = (
+        "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
+        "input_weights", "emission_weights", "noise_sd",
+    )  # fmt: skip
+    told: ClassVar[tuple[str, ...]] = ("last_probs",)
+    default_keep: ClassVar[tuple[str, ...]] = (
+        *predictive_variables[:-1], "last_states", "last_probs", "eigenvalue_moduli", "amplitudes",
+        "lagged_amplitudes", "noise_sd", "hyperparameters", "sds",
+    )  # fmt: skip
 
-    def has_sites(self, data: Sequences) -> bool:
-        """Whether sweeps have moves around sites."""
-        return self.is_noisy(data) or many_a_step(data)
+    def _complete(self) -> None:
+        D = self.state_dim
+        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
+            raise ValueError(
+                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
+            )
+        if self.start is None:
+            self._set(start=NormalInverseWishart.weak(np.zeros(D)))
+        elif len(self.start.mean) != D:
+            raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
 
-    def has_paths(self, data: Sequences) -> bool:
-        """Whether sweeps have a path by the likelihood itself."""
-        return (
-            few_states(data.whole.num_steps, self.state_dim)
-            and data.whole.num_sequences <= self.block_rows  # one block
-            and not self.has_sites(data)
+    # ------------------------------------------------------------------ data
+
+    def as_data(self, data: Any) -> Sequences:
+        """`Sequences`, from what `as_sequences` takes."""
+        sequences = as_sequences(data)
+        design = sequences.design
+        if design is not None and design.terms:
+            refuse_other_priors(design, self.priors)
+            pooled_of(design, self.priors, self.state_dim)  # refuses what it does not take
+            if not sequences.num_effects:
+                sequences = sequences.with_design(design, effects=True)
+        rows = self.state_dim + self._num_fixed(sequences)
+        if self.dynamics is not None and len(self.dynamics.mean) != rows:
+            raise ValueError(
+                f"dynamics must have a row for each of {self.state_dim} states and"
+                f" {rows - self.state_dim} inputs, got {len(self.dynamics.mean)}"
+            )
+        return sequences
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of symbols, or their numbers; of sequences where they have any, and of inputs.
+
+        A stick has its symbol's label.
+        """
+        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        sticks, pooled = np.asarray(symbols)[data.order[:-1]], self.pooled(data)
+        noisy = sticks if self.is_noisy(data) else sticks[:0]
+        own = {"symbol": symbols, "stick": sticks, "noisy_stick": noisy}
+        if data.names is not None:
+            own["sequence"] = data.names
+        if pooled is None:
+            return own
+        blocks = [*(str(stick) for stick in sticks), "states"]
+        entered = (
+            blocks[-1:] if self.inputs == "dynamics" else blocks[: self.num_pooled(len(sticks))]
         )
+        return {**own, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> LDSState:
-        """A start from spectral states and the weights and dynamics that go with them."""
-        D, driving, pooled = self.state_dim, self.driving(data), self.pooled(data)
-        states = spectral_states(rng, data, D)
-        used = np.bincount(data.symbols, data.counts, data.num_symbols) + _START_CONCENTRATION
-        offset, design = self.link(data).inverse(used / used.sum()), self.design(states, data)
-        weights = np.zeros((len(offset), design.shape[1]))
-        weights[:, -1] = offset
-        loading_var = np.full(D, self.loading_scale / self.loading_shape)
-        x, sd = np.empty((0, 0)), np.full(len(offset) * self.is_noisy(data), self.noise_scale)
+    def driving(self, data: Sequences) -> FloatArray | None:
+        """The inputs that enter the dynamics."""
+        return None if self.inputs == "emissions" else data.inputs
+
+    def emitting(self, data: Sequences) -> FloatArray | None:
+        """The inputs that enter the emissions."""
+        return None if self.inputs == "dynamics" else data.inputs
+
+    def _num_fixed(self, data: Sequences) -> int:
+        """Inputs that enter the dynamics, without effects of terms."""
+        inputs = self.driving(data)
+        return 0 if inputs is None else inputs.shape[1] - data.num_effects
+
+    def pooled(self, data: Sequences) -> Pooled | None:
+        """The terms of the inputs."""
+        if not data.num_effects:
+            return None
+        assert data.design is not None  # which has the terms
+        return pooled_of(data.design, self.priors, self.state_dim)
+
+    def num_pooled(self, num_sticks: int) -> int:
+        """How many have effects: sticks, states or both."""
+        return num_sticks * (self.inputs != "dynamics") + (self.inputs != "emissions")
+
+    def is_noisy(self, data: Sequences) -> bool:
+        """Whether psi has noise of its own at every step."""
+        return many_a_step(data) if self.overdispersion == "auto" else self.overdispersion
+
+    # ------------------------------------------------------------------ the likelihood
+
+    def link(self, data: Sequences) -> StickBreaking:
+        """The link from psi to probabilities, frequent symbols first."""
+        return StickBreaking(order=data.order)
+
+    def design(self, states: FloatArray, data: Sequences) -> FloatArray:
+        """What psi is linear in: states, the inputs that enter emissions, and 1."""
+        columns = [states, np.ones((data.num_steps, 1))]
+        inputs = self.emitting(data)
+        if inputs is not None:
+            columns.insert(1, inputs)
+        return np.concatenate(columns, axis=1)
+
+    def psi(
+        self, state: LDSState, data: Sequences, steps: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        """The link's argument at some steps."""
+        psi = linear_means(self.design(state.states, data)[steps], state.weights.T)
+        return psi + state.noise[steps] if len(state.noise_sd) else psi
+
+    def probs(self, state: LDSState, data: Sequences) -> FloatArray:
+        """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
+        return self.link(data).probs(self.psi(state, data))
+
+    # ------------------------------------------------------------------ priors
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> LDSState:
+        """A state from the prior."""
+        D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
+        x, pooled = np.empty((0, 0)), self.pooled(data)
         if pooled is not None:
-            x = np.tile(pooled.of_stick.start(), (self.num_pooled(len(offset)), 1))
-        about = np.eye(D, D if driving is None else D + data.num_inputs)
-        first_mean = states[data.offsets[:-1]].mean(axis=0)
+            terms, size = pooled.of_stick.terms, self.num_pooled(n)
+            x = np.array([np.concatenate([t.sample(rng) for t in terms]) for _ in range(size)])
+        loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
+        emitted = U * (self.inputs != "dynamics")
+        nowhere, nothing = np.empty((0, D)), np.empty(0)
         state = LDSState(
-            states, about, np.eye(D), first_mean, np.eye(D), weights, loading_var,
-            np.zeros((data.num_steps, len(sd))), sd, x,
+            nowhere, nowhere, np.eye(D), np.zeros(D), np.eye(D), np.zeros((n, D + emitted + 1)),
+            loading_var, nowhere, nothing, x,
         )  # fmt: skip
-        active = ActiveSticks.of(data)
-        for _ in range(_START_SWEEPS):
-            omega = active.augment(rng, design, state.weights)
-            seen = active.statistics(omega, design)
-            state = moves.draw_weights(rng, self, state, *seen, data, effects=False)
-        later = transition_sums(states, data.offsets, driving, about)
-        first = first_sums(states, data.offsets, first_mean)
-        return moves.draw_dynamics(rng, self, state, later, first, data)
+        mean, var = self.weight_moments(state, data)
+        sd = np.sqrt(var)
+        weights = [sd[:, part] * rng.standard_normal((n, size)) for part, size in (
+            (slice(D), D), (slice(D, -1), emitted), (slice(-1, None), 1),
+        )]  # fmt: skip
+        coefficients, noise_cov = self.dynamics_prior(data, x).sample(rng)
+        driven = D + U * (self.inputs != "emissions")
+        initial_mean, initial_cov = self.gaussian_prior.sample(rng)
+        state = replace(
+            state, weights=mean + np.concatenate(weights, axis=1), noise_cov=noise_cov,
+            dynamics=coefficients[:driven].T.copy(), initial_mean=initial_mean,
+            initial_cov=initial_cov,
+        )  # fmt: skip
+        states = self.law(state, data).sample(rng)
+        sd = sample_noise_sd(rng, self.noise_scale, n * self.is_noisy(data))
+        noise = sd * rng.standard_normal((data.num_steps, len(sd)))
+        return replace(state, states=states, noise=noise, noise_sd=sd)
 
-    def local_step(
-        self, rng: np.random.Generator, state: LDSState, data: Sequences
-    ) -> tuple[LDSState, AroundSites | NoiseIntegratedOut | None, Sums]:
-        """Sites of a block; or its states given omega, after a path with dynamics and weights."""
-        if self.has_sites(data):
-            return state, AroundSites(self, state, data), Sums((), (np.zeros(()),))
-        if not self.has_paths(data):
-            return moves.given_omega(rng, self, state, data)
-        state, _, sums = moves.given_omega(rng, self, moves.walk(rng, self, state, data), data)
-        return state, None, Sums((), (state.dynamics, state.weights, *sums.rounded))
+    @property
+    def gaussian_prior(self) -> NormalInverseWishart:
+        """Of the mean and covariance of first states."""
+        assert self.start is not None  # set by _complete
+        return self.start
 
-    def local_turn(
-        self,
-        rng: np.random.Generator,
-        state: LDSState,
-        held: AroundSites,
-        data: Sequences,
-        weights: FloatArray,
-    ) -> tuple[LDSState, AroundSites, Sums]:
-        """A block's states after a turn around its sites."""
-        moves.turn(rng, self, replace(state, weights=weights), held, data)
-        return state, held, Sums((), (np.zeros(()),))
+    def dynamics_prior(
+        self, data: Sequences, x: FloatArray | None = None
+    ) -> MatrixNormalInverseWishart:
+        """The prior of (A, B)' and Q, with the precisions of effects at hyperparameters."""
+        prior, pooled = self.dynamics, self.pooled(data)
+        if prior is None:
+            about, weight = (1.0, 1.0) if many_a_step(data) else (0.5, 4.0)
+            prior = _default_dynamics(self.state_dim, self._num_fixed(data), about, weight)
+        if pooled is None or x is None or self.driving(data) is None:
+            return prior
+        own, size = len(prior.mean), pooled.num_effects
+        precision = np.zeros((own + size, own + size))
+        precision[:own, :own] = prior.row_precision
+        precision[range(own, own + size), range(own, own + size)] = 1.0 / pooled.variances(x[-1])
+        mean = np.concatenate([prior.mean, np.zeros((size, self.state_dim))])
+        return replace(prior, mean=mean, row_precision=precision)
 
-    def local_states(
-        self,
-        rng: np.random.Generator,
-        state: LDSState,
-        held: AroundSites,
-        data: Sequences,
-        weights: FloatArray,
-    ) -> tuple[LDSState, NoiseIntegratedOut | None, Sums]:
-        """A block's states given omega."""
-        state = replace(state, states=held.states, weights=weights)
-        return moves.given_omega(rng, self, state, data, held)
+    def offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """Prior mean and variance of each stick's offset."""
+        return uniform_sticks(data.num_symbols, self.concentration)
 
-    def local_move(
-        self,
-        rng: np.random.Generator | None,
-        state: LDSState,
-        held: NoiseIntegratedOut | None,
-        data: Sequences,
-        delta: FloatArray,
-        factors: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[LDSState, None, Sums]:
-        """A block's states after the moves of their level and scales; their noise."""
-        states, noise = state.states + delta, state.noise
-        if held is not None and rng is not None:
-            noise = held.sample_noise(rng, linear_means(self.design(states, data), weights.T))
-        return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
+    def weight_moments(self, state: LDSState, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """Prior means and variances of the weights, of their shape."""
+        mean, var = np.zeros_like(state.weights), np.empty_like(state.weights)
+        var[:, : self.state_dim] = state.loading_var
+        if self.emitting(data) is not None:
+            var[:, self.state_dim : -1], pooled = self.emission_var, self.pooled(data)
+            if pooled is not None:
+                effects = [pooled.variances(own) for own in state.hyperparameters[: len(var)]]
+                var[:, self.state_dim + pooled.fixed : -1] = effects
+        mean[:, -1], var[:, -1] = self.offset_moments(data)
+        return mean, var
 
-    def shared_step(
-        self, rng: np.random.Generator, state: LDSState, sums: Sums, data: Sequences,
-        ask: Asks,
-    ) -> LDSState:  # fmt: skip
-        """All that sequences share; their level and scales."""
-        if self.has_sites(data):
-            state, sums = moves.around_sites(rng, self, state, data, ask)
-        elif self.has_paths(data):
-            dynamics, weights, *rounded = sums.rounded
-            state, sums = replace(state, dynamics=dynamics, weights=weights), Sums((), (*rounded,))
-        squares, linear, later, first = moves.read_sums(sums, state)
-        state = moves.draw_weights(rng, self, state, squares, linear, data)
-        state, delta = moves.move_level(rng, self, state, later, data)
-        later, first = moves.moved_sums(later, first, delta)
-        state = moves.draw_dynamics(rng, self, state, later, first, data)
-        moved, factors = moves.move_scales(rng, self, state, data)
-        has_noise = len(state.noise_sd) > 0
-        ask(Ask("local_move", (delta, factors, state.weights), moves=True, draws=has_noise))
-        return moved
+    def law(
+        self, state: LDSState, data: Sequences, seen: DensePotential | None = None
+    ) -> LinearDynamics:
+        """The law of the states given all else, times a potential."""
+        u, law = self.driving(data), LinearDynamics(
+            state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
+            potential=seen,
+        )  # fmt: skip
+        return law if u is None else law.driven(u, state.input_weights)
+
+    # ------------------------------------------------------------------ the sampler
+
+    def sampler(self, data: Sequences) -> PolyaGamma:
+        """Return how chains of a data set move: see `pgmult.sequences.updates.lds_moves`."""
+        return sampler(self, data)
 
     def local_summary(self, state: LDSState, data: Sequences) -> Sums:
         """The log likelihood of a block of sequences."""
@@ -317,3 +436,57 @@ class MultinomialLDS(SweepsInBlocks, LinearSystem):
             raise ValueError("the posterior must have kept probs or states (pass it in keep=)")
         point = self.state_space(draw, self.link(data))
         return point.link.probs(point.psi(joined_states(draw), data.inputs))
+
+
+@lru_cache(maxsize=8)
+def _default_dynamics(D: int, U: int, about: float, weight: float) -> MatrixNormalInverseWishart:
+    precision = np.diag(np.concatenate([np.full(D, weight), np.ones(U)]))
+    return MatrixNormalInverseWishart(about * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
+
+
+def usual_state_dim(data: Sequences) -> int:
+    """Dimensions that data support: a state for each stick, if steps tell each, or four at most."""
+    most = _MOST_STATES if many_a_step(data) else _FEW_STATES
+    return max(1, min(most, data.num_symbols - 1))
+
+
+def _expected(values: FloatArray) -> FloatArray:
+    """Means over the nodes, the last axis."""
+    return np.asarray(np.einsum("kn,n->k", values, _NODE_WEIGHTS))
+
+
+@lru_cache(maxsize=8)
+def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, FloatArray]:
+    """Means and variances, ``(num_symbols - 1,)`` each, of sticks of exchangeable symbols.
+
+    If psi_k ~ N(mean_k, var_k), sigma(psi_k) has the mean and variance of Beta(a, (K - k) a), which
+    stick k has under a symmetric Dirichlet(a), a >= 0.1, below which the beta law has its mass at 0
+    and 1: Newton's method, moments by Gauss-Hermite rule.
+    """
+    b = concentration * np.arange(num_symbols - 1, 0, -1)
+    total = concentration + b
+    mean_share, var_share = concentration / total, concentration * b / total**2 / (total + 1.0)
+    slope = mean_share * (1.0 - mean_share)
+    var = np.log1p(var_share / slope**2)
+    mean = logit(mean_share) - 0.5 * var * (1.0 - 2.0 * mean_share)
+    log_sd = 0.5 * np.log(var)
+    for _ in range(_MOST_NEWTON_STEPS):
+        noise = np.exp(log_sd)[:, None] * _NODES
+        share = expit(mean[:, None] + noise)
+        off = (share - mean_share[:, None]) / np.sqrt(var_share)[:, None]
+        rate = share * (1.0 - share) / np.sqrt(var_share)[:, None]
+        first, second = _expected(off), 0.5 * (_expected(off * off) - 1.0)
+        by_mean, by_sd = _expected(rate), _expected(rate * noise)
+        cross_mean = _expected(off * rate)
+        cross_sd = _expected(off * rate * noise)
+        determinant = by_mean * cross_sd - by_sd * cross_mean
+        step_mean = (first * cross_sd - by_sd * second) / determinant
+        step_sd = (by_mean * second - first * cross_mean) / determinant
+        mean = mean - np.clip(step_mean, -1.0, 1.0)
+        log_sd = log_sd - np.clip(step_sd, -0.5, 0.5)
+        if max(np.abs(step_mean).max(), np.abs(step_sd).max()) < 1e-10:
+            break
+    mean.flags.writeable = False
+    var = np.exp(2.0 * log_sd)
+    var.flags.writeable = False
+    return mean, var

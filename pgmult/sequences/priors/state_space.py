@@ -1,4 +1,6 @@
-"""Linear Gaussian states seen through a link: one point of such a model, for particle methods.
+"""Linear Gaussian states seen through a link: one point of such a model.
+
+`LDSState` is that of a chain, `StateSpaceDraw` that of particle methods::
 
     x_first ~ N(initial_mean + drive_first, initial_cov),
     x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),      drive_t = input_weights u_t
@@ -20,7 +22,8 @@ say nothing:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -32,6 +35,109 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.particles import Parameters, Steps
 from pgmult.sequences.data.sequences import Sequences
+
+
+def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
+    """Moduli of a transition's eigenvalues, largest first: the same in every basis of states."""
+    return np.sort(np.abs(np.linalg.eigvals(transition)))[::-1].copy()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LDSState:
+    """One point of the chain; its properties are what is reported.
+
+    Attributes
+    ----------
+    states : array, ``(num_steps, state_dim)``
+        x.
+    dynamics : array, ``(state_dim, state_dim + num_driving)``
+        A, and B as far as inputs drive.
+    noise_cov, initial_mean, initial_cov, loading_var : arrays
+        Q, m, V and v.
+    weights : array, ``(num_sticks, state_dim + num_emitting + 1)``
+        C, E as far as inputs act on psi, and b.
+    noise : array, ``(num_steps, num_sticks)``, or ``(num_steps, 0)``
+        e.
+    noise_sd : array, ``(num_sticks,)``, or ``(0,)``
+        s.
+    hyperparameters : array, ``(num_pooled, num_hyperparameters)``, or ``(0, 0)``
+        Coordinates of standard deviations of effects, on each stick and then on the states, as far
+        as inputs enter: see `pgmult.latent.terms`.
+    """
+
+    states: Annotated[FloatArray, "step", "state"]
+    dynamics: Annotated[FloatArray, "state", "driver"]
+    noise_cov: Annotated[FloatArray, "state", "other_state"]
+    initial_mean: Annotated[FloatArray, "state"]
+    initial_cov: Annotated[FloatArray, "state", "other_state"]
+    weights: Annotated[FloatArray, "stick", "column"]
+    loading_var: Annotated[FloatArray, "state"]
+    noise: Annotated[FloatArray, "step", "noisy_stick"]
+    noise_sd: Annotated[FloatArray, "noisy_stick"]
+    hyperparameters: Annotated[FloatArray, "pooled", "hyperparameter"]
+
+    @property
+    def transition(self) -> FloatArray:
+        """A."""
+        return self.dynamics[:, : len(self.dynamics)].copy()
+
+    @property
+    def input_weights(self) -> FloatArray:
+        """B; zero where inputs do not enter the dynamics."""
+        return self._of_inputs(self.dynamics[:, len(self.dynamics) :])
+
+    @property
+    def loadings(self) -> FloatArray:
+        """C."""
+        return self.weights[:, : len(self.dynamics)].copy()
+
+    @property
+    def emission_weights(self) -> FloatArray:
+        """E; zero where inputs do not enter the emissions."""
+        return self._of_inputs(self.weights[:, len(self.dynamics) : -1])
+
+    @property
+    def offset(self) -> FloatArray:
+        """b, the offset of psi."""
+        return self.weights[:, -1].copy()
+
+    def _of_inputs(self, columns: FloatArray) -> FloatArray:
+        if columns.shape[1]:
+            return columns.copy()
+        num_inputs = max(self.dynamics.shape[1], self.weights.shape[1] - 1) - len(self.dynamics)
+        return np.zeros((len(columns), num_inputs))
+
+    @property
+    def eigenvalue_moduli(self) -> FloatArray:
+        """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
+        return eigenvalue_moduli(self.transition)
+
+    @property
+    def amplitudes(self) -> FloatArray:
+        """Standard deviations of what one step's noise adds to psi along its own axes.
+
+        The singular values of C Q^(1/2), largest first, ``(min(state_dim, num_sticks),)``: C Q C'
+        does not depend on the states' basis. With `lagged_amplitudes` the last to converge.
+        """
+        return self._singular_values(lower_cholesky(self.noise_cov))
+
+    @property
+    def lagged_amplitudes(self) -> FloatArray:
+        """Square roots of the singular values of C A Q C': what is left of the noise a step on."""
+        lagged = np.einsum("ij,jk->ik", self.transition, self.noise_cov)
+        return np.asarray(np.sqrt(self._singular_values(lagged @ self._loading_root())))
+
+    def _singular_values(self, right: FloatArray) -> FloatArray:
+        """Singular values of C times `right`, ``(state_dim, state_dim)``, as many as C has."""
+        values = np.linalg.svd(self._loading_root().T @ right, compute_uv=False)
+        return np.asarray(values[: len(self.weights)], dtype=np.float64)
+
+    def _loading_root(self) -> FloatArray:
+        """L, ``(state_dim, state_dim)``, with L L' = C' C to working precision."""
+        loadings = self.loadings
+        gram = np.einsum("kd,ke->de", loadings, loadings)
+        gram[np.diag_indices_from(gram)] += 1e-14 * np.trace(gram) + np.finfo(np.float64).tiny
+        return lower_cholesky(gram)
 
 
 class StateSpaceDraw(NamedTuple):

@@ -36,10 +36,10 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences, with_rows
 from pgmult.sequences.models.hmm import MultinomialHMM
+from pgmult.sequences.models.lds import usual_state_dim
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of
 from pgmult.sequences.scores.one_step import by_draw, check_continued, scored
-from pgmult.sequences.updates.carried import usual_state_dim
 
 _DRAWS, _TUNE = 100, 50  # of a rival's chain
 _CHAINS = 2

@@ -1,14 +1,27 @@
-"""Moves of a linear dynamical system under the stick-breaking link.
+r"""How chains of linear dynamical systems move: `sampler` chooses among three ways.
 
-A move takes the state of the chain and gives another; `pgmult.sequences.models.lds` puts them in
-order. Each leaves the posterior as it is. Sums over sequences come from their blocks: where a move
-has to know more of these while it goes, it asks them.
+Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
-Two moves are of what the observations cannot see.
+1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
+2. x | omega, parameters    filter forwards, sample backwards, all steps at once
+3. C, E, b | omega, x, v    Gaussian, row by row
+4. v | C                    inverse gamma
+5. level of x and b         a translation of all x and the b that undoes it: Gaussian
+6. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
+7. scales of x and C        factors of x and the C that undoes them: a slice update
 
-*Level*. With psi_t = offset + C x_t + E u_t, adding delta to all states and taking C delta from the
-offset changes no psi. Given everything else up to that translation, delta is Gaussian: the offset
-has its prior N(m, diag(s)), the mean of first states moves along, and every other step says
+Where steps have few observations, a Hamiltonian path of A, B, C, E, b and x by the likelihood
+itself comes before (`ByLikelihood`). Where they have many, moves around Gaussian sites of s, e, C,
+E, b and x do (`AroundSites`, `pgmult.sequences.updates.sites`).
+
+Given what they share, sequences are independent, so a sweep is made of blocks of them
+(`pgmult.sampling.blocks`). A block does 1 and 2 and sums what 3 to 7 need: cross products of psi's
+design for each stick, moments of steps and of first states. At the end its states are moved by 5
+and 7. A path takes a single block.
+
+*Level*. With psi_t = b + C x_t + E u_t, adding delta to all states and taking C delta from b
+changes no psi. Given everything else up to that translation, delta is Gaussian: the offset has its
+prior N(m, diag(s)), the mean of first states moves along, and every other step says
 
     x_t - A x_{t-1} - B u_t + (I - A) delta  ~  N(0, Q).
 
@@ -20,235 +33,454 @@ tiny steps (Yu and Meng 2011, "To center or not to center", on interweaving such
     x_t -> G x_t,  C -> C G^-1,  v -> G^-2 v,  A -> G A G^-1,  B -> G B,  Q -> G Q G,
     m -> G m,  V -> G V G
 
-leaves psi, the law of the states given the dynamics and that of the loadings C given their
-variances v as they are, up to its Jacobian. What is left as a density of a is that of the priors of
+leaves psi, the density of the states given the dynamics and that of the loadings C given their
+variances v as they are, up to its Jacobian. The density of a that remains is that of the priors of
 (A, B, Q), (m, V) and v at the transformed point, times what the Jacobians of these contribute: a
 line through a = 0 in a random direction is sampled by slice (Liu and Sabatti 2000, "Generalised
 Gibbs sampler and multigrid Monte Carlo", on moves along a group). A chain that draws x, C, Q and v
 in turn moves in tiny steps here, because thousands of states pin Q, and Q them.
+
+*Paths*. Where psi is far from 0, omega holds it there: what is drawn given omega moves slowly.
+Given Q, m, V and the loadings' variances a path (Neal 2011, "MCMC using Hamiltonian dynamics")
+moves dynamics and weights together with the white noise that the states are made of
+(`pgmult.sequences.compiled.white_paths`). Nobody knows beforehand how far the states spread, in
+units of Q, and what that makes of the steps that are stable: both the `spread` that the metric
+takes for granted and the size of a step are drawn anew, from distributions that depend on nothing
+that moves, so the path is exact. Of some ten thousand steps, whose states drift slowly, none would
+be taken: these do without.
 """
 
+import math
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower, invert_positive_definite
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import new_key
+from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
-from pgmult.sampling.blocks import Ask, Asks, Sums, to_held
-from pgmult.sequences.active_sticks import KAPPA, ActiveSticks
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.blocks import Ask, Asks, Sums, step, to_held
+from pgmult.sequences.active_sticks import KAPPA, ActiveSticks, Pairs
+from pgmult.sequences.compiled import white_paths
 from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
-from pgmult.sequences.compiled.white_paths import PathParameters
+from pgmult.sequences.compiled.white_paths import Observations, PathParameters, Place
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._state_space import LDSState, LinearSystem
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.updates import dynamics as conjugate
-from pgmult.sequences.updates.carried import (
-    AroundSites,
+from pgmult.sequences.priors.state_space import LDSState
+from pgmult.sequences.updates.conjugate import (
+    RegressionSums,
+    draw_dynamics,
+    draw_initial,
+    first_sums,
+    sample_loading_var,
+    sample_rows,
+    transition_sums,
+)
+from pgmult.sequences.updates.sites import (
     NoiseIntegratedOut,
-    RowLaw,
+    RowProposal,
+    SitedBlock,
     grid_of_sds,
     log_density_of_sds,
+    many_a_step,
 )
-from pgmult.sequences.updates.dynamics import RegressionSums, first_sums, transition_sums
-from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows
-from pgmult.sequences.updates.white_paths import seen_by, walk_white
+from pgmult.sequences.updates.spectral_start import spectral_states
 
+if TYPE_CHECKING:
+    from pgmult.sequences.models.lds import MultinomialLDS
+else:
+    MultinomialLDS = Any
+
+_START_SWEEPS = 3  # of the weights given the states that a chain starts from
+_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
 _NEWTON = 2  # steps towards the mode of weights
 _ROUNDS = 2  # of weights and turns, around sites, a sweep
+_SIZES = math.log(0.1), math.log(4.0)  # the least, and how many times it is the largest
+_SPREADS = math.log(0.5), math.log(100.0)
+_LENGTH, _LENGTH_OF_MANY = 5.0, 2.5  # at most, in units of the metric
+_LEAST_LENGTH = 0.3  # of it
+_CURVATURE = 0.1  # of the likelihood of a stick in psi, at a step
+_SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take the time
 
-_Rng = np.random.Generator
-_State = LDSState
-
-
-# ---------------------------------------------------------------------- of a block of sequences
-
-
-def walk(rng: _Rng, model: LinearSystem, state: _State, data: Sequences) -> _State:
-    """A path of dynamics, weights and states by the likelihood itself, of the only block."""
-    Q, prior = state.noise_cov, model.dynamics_prior(data, state.hyperparameters)
-    mean, var = model.weight_moments(state, data)
-    held = PathParameters(
-        lower_cholesky(Q), state.initial_mean, lower_cholesky(state.initial_cov),
-        invert_positive_definite(Q), prior.mean, prior.row_precision, mean, 1.0 / var,
-    )  # fmt: skip
-    known = model.design(state.states, data)[:, model.state_dim :]
-    seen = seen_by(data, model.driving(data), known)
-    dynamics, weights, states = walk_white(
-        rng, seen, held, (state.dynamics, state.weights, state.states)
-    )
-    return replace(state, dynamics=dynamics, weights=weights, states=states)
+Rng = np.random.Generator
+Noise = NoiseIntegratedOut | None
 
 
-def given_omega(
-    rng: _Rng,
-    model: LinearSystem,
-    state: _State,
-    data: Sequences,
-    sited: AroundSites | None = None,
-) -> tuple[_State, NoiseIntegratedOut | None, Sums]:
-    """States given omega, noise integrated out, and the sums that all else depends on."""
-    design, active = model.design(state.states, data), ActiveSticks.of(data)
-    softened, pull = None, KAPPA
-    if sited is None or not len(state.noise_sd):
-        omega = active.augment(rng, design, state.weights)
-    else:
-        softened = NoiseIntegratedOut(rng, sited.pairs, sited.psi(state.weights), sited.noise_var)
-        omega, pull = softened.sites
-    seen = active.potential(omega, design, state.weights, model.state_dim, pull)
-    states = model.law(state, data, seen).sample(rng)
-    later = transition_sums(states, data.offsets, model.driving(data), state.dynamics)
-    first = first_sums(states, data.offsets, state.initial_mean)
-    design[:, : model.state_dim] = states
-    sums = (
-        *active.statistics(omega, design, pull), later.zz, later.ze, later.ee, first.zz, first.ze,
-        first.ee,
-    )  # fmt: skip
-    return replace(state, states=states), softened, Sums((), sums)
+def sampler(model: MultinomialLDS, data: Sequences) -> "PolyaGamma":
+    """Return how chains move: around sites, by the likelihood itself, or by omega alone."""
+    facts = data.whole
+    if model.is_noisy(data) or many_a_step(data):
+        return AroundSites(model, data)
+    is_one_block = facts.num_sequences <= model.block_rows
+    if is_one_block and facts.num_steps * model.state_dim <= _MANY:
+        return ByLikelihood(model, data)
+    return PolyaGamma(model, data)
 
 
-def turn(rng: _Rng, model: LinearSystem, state: _State, held: AroundSites, data: Sequences) -> None:
-    """States and noise along an ellipse around their sites; `held` has them."""
-    design, active = model.design(held.states, data), ActiveSticks.of(data)
+class PolyaGamma:
+    """Gibbs sweeps given Pólya-gamma variables.
 
-    def law_of(J: FloatArray, h: FloatArray) -> LinearDynamics:
-        seen = active.potential(J, design, state.weights, model.state_dim, h)
-        return model.law(state, data, seen)
-
-    held.turn(rng, state.weights, law_of)
-
-
-# ---------------------------------------------------------------------- around sites
-
-
-def around_sites(
-    rng: _Rng, model: LinearSystem, state: _State, data: Sequences, ask: Asks
-) -> tuple[_State, Sums]:
-    """Noise's standard deviations, weights and states; the sums of `given_omega` at the end."""
-    accepted = np.zeros(len(state.weights), dtype=np.bool_)
-    if len(state.noise_sd):
-        state, accepted = _move_noise(rng, model, state, ask)
-    for _ in range(_ROUNDS):
-        state = _move_rows(rng, model, state, accepted, data, ask)
-        accepted = np.zeros_like(accepted)
-        ask(Ask("local_turn", (state.weights,), moves=True))
-    return state, ask(Ask("local_states", (state.weights,), moves=True))
-
-
-def _move_noise(
-    rng: _Rng, model: LinearSystem, state: _State, ask: Asks
-) -> tuple[_State, BoolArray]:
-    """Standard deviations of noise, which is carried along; and where they moved."""
-    sd, weights = state.noise_sd, state.weights
-    grid = grid_of_sds(rng, sd)
-    of_sites = ask(to_held("noise_log_densities", weights, grid**2)).rounded[0]
-    log_p = of_sites + log_density_of_sds(grid, model.noise_scale)
-    chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
-    other = grid[np.arange(len(sd)), chosen]
-    gain = ask(to_held("carry_noise", weights, other**2, moves=True)).rounded[0]
-    accepted = -rng.standard_exponential(len(sd)) < gain
-    return replace(state, noise_sd=np.where(accepted, other, sd)), accepted
-
-
-def _move_rows(
-    rng: _Rng,
-    model: LinearSystem,
-    state: _State,
-    accepted: BoolArray,
-    data: Sequences,
-    ask: Asks,
-) -> _State:
-    """Weights stick by stick, given states and noise; omega plays no part."""
-    mean, var = model.weight_moments(state, data)
-    at: FloatArray = np.empty((0, 0))
-    for _ in range(1 + _NEWTON):
-        squares, linear = ask(to_held("rows_after", accepted, at, moves=True)).rounded
-        law = RowLaw(squares, linear, mean, 1.0 / var)
-        at, accepted = law.mean, np.zeros(len(mean), dtype=np.bool_)
-    other = law.sample(rng)
-    gain = ask(to_held("gains", other, state.weights)).rounded[0]
-    gain = gain + law.log_ratio(other) - law.log_ratio(state.weights)
-    taken = -rng.standard_exponential(len(gain)) < gain
-    return replace(state, weights=np.where(taken[:, None], other, state.weights))
-
-
-# ---------------------------------------------------------------------- given sums over sequences
-
-
-def read_sums(
-    sums: Sums, state: _State
-) -> tuple[FloatArray, FloatArray, RegressionSums, RegressionSums]:
-    """The sums of `given_omega`, and what moments of states are about."""
-    squares, linear, *moments = sums.rounded
-    later = RegressionSums(state.dynamics, *moments[:3])
-    return squares, linear, later, RegressionSums(state.initial_mean[:, None], *moments[3:])
-
-
-def draw_weights(
-    rng: _Rng,
-    model: LinearSystem,
-    state: _State,
-    squares: FloatArray,
-    linear: FloatArray,
-    data: Sequences,
-    *,
-    effects: bool = True,
-) -> _State:
-    """C, E and b given omega and states, with standard deviations of effects; v given C."""
-    mean, var = model.weight_moments(state, data)
-    weights, x = sample_rows(rng, squares, linear, 1.0 / var, mean), state.hyperparameters
-    pooled = model.pooled(data) if effects and model.emitting(data) is not None else None
-    if pooled is not None:
-        x = x.copy()
-        for k in range(len(weights)):
-            x[k], weights[k] = pooled.move_stick(rng, x[k], weights[k], squares[k], linear[k])
-    loadings, prior = weights[:, : model.state_dim], (model.loading_shape, model.loading_scale)
-    loading_var = sample_loading_var(rng, loadings, *prior)
-    return replace(state, weights=weights, hyperparameters=x, loading_var=loading_var)
-
-
-def level_potential(
-    model: LinearSystem, state: _State, later: RegressionSums, data: Sequences
-) -> tuple[FloatArray, FloatArray]:
-    """Precision ``(D, D)`` and linear term ``(D,)`` of a translation of all states.
-
-    `later` are the `transition_sums` of the states about (A, B).
+    Parameters
+    ----------
+    model : MultinomialLDS
+    data : Sequences
+        All of the sequences, or those of a block.
     """
-    start, loadings, (mean, var) = model.gaussian_prior, state.loadings, model.offset_moments(data)
-    away = np.eye(model.state_dim) - state.transition
-    noise_precision = invert_positive_definite(state.noise_cov)
-    pull = np.einsum("ij,jk->ik", away.T, noise_precision)
-    precision = later.count * np.einsum("ij,jk->ik", pull, away)
-    linear = -np.einsum("ij,j->i", pull, later.ze[-1])
-    initial_precision = invert_positive_definite(state.initial_cov)
-    gap = start.strength * (start.mean - state.initial_mean)
-    precision += start.strength * initial_precision
-    linear += np.einsum("ij,j->i", initial_precision, gap)
-    scaled = loadings / var[:, None]
-    precision += np.einsum("ki,kj->ij", scaled, loadings)
-    linear += np.einsum("ki,k->i", scaled, state.offset - mean)
-    return 0.5 * (precision + precision.T), linear
+
+    def __init__(self, model: MultinomialLDS, data: Sequences):
+        self.model, self.data, self.driving = model, data, model.driving(data)
+        self.pooled, self.columns = (
+            model.pooled(data),
+            model.design(np.empty((data.num_steps, 0)), data),
+        )
+        self._prior = model.dynamics_prior(data)
+
+    @cached_property
+    def active(self) -> ActiveSticks:
+        """The active sticks of these sequences."""
+        return ActiveSticks.of(self.data)
+
+    def design(self, states: FloatArray) -> FloatArray:
+        """What psi is linear in: see `MultinomialLDS.design`."""
+        return np.concatenate([states, self.columns], axis=1)
+
+    def dynamics_prior(self, state: LDSState) -> MatrixNormalInverseWishart:
+        """The prior of (A, B)' and Q given the state's hyperparameters."""
+        if self.pooled is None:
+            return self._prior
+        return self.model.dynamics_prior(self.data, state.hyperparameters)
+
+    # ------------------------------------------------------------------ whole sweeps
+
+    def init(self, rng: Rng) -> LDSState:
+        """A start from spectral states and the weights and dynamics that go with them."""
+        model, data, D = self.model, self.data, self.model.state_dim
+        states = spectral_states(rng, data, D)
+        used = np.bincount(data.symbols, data.counts, data.num_symbols) + _START_CONCENTRATION
+        offset, design = model.link(data).inverse(used / used.sum()), self.design(states)
+        weights = np.zeros((len(offset), design.shape[1]))
+        weights[:, -1] = offset
+        loading_var = np.full(D, model.loading_scale / model.loading_shape)
+        x, sd = np.empty((0, 0)), np.full(len(offset) * model.is_noisy(data), model.noise_scale)
+        if self.pooled is not None:
+            x = np.tile(self.pooled.of_stick.start(), (model.num_pooled(len(offset)), 1))
+        about = np.eye(D, D if self.driving is None else D + data.num_inputs)
+        first_mean = states[data.offsets[:-1]].mean(axis=0)
+        state = LDSState(
+            states, about, np.eye(D), first_mean, np.eye(D), weights, loading_var,
+            np.zeros((data.num_steps, len(sd))), sd, x,
+        )  # fmt: skip
+        for _ in range(_START_SWEEPS):
+            omega = self.active.augment(rng, design, state.weights)
+            statistics = self.active.statistics(omega, design)
+            state = self.draw_weights(rng, state, *statistics, effects=False)
+        later = transition_sums(states, data.offsets, self.driving, about)
+        first = first_sums(states, data.offsets, first_mean)
+        return self.draw_dynamics(rng, state, later, first)
+
+    def step(self, rng: Rng, state: LDSState) -> LDSState:
+        """One sweep over all variables, block after block of sequences."""
+        moved: LDSState = step(self.model, rng, state, self.data)
+        return moved
+
+    # ------------------------------------------------------------------ of a block of sequences
+
+    def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
+        """States given omega, and the sums that `finish` takes."""
+        omega = self.active.augment(rng, self.design(state.states), state.weights)
+        state, sums = self.given_omega(rng, state, omega)
+        return state, None, Sums((), sums)
+
+    def given_omega(
+        self, rng: Rng, state: LDSState, omega: FloatArray, pull: FloatArray = KAPPA
+    ) -> tuple[LDSState, tuple[FloatArray, ...]]:
+        """A block's states given omega, and the sums on which all else depends."""
+        model, offsets, design = self.model, self.data.offsets, self.design(state.states)
+        potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
+        states = model.law(state, self.data, potential).sample(rng)
+        later = transition_sums(states, offsets, self.driving, state.dynamics)
+        first = first_sums(states, offsets, state.initial_mean)
+        design[:, : model.state_dim] = states
+        statistics = self.active.statistics(omega, design, pull)
+        sums = *statistics, later.zz, later.ze, later.ee, first.zz, first.ze, first.ee
+        return replace(state, states=states), sums
+
+    def local_move(
+        self,
+        rng: Rng | None,
+        state: LDSState,
+        held: Noise,
+        delta: FloatArray,
+        factors: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[LDSState, None, Sums]:
+        """A block's states after the moves of their level and scales; their noise."""
+        states, noise = state.states + delta, state.noise
+        if held is not None and rng is not None:
+            noise = held.sample_noise(rng, linear_means(self.design(states), weights.T))
+        return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
+
+    # ------------------------------------------------------------------ what sequences share
+
+    def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
+        """All that sequences share; their level and scales."""
+        return self.finish(rng, state, sums.rounded, ask)
+
+    def finish(
+        self, rng: Rng, state: LDSState, sums: tuple[FloatArray, ...], ask: Asks
+    ) -> LDSState:
+        """The shared variables given the sums of `given_omega` over all blocks."""
+        squares, linear, *moments = sums
+        later = RegressionSums(state.dynamics, *moments[:3])
+        first = RegressionSums(state.initial_mean[:, None], *moments[3:])
+        state = self.draw_weights(rng, state, squares, linear)
+        state, delta = self.move_level(rng, state, later)
+        state = self.draw_dynamics(rng, state, *moved_sums(later, first, delta))
+        state, factors, weights = *self.move_scales(rng, state), state.weights
+        has_noise = len(state.noise_sd) > 0
+        ask(Ask("local_move", (delta, factors, weights), moves=True, draws=has_noise))
+        return state
+
+    def draw_weights(
+        self,
+        rng: Rng,
+        state: LDSState,
+        squares: FloatArray,
+        linear: FloatArray,
+        *,
+        effects: bool = True,
+    ) -> LDSState:
+        """C, E and b given omega and states, with standard deviations of effects; v given C."""
+        model, (mean, var) = self.model, self.model.weight_moments(state, self.data)
+        weights, x = sample_rows(rng, squares, linear, 1.0 / var, mean), state.hyperparameters
+        if effects and self.pooled is not None and model.emitting(self.data) is not None:
+            x = x.copy()
+            for k in range(len(weights)):
+                x[k], weights[k] = self.pooled.move_stick(
+                    rng, x[k], weights[k], squares[k], linear[k]
+                )
+        loadings, prior = weights[:, : model.state_dim], (model.loading_shape, model.loading_scale)
+        loading_var = sample_loading_var(rng, loadings, *prior)
+        return replace(state, weights=weights, hyperparameters=x, loading_var=loading_var)
+
+    def level_potential(
+        self, state: LDSState, later: RegressionSums
+    ) -> tuple[FloatArray, FloatArray]:
+        """Precision ``(D, D)`` and linear term ``(D,)`` of a translation of all states.
+
+        `later` are the `transition_sums` of the states about (A, B).
+        """
+        start, loadings, D = self.model.gaussian_prior, state.loadings, self.model.state_dim
+        mean, var = self.model.offset_moments(self.data)
+        away = np.eye(D) - state.dynamics[:, :D]
+        pull = np.einsum("ij,jk->ik", away.T, invert_positive_definite(state.noise_cov))
+        precision = later.count * np.einsum("ij,jk->ik", pull, away)
+        linear = -np.einsum("ij,j->i", pull, later.ze[-1])
+        initial_precision = invert_positive_definite(state.initial_cov)
+        gap = start.strength * (start.mean - state.initial_mean)
+        precision += start.strength * initial_precision
+        linear += np.einsum("ij,j->i", initial_precision, gap)
+        scaled = loadings / var[:, None]
+        precision += np.einsum("ki,kj->ij", scaled, loadings)
+        linear += np.einsum("ki,k->i", scaled, state.weights[:, -1] - mean)
+        return 0.5 * (precision + precision.T), linear
+
+    def move_level(
+        self, rng: Rng, state: LDSState, later: RegressionSums
+    ) -> tuple[LDSState, FloatArray]:
+        """A translation of the states, and the offset that undoes it.
+
+        The initial mean moves along, and is drawn afresh by `draw_dynamics`.
+        """
+        delta, weights = (
+            sample_level(rng, *self.level_potential(state, later)),
+            state.weights.copy(),
+        )
+        weights[:, -1] -= np.einsum("kd,d->k", state.loadings, delta)
+        return replace(state, weights=weights), delta
+
+    def draw_dynamics(
+        self, rng: Rng, state: LDSState, later: RegressionSums, first: RegressionSums
+    ) -> LDSState:
+        """A, B, Q, m and V given moments of states, and standard deviations of effects on these."""
+        x = state.hyperparameters
+        A, B, Q = draw_dynamics(rng, self.dynamics_prior(state), later)
+        mean, cov = draw_initial(rng, self.model.gaussian_prior, first)
+        if self.pooled is not None and self.driving is not None:
+            x = x.copy()
+            x[-1], B = self.pooled.move_states(rng, x[-1], B, Q, A, later)
+        return replace(
+            state, dynamics=np.concatenate([A, B], axis=1), noise_cov=Q, initial_mean=mean,
+            initial_cov=cov, hyperparameters=x,
+        )  # fmt: skip
+
+    def move_scales(self, rng: Rng, state: LDSState) -> tuple[LDSState, FloatArray]:
+        """Factors of the states, ``(state_dim,)``, after one slice update in a random direction.
+
+        The state has all that goes with them but the states, which are in blocks.
+        """
+        a, direction = np.empty(self.model.state_dim), rng.standard_normal(self.model.state_dim)
+        direction /= np.sqrt(np.einsum("d,d", direction, direction))
+        law = self.law_of_scales(state)
+        slice_scales(new_key(rng), direction, rng.standard_exponential(), law, a)
+        factors = np.asarray(np.exp(a))
+        return rescaled(state, factors), factors
+
+    def law_of_scales(self, state: LDSState) -> ScaleLaw:
+        """Density of the logarithms of the factors of `move_scales`: see `scale_log_density`."""
+        model, prior, start = self.model, self.dynamics_prior(state), self.model.gaussian_prior
+        D, rows = state.dynamics.shape
+        # the Jacobian of (A, B, Q), and the determinants of their density
+        linear = (rows - D) + D + 1.0 - (prior.dof + D + 1.0) - rows + 2.0 * model.loading_shape
+        linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
+        return ScaleLaw(
+            np.ascontiguousarray(state.dynamics.T), prior.mean, prior.row_precision, prior.scale,
+            invert_positive_definite(state.noise_cov), state.initial_mean, start.mean,
+            float(start.strength), start.scale, invert_positive_definite(state.initial_cov),
+            float(model.loading_scale), state.loading_var, float(linear),
+        )  # fmt: skip
 
 
-def sample_level(rng: _Rng, precision: FloatArray, linear: FloatArray) -> FloatArray:
+class ByLikelihood(PolyaGamma):
+    """A Hamiltonian path by the likelihood itself before each Gibbs sweep, of a single block."""
+
+    @cached_property
+    def observations(self) -> Observations:
+        """The data as paths take them."""
+        pairs, inputs = Pairs.of(self.data), self.driving
+        reached = pairs.reaching > 0
+        return Observations(
+            pairs.step[reached], pairs.stick[reached], pairs.taken[reached],
+            pairs.reaching[reached], self.data.offsets, np.ascontiguousarray(self.columns),
+            np.empty((self.data.num_steps, 0)) if inputs is None else inputs,
+        )  # fmt: skip
+
+    def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
+        """Dynamics, weights and states along a path; then states given omega."""
+        state, held, sums = super().local_step(rng, self.walk(rng, state))
+        return state, held, Sums((), (state.dynamics, state.weights, *sums.rounded))
+
+    def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
+        """All that sequences share, from dynamics and weights at the end of the path."""
+        dynamics, weights, *rounded = sums.rounded
+        moved = replace(state, dynamics=dynamics, weights=weights)
+        return self.finish(rng, moved, (*rounded,), ask)
+
+    def walk(self, rng: Rng, state: LDSState) -> LDSState:
+        """Dynamics, weights and states after one path."""
+        held, x = self.held(state), state.states.copy()
+        u, v, length = rng.random(3)
+        size = math.exp(_SIZES[0] + u * _SIZES[1])
+        spread = math.exp(_SPREADS[0] + v * _SPREADS[1])
+        longest = _LENGTH if x.size < _SOME else _LENGTH_OF_MANY
+        count = max(1, int(longest * (_LEAST_LENGTH + (1.0 - _LEAST_LENGTH) * length) / size))
+        flat = np.empty((4, state.dynamics.size + state.weights.size + x.size))
+        flat[2] = rng.standard_normal(flat.shape[1])
+        place, slopes, scales = (laid_out(flat[i], state) for i in (0, 1, 3))
+        place.dynamics[:], place.weights[:] = state.dynamics, state.weights
+        scales.dynamics[:], scales.weights[:] = _rough_sds(held, len(x), spread)
+        scales.white[:] = 1.0
+        seen = self.observations
+        chance = white_paths.walk(seen, held, place, slopes, flat, x, size, count)
+        if -rng.standard_exponential() < chance:
+            return replace(state, dynamics=place.dynamics, weights=place.weights, states=x)
+        return state
+
+    def held(self, state: LDSState) -> PathParameters:
+        """What a path from a state holds fixed."""
+        prior, (mean, var) = self.dynamics_prior(state), self.model.weight_moments(state, self.data)
+        return PathParameters(
+            lower_cholesky(state.noise_cov), state.initial_mean, lower_cholesky(state.initial_cov),
+            invert_positive_definite(state.noise_cov), prior.mean, prior.row_precision, mean,
+            1.0 / var,
+        )  # fmt: skip
+
+
+class AroundSites(PolyaGamma):
+    """Moves around Gaussian sites before the Gibbs sweep: see `pgmult.sequences.updates.sites`."""
+
+    def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
+        """Set up a block's sites, which answer what `shared_step` asks."""
+        return state, SitedBlock(self.data, state, self.columns), Sums((), (np.zeros(()),))
+
+    def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
+        """Noise's standard deviations, weights and states around sites, and then all else."""
+        state, rounded = self.around_sites(rng, state, ask)
+        return self.finish(rng, state, rounded, ask)
+
+    def around_sites(
+        self, rng: Rng, state: LDSState, ask: Asks
+    ) -> tuple[LDSState, tuple[FloatArray, ...]]:
+        """Noise's standard deviations, weights and states; the sums of `given_omega` at the end."""
+        accepted = np.zeros(len(state.weights), dtype=np.bool_)
+        if len(state.noise_sd):
+            state, accepted = self._move_noise(rng, state, ask)
+        for _ in range(_ROUNDS):
+            state = self._move_rows(rng, state, accepted, ask)
+            accepted = np.zeros_like(accepted)
+            ask(Ask("local_turn", (state.weights,), moves=True))
+        return state, ask(Ask("local_states", (state.weights,), moves=True)).rounded
+
+    def local_turn(
+        self, rng: Rng, state: LDSState, held: SitedBlock, weights: FloatArray
+    ) -> tuple[LDSState, SitedBlock, Sums]:
+        """A block's states and noise after a turn around its sites, which have them."""
+        model, design = self.model, self.design(held.states)
+
+        def law_of(J: FloatArray, h: FloatArray) -> LinearDynamics:
+            potential = self.active.potential(J, design, weights, model.state_dim, h)
+            return model.law(state, self.data, potential)
+
+        held.turn(rng, weights, law_of)
+        return state, held, Sums((), (np.zeros(()),))
+
+    def local_states(
+        self, rng: Rng, state: LDSState, held: SitedBlock, weights: FloatArray
+    ) -> tuple[LDSState, Noise, Sums]:
+        """A block's states given omega, noise integrated out."""
+        state = replace(state, states=held.states, weights=weights)
+        if not len(state.noise_sd):
+            return super().local_step(rng, state)
+        noise = NoiseIntegratedOut(rng, held.pairs, held.psi(weights), held.noise_var)
+        state, sums = self.given_omega(rng, state, *noise.sites)
+        return state, noise, Sums((), sums)
+
+    def _move_noise(self, rng: Rng, state: LDSState, ask: Asks) -> tuple[LDSState, BoolArray]:
+        """Standard deviations of noise, which is carried along; and where they moved."""
+        sd, weights = state.noise_sd, state.weights
+        grid = grid_of_sds(rng, sd)
+        log_p = ask(to_held("noise_log_densities", weights, grid**2)).rounded[0]
+        log_p = log_p + log_density_of_sds(grid, self.model.noise_scale)
+        chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
+        other = grid[np.arange(len(sd)), chosen]
+        gain = ask(to_held("carry_noise", weights, other**2, moves=True)).rounded[0]
+        accepted = -rng.standard_exponential(len(sd)) < gain
+        return replace(state, noise_sd=np.where(accepted, other, sd)), accepted
+
+    def _move_rows(self, rng: Rng, state: LDSState, accepted: BoolArray, ask: Asks) -> LDSState:
+        """Weights stick by stick, given states and noise; omega plays no part."""
+        mean, var = self.model.weight_moments(state, self.data)
+        at: FloatArray = np.empty((0, 0))
+        for _ in range(1 + _NEWTON):
+            squares, linear = ask(to_held("rows_after", accepted, at, moves=True)).rounded
+            proposal = RowProposal(squares, linear, mean, 1.0 / var)
+            at, accepted = proposal.mean, np.zeros(len(mean), dtype=np.bool_)
+        other = proposal.sample(rng)
+        gain = ask(to_held("gains", other, state.weights)).rounded[0]
+        gain = gain + proposal.log_ratio(other) - proposal.log_ratio(state.weights)
+        taken = -rng.standard_exponential(len(gain)) < gain
+        return replace(state, weights=np.where(taken[:, None], other, state.weights))
+
+
+def sample_level(rng: Rng, precision: FloatArray, linear: FloatArray) -> FloatArray:
     """One draw of the translation."""
     half = invert_lower(lower_cholesky(precision))
     white = np.einsum("ij,j->i", half, linear) + rng.standard_normal(len(linear))
     return np.asarray(np.einsum("ij,i->j", half, white))
-
-
-def move_level(
-    rng: _Rng, model: LinearSystem, state: _State, later: RegressionSums, data: Sequences
-) -> tuple[_State, FloatArray]:
-    """A translation of the states, and the offset that undoes it.
-
-    The initial mean moves along, and is drawn afresh by `draw_dynamics`.
-    """
-    delta = sample_level(rng, *level_potential(model, state, later, data))
-    weights = state.weights.copy()
-    weights[:, -1] -= np.einsum("kd,d->k", state.loadings, delta)
-    return replace(state, weights=weights), delta
 
 
 def moved_sums(
@@ -260,48 +492,10 @@ def moved_sums(
     z[:D] = delta
     transition = later.coefficients[:, :D]
     later = later.shifted(z, delta - np.einsum("ij,j->i", transition, delta))
-    about = first.coefficients + delta[:, None]
-    return later, RegressionSums(about, first.zz, first.ze, first.ee)
+    return later, replace(first, coefficients=first.coefficients + delta[:, None])
 
 
-def draw_dynamics(
-    rng: _Rng,
-    model: LinearSystem,
-    state: _State,
-    later: RegressionSums,
-    first: RegressionSums,
-    data: Sequences,
-) -> _State:
-    """A, B, Q, m and V given moments of states, and standard deviations of effects on these."""
-    x, prior = state.hyperparameters, model.dynamics_prior(data, state.hyperparameters)
-    A, B, Q = conjugate.draw_dynamics(rng, prior, later)
-    mean, cov = conjugate.draw_initial(rng, model.gaussian_prior, first)
-    pooled = model.pooled(data)
-    if pooled is not None and model.driving(data) is not None:
-        x = x.copy()
-        x[-1], B = pooled.move_states(rng, x[-1], B, Q, A, later)
-    return replace(
-        state, dynamics=np.concatenate([A, B], axis=1), noise_cov=Q, initial_mean=mean,
-        initial_cov=cov, hyperparameters=x,
-    )  # fmt: skip
-
-
-def move_scales(
-    rng: _Rng, model: LinearSystem, state: _State, data: Sequences
-) -> tuple[_State, FloatArray]:
-    """Factors of the states, ``(state_dim,)``, and the state but for these, which are in blocks.
-
-    One slice update along a random direction.
-    """
-    a, direction = np.empty(model.state_dim), rng.standard_normal(model.state_dim)
-    direction /= np.sqrt(np.einsum("d,d", direction, direction))
-    law = law_of_scales(model, state, data)
-    slice_scales(new_key(rng), direction, rng.standard_exponential(), law, a)
-    factors = np.asarray(np.exp(a))
-    return rescaled(state, factors), factors
-
-
-def rescaled(state: _State, g: FloatArray) -> _State:
+def rescaled(state: LDSState, g: FloatArray) -> LDSState:
     """The parameters that go with states times g, ``(state_dim,)``: same probabilities."""
     both, D = g[:, None] * g, len(g)
     dynamics, weights = g[:, None] * state.dynamics, state.weights.copy()
@@ -314,16 +508,24 @@ def rescaled(state: _State, g: FloatArray) -> _State:
     )  # fmt: skip
 
 
-def law_of_scales(model: LinearSystem, state: _State, data: Sequences) -> ScaleLaw:
-    """The law of the logarithms of the factors of `move_scales`: see `scale_log_density`."""
-    prior = model.dynamics_prior(data, state.hyperparameters)
-    start, (D, rows) = model.gaussian_prior, state.dynamics.shape
-    # the Jacobian of (A, B, Q), and the determinants of their density
-    linear = (rows - D) + D + 1.0 - (prior.dof + D + 1.0) - rows + 2.0 * model.loading_shape
-    linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
-    return ScaleLaw(
-        np.ascontiguousarray(state.dynamics.T), prior.mean, prior.row_precision, prior.scale,
-        invert_positive_definite(state.noise_cov), state.initial_mean, start.mean,
-        float(start.strength), start.scale, invert_positive_definite(state.initial_cov),
-        float(model.loading_scale), state.loading_var, float(linear),
+def laid_out(flat: FloatArray, state: LDSState) -> Place:
+    """Parts of a vector in the shapes of dynamics, weights and states."""
+    b, w, x = state.dynamics, state.weights, state.states
+    middle = b.size + w.size
+    return Place(
+        flat[: b.size].reshape(b.shape), flat[b.size : middle].reshape(w.shape),
+        flat[middle:].reshape(x.shape),
     )  # fmt: skip
+
+
+def _rough_sds(
+    held: PathParameters, num_steps: int, spread: float
+) -> tuple[FloatArray, FloatArray]:
+    """Rough standard deviations, were the states' variances `spread` times those of Q."""
+    often, D = _CURVATURE * num_steps, len(held.root)
+    wide = often * np.cumsum(spread * held.root * held.root, axis=1)[:, -1]
+    rows, told = np.diag(held.row_precision).copy(), np.full(held.weight_mean.shape[1], often)
+    rows[:D] += wide
+    told[:D] = wide
+    dynamics = 1.0 / np.sqrt(np.diag(held.precision)[:, None] * rows)
+    return dynamics, 1.0 / np.sqrt(held.weight_precision + told)

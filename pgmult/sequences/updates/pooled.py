@@ -26,7 +26,7 @@ from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of, la
 from pgmult.latent.terms import Apart, Copies, Levels
 from pgmult.priors import LKJ
 from pgmult.priors.gaussian import lower_cholesky
-from pgmult.sequences.updates.dynamics import RegressionSums
+from pgmult.sequences.updates.conjugate import RegressionSums
 
 
 class Pooled(NamedTuple):

@@ -9,7 +9,7 @@ from oracle.dynamics import project
 
 from pgmult import DiagonalPotential, MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.updates.dynamics import (
+from pgmult.sequences.updates.conjugate import (
     draw_dynamics,
     draw_initial,
     first_sums,

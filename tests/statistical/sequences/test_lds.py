@@ -12,10 +12,10 @@ from pgmult.links import StickBreaking
 from pgmult.priors import HalfT, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import answer
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
+from pgmult.sequences.compiled import white_paths
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models import lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import carried, lds_moves, pooled, white_paths
+from pgmult.sequences.updates import lds_moves, pooled, sites
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ LARGE = as_sequences(
 )
 HUGE = as_sequences([np.array([[300, 60, 20], [100, 300, 40], [50, 400, 90]])])
 WHITE = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
-MODEL = mutant(WHITE, has_paths=lambda self, data: False)
+MODEL = mutant(WHITE, sampler=lds_moves.PolyaGamma)
 FIRM = replace(
     MODEL, dynamics=MatrixNormalInverseWishart(0.5 * np.eye(2), 8.0 * np.eye(2), 4.0, np.eye(2))
 )
@@ -82,7 +82,7 @@ def test_several_blocks(model, data):
     ids=["noise", "noise, blocks", "noise, driven", "sites alone"],
 )
 def test_moves_around_sites(model, data, monkeypatch):
-    monkeypatch.setattr(lds, "many_a_step", lambda data: True)
+    monkeypatch.setattr(lds_moves, "many_a_step", lambda data: True)
     check_model(model, data, replicates=300, sweeps=4)
 
 
@@ -167,8 +167,8 @@ def inverted(rng, loadings, shape, scale):
 right_loading_var = lds_moves.sample_loading_var
 right_sums = lds_moves.transition_sums
 right_level = lds_moves.sample_level
-right_translation = lds_moves.move_level
-right_scales = lds_moves.law_of_scales
+right_translation = lds_moves.PolyaGamma.move_level
+right_scales = lds_moves.PolyaGamma.law_of_scales
 
 
 def leaking(states, offsets, inputs, coefficients):
@@ -180,8 +180,8 @@ def half_level(rng, precision, linear):
     return right_level(rng, precision, -linear)
 
 
-def offset_goes_along(rng, model, state, *others):
-    moved, delta = right_translation(rng, model, state, *others)
+def offset_goes_along(self, rng, state, *others):
+    moved, delta = right_translation(self, rng, state, *others)
     return replace(moved, weights=2.0 * state.weights - moved.weights), delta
 
 
@@ -190,9 +190,9 @@ def at_zero(self, data):
     return 0.0 * mean, var
 
 
-def wrong_jacobian(model, state, data):
-    right = right_scales(model, state, data)
-    return right._replace(linear=right.linear - 2.0 * (model.state_dim + 1))
+def wrong_jacobian(self, state):
+    right = right_scales(self, state)
+    return right._replace(linear=right.linear - 2.0 * (self.model.state_dim + 1))
 
 
 STICKS = {
@@ -257,8 +257,9 @@ def test_broken_updates(name, monkeypatch):
 
 def white_paths_alone(self, rng, state, data):
     """Nothing moves but along paths by the likelihood itself."""
+    moves = lds_moves.ByLikelihood(self, data)
     for _ in range(5):
-        state = lds_moves.walk(rng, self, state, data)
+        state = moves.walk(rng, state)
     return state
 
 
@@ -268,15 +269,14 @@ def taken_at_once(*arguments):
     return 0.0
 
 
-def seen_of_the_step_before(data, inputs, known):
-    seen = right_seen(data, inputs, known)
-    return seen._replace(step=np.maximum(seen.step - 1, 0))
+def of_the_step_before(step, *others):
+    return right_observations(np.maximum(step - 1, 0), *others)
 
 
-right_walk, right_seen = white_paths.white_paths.walk, white_paths.seen_by
+right_walk, right_observations = white_paths.walk, lds_moves.Observations
 WHITE_PATHS = {
-    "paths always accepted": (white_paths.white_paths, "walk", taken_at_once),
-    "observations of another step": (lds_moves, "seen_by", seen_of_the_step_before),
+    "paths always accepted": (white_paths, "walk", taken_at_once),
+    "observations of another step": (lds_moves, "Observations", of_the_step_before),
 }
 
 
@@ -326,16 +326,16 @@ def not_softened(self, noise_var):
     self.noise_var, self._shrink = noise_var, np.ones(len(self.pairs.J))
 
 
-right_pairs, right_noise = Pairs.of, carried.NoiseIntegratedOut.sample_noise
+right_pairs, right_noise = Pairs.of, sites.NoiseIntegratedOut.sample_noise
 AROUND_SITES = {
-    "correction forgotten": (lds.Pairs, "of", uncorrected),
+    "correction forgotten": (Pairs, "of", uncorrected),
     "noise pulled the wrong way": (
-        carried.NoiseIntegratedOut,
+        sites.NoiseIntegratedOut,
         "sample_noise",
         pulled_the_wrong_way,
     ),
     "no noise where nothing is seen": (
-        carried.NoiseIntegratedOut,
+        sites.NoiseIntegratedOut,
         "sample_noise",
         none_where_nothing_is_seen,
     ),
@@ -354,12 +354,13 @@ OTHERS = {
 
 def sites_alone(self, rng, state, data):
     """Nothing moves but around sites; noise that nothing was seen of goes along with its scale."""
-    state, held, _ = self.local_step(rng, state, data)
+    moves = lds_moves.AroundSites(self, data)
+    state, held, _ = moves.local_step(rng, state)
 
     def ask(question):
         return answer(self, question, rng, state, held, data)[2]
 
-    moved, _ = lds_moves.around_sites(rng, self, state, data, ask)
+    moved, _ = moves.around_sites(rng, state, ask)
     sd = moved.noise_sd
     noise, seen = sd * rng.standard_normal(state.noise.shape), held.pairs.reaching > 0
     noise[held.pairs.step[seen], held.pairs.stick[seen]] = held.noise[seen]
@@ -382,7 +383,7 @@ def nothing_seen(self, weights):
 
 
 def test_rows_that_forget_the_likelihood_are_refused(monkeypatch):
-    monkeypatch.setattr(carried.AroundSites, "fits", nothing_seen)
+    monkeypatch.setattr(sites.SitedBlock, "fits", nothing_seen)
     rejects(check_noise, mutant(NOISY, step=sites_alone), LARGE)
 
 
@@ -391,7 +392,7 @@ def test_moves_around_sites_alone():
 
 
 def test_sites_that_know_of_no_noise_are_refused(monkeypatch):
-    monkeypatch.setattr(carried.AroundSites, "_soften", not_softened)
+    monkeypatch.setattr(sites.SitedBlock, "_soften", not_softened)
     rejects(check_noise, mutant(NOISY, step=sites_alone), HUGE)
 
 
@@ -411,7 +412,7 @@ def test_broken_moves(name, monkeypatch):
 
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
-            patched.setattr(lds_moves, move, broken)
+            patched.setattr(lds_moves.PolyaGamma, move, broken)
             return MultinomialLDS.step(self, rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), SYMBOLS)

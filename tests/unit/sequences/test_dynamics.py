@@ -16,7 +16,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.updates.dynamics import (
+from pgmult.sequences.updates.conjugate import (
     draw_dynamics,
     draw_initial,
     first_sums,

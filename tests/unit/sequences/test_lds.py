@@ -26,7 +26,7 @@ from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.updates import lds_moves
-from pgmult.sequences.updates.dynamics import first_sums, transition_sums
+from pgmult.sequences.updates.conjugate import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.testing import conditional_ratio, rejects
 
@@ -121,7 +121,7 @@ def test_weights_given_omega(case, monkeypatch):
 
     monkeypatch.setattr(lds_moves, "sample_rows", remember)
     sums = active.statistics(omega, design)
-    lds_moves.draw_weights(np.random.default_rng(0), model, state, *sums, data)
+    model.sampler(data).draw_weights(np.random.default_rng(0), state, *sums)
     dense, n = dense_omega(active, omega), design.shape[1]
     lower = np.tril_indices(n)
 
@@ -155,7 +155,7 @@ def sums_of(model, data, state):
 def test_level_of_all_states(case):
     model, data, state = case
     start, (later, _) = model.gaussian_prior, sums_of(model, data, state)
-    precision, linear = lds_moves.level_potential(model, state, later, data)
+    precision, linear = model.sampler(data).level_potential(state, later)
 
     def joint(delta):
         mean, weights = state.initial_mean + delta, state.weights.copy()
@@ -180,10 +180,10 @@ def test_level_of_all_states(case):
 def test_translation_leaves_probabilities_alone(case):
     model, data, state = case
     later, _ = sums_of(model, data, state)
-    moved, delta = lds_moves.move_level(np.random.default_rng(0), model, state, later, data)
+    moved, delta = model.sampler(data).move_level(np.random.default_rng(0), state, later)
     assert np.abs(delta).max() > 1e-3
-    there, _, _ = model.local_move(
-        None, state, None, data, delta, np.ones(model.state_dim), state.weights
+    there, _, _ = model.sampler(data).local_move(
+        None, state, None, delta, np.ones(model.state_dim), state.weights
     )
     np.testing.assert_allclose(
         model.design(there.states, data) @ moved.weights.T,
@@ -196,12 +196,12 @@ def test_scales_of_the_states(case):
     model, data, state = case
     D, n = model.state_dim, data.num_symbols - 1
     driving = 0 if model.driving(data) is None else data.num_inputs
-    prior = model.dynamics_prior(data)
+    prior, moves = model.dynamics_prior(data), model.sampler(data)
 
     def joint(a):
         factors = np.exp(a)
         moved = lds_moves.rescaled(state, factors)
-        moved, _, _ = model.local_move(None, moved, None, data, np.zeros(D), factors, moved.weights)
+        moved, _, _ = moves.local_move(None, moved, None, np.zeros(D), factors, moved.weights)
         np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
         total = log_joint(model, data, moved)
         coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T
@@ -217,7 +217,7 @@ def test_scales_of_the_states(case):
 
     rng = np.random.default_rng(8)
     points = [0.5 * rng.standard_normal(D) for _ in range(5)]
-    law = lds_moves.law_of_scales(model, state, data)
+    law = moves.law_of_scales(state)
     conditional_ratio(joint, lambda a: scale_log_density(a, law), points)
 
 

@@ -9,8 +9,8 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
+from pgmult.sequences.models.lds import MultinomialLDS, uniform_sticks
+from pgmult.sequences.updates.conjugate import sample_loading_var, sample_rows
 from pgmult.testing import conditional_ratio
 
 SIZE = 3  # coordinates of the state

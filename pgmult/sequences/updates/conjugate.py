@@ -1,6 +1,6 @@
-"""Conjugate draws of linear dynamics given their states.
+r"""Conjugate draws of dynamics, weights and scales given the states and omega.
 
-Every step but the first of a sequence is a row of a multivariate linear regression::
+*Dynamics*. Every step but the first of a sequence is a row of a multivariate linear regression::
 
     x_t  =  A x_{t-1} + W u_t + noise,     noise ~ N(0, Q),
 
@@ -10,6 +10,17 @@ chapter 16). The first states are rows of their own, with a mean and a covarianc
 from the second step of a sequence on: see `LinearDynamics.driven`.
 
 All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
+
+*Weights*. Given omega and the regressors z_t = (x_t, u_t, 1) the rows of W in psi_t = W z_t are
+independent,
+
+    w_k | omega, z ~ exp(-w' (P_k + sum_t omega_tk z_t z_t') w / 2
+                         + (P_k m_k + sum_t kappa_tk z_t)' w)
+
+with prior N(m_k, P_k^-1), P_k diagonal (Polson, Scott and Windle 2013, section 1.1). Column d of
+the loadings, the columns of W that multiply x_t, has an inverse-gamma variance: where a column is
+not needed its scale shrinks, and with it what that coordinate of the state explains (MacKay 1995,
+"Probable networks and plausible predictions", on automatic relevance determination).
 
 >>> import numpy as np
 >>> prior = MatrixNormalInverseWishart(np.zeros((2, 2)), np.eye(2), 4.0, np.eye(2))
@@ -26,11 +37,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.compiled.linalg import cholesky, sample_inverse_wishart
+from pgmult.compiled.rows import over_rows
+from pgmult.compiled.simd import WIDTH
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled import dynamics as compiled
+from pgmult.sequences.compiled import symbols
 
 Dynamics = tuple[FloatArray, FloatArray, FloatArray]
 """transition (D, D), input weights (D, num_inputs) and noise_cov (D, D)."""
@@ -63,13 +77,13 @@ class RegressionSums:
 
     def shifted(self, z: FloatArray, e: FloatArray) -> "RegressionSums":
         """The sums after adding `z` to all but the last of each z, and `e`, ``(n,)``, to all e."""
-        z, of_z, of_e = np.append(z, 0.0), self.zz[-1], self.ze[-1]
-        more = self.count * z
+        z, sum_z, sum_e = np.append(z, 0.0), self.zz[-1], self.ze[-1]
+        column, more = z[:, None], self.count * z
         return RegressionSums(
             self.coefficients,
-            self.zz + (np.outer(of_z, z) + np.outer(z, of_z) + np.outer(more, z)),
-            self.ze + (np.outer(z, of_e) + np.outer(of_z + more, e)),
-            self.ee + (np.outer(of_e, e) + np.outer(e, of_e) + np.outer(self.count * e, e)),
+            self.zz + (sum_z[:, None] * z + column * sum_z + more[:, None] * z),
+            self.ze + (column * sum_e + (sum_z + more)[:, None] * e),
+            self.ee + (sum_e[:, None] * e + e[:, None] * sum_e + (self.count * e)[:, None] * e),
         )
 
     def posterior(
@@ -170,3 +184,53 @@ def draw_initial(
         rng, prior.mean[None], np.full((1, 1), float(prior.strength)), prior.dof, prior.scale
     )
     return mean[0], cov
+
+
+def sample_rows(
+    rng: np.random.Generator,
+    squares: FloatArray,
+    linear: FloatArray,
+    prior_precision: FloatArray,
+    prior_mean: FloatArray,
+) -> FloatArray:
+    """One exact draw of every row of W, ``(num_rows, n)``.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    squares : array, ``(num_rows, n (n + 1) / 2)``
+        Lower triangles, row by row, as `ActiveSticks.statistics` gives them.
+    linear : array, ``(num_rows, n)``
+    prior_precision, prior_mean : arrays, ``(num_rows, n)``
+
+    Raises
+    ------
+    FloatingPointError
+        If a row has no finite posterior: the states have exploded.
+
+    Notes
+    -----
+    O(num_rows n**3), eight rows at a time.
+    """
+    out = np.empty(linear.shape)
+    groups = -(-len(out) // WIDTH)
+    statuses = over_rows(
+        symbols.sample_regressions, groups, new_key(rng), squares,
+        linear + prior_precision * prior_mean, prior_precision, out, grain=8,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise FloatingPointError(
+            f"the weights of row {min(failed)} have no finite posterior (have states exploded?)"
+        )
+    return out
+
+
+def sample_loading_var(
+    rng: np.random.Generator, loadings: FloatArray, shape: float, scale: float
+) -> FloatArray:
+    """The variance of each column given loadings ``(n, D)`` and its IG(shape, scale) prior."""
+    squares = np.einsum("kd,kd->d", loadings, loadings)
+    return np.asarray(
+        (scale + 0.5 * squares) / rng.gamma(shape + 0.5 * len(loadings), size=len(squares))
+    )

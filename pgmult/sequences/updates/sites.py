@@ -21,7 +21,6 @@ on nothing that moves, so all of it is exact.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -35,29 +34,29 @@ from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.dynamics import LinearDynamics
+from pgmult.sequences.priors.state_space import LDSState
 
 LEAST_SD, LARGEST_SD = 1e-4, 30.0
 _POINTS = 16  # of a grid of standard deviations
 _FINEST, _COARSEST = 0.03, 0.6  # its steps, of logarithms
 _MANY = 20
-_MOST_STATES, _FEW_STATES = 10, 4
 
 
-class AroundSites:
-    """States and noise of a block of sequences around their sites.
+class SitedBlock:
+    """States and noise of a block of sequences, and the sites around which they move.
 
     Parameters
     ----------
-    model : MultinomialLDS
-    state : LDSState
     data : Sequences
+    state : LDSState
+    columns : array, ``(num_steps, n)``
+        What psi is linear in besides states.
     """
 
-    def __init__(self, model: Any, state: Any, data: Sequences):
+    def __init__(self, data: Sequences, state: LDSState, columns: FloatArray):
         self._active, self._offsets = ActiveSticks.of(data), data.offsets
         self.pairs = pairs = Pairs.of(data)
-        design = model.design(state.states, data)
-        self.states, self._known = np.split(design, [model.state_dim], axis=1)
+        self.states, self._columns = state.states, columns
         self.noise, noise_var = np.zeros(len(pairs.J)), np.zeros(len(state.weights))
         if len(state.noise_sd):
             self.noise, noise_var = state.noise[pairs.step, pairs.stick], state.noise_sd**2
@@ -71,7 +70,7 @@ class AroundSites:
 
     def _means(self, states: FloatArray, weights: FloatArray) -> FloatArray:
         """Psi without noise, of each pair."""
-        psi = linear_means(np.concatenate([states, self._known], axis=1), weights.T)
+        psi = linear_means(np.concatenate([states, self._columns], axis=1), weights.T)
         return psi[self.pairs.step, self.pairs.stick]
 
     def psi(self, weights: FloatArray) -> FloatArray:
@@ -120,7 +119,7 @@ class AroundSites:
         By the expansion of the likelihood at some weights, or by the sites. Laid out as those of
         `ActiveSticks.statistics`.
         """
-        pairs, design = self.pairs, np.concatenate([self.states, self._known], axis=1)
+        pairs, design = self.pairs, np.concatenate([self.states, self._columns], axis=1)
         if weights is None:
             J, h = pairs.J, pairs.h
         else:
@@ -188,13 +187,13 @@ class AroundSites:
         self.noise = psi - self._means(self.states, weights) if sd.any() else self.noise
 
 
-class RowLaw:
+class RowProposal:
     """A Gaussian near the law of each stick's weights, given states and noise.
 
     Parameters
     ----------
     squares, linear : arrays
-        As `AroundSites.row_sums` gives them.
+        As `SitedBlock.row_sums` gives them.
     mean, precision : arrays, ``(num_sticks, q)``
         Of the prior.
     """
@@ -285,12 +284,6 @@ def sample_noise_sd(rng: np.random.Generator, scale: float, size: int) -> FloatA
     while (outside := (sd < LEAST_SD) | (sd > LARGEST_SD)).any():
         sd[outside] = scale * np.abs(rng.standard_t(3.0, int(outside.sum())))
     return sd
-
-
-def usual_state_dim(data: Sequences) -> int:
-    """Dimensions that data support: a state for each stick, if steps tell each, or four at most."""
-    most = _MOST_STATES if many_a_step(data) else _FEW_STATES
-    return max(1, min(most, data.num_symbols - 1))
 
 
 def many_a_step(data: Sequences) -> bool:
