@@ -22,6 +22,7 @@ number; sums are the same to rounding.
 array([1, 1, 3, 0, 2, 1, 3])
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ _FROM_ALL, _FROM_AROUND = 1.0, 8.0  # successes that a guess adds to counts
 class ActiveSticks(NamedTuple):
     """The active (step, stick) pairs of some sequences, sorted so that they form a staircase.
 
-    Compiled code takes them as a plain tuple, which costs a call half as long as a named one.
+    Compiled code takes all but `steps` as a plain tuple: a named one doubles the cost of a call.
 
     Attributes
     ----------
@@ -61,6 +62,8 @@ class ActiveSticks(NamedTuple):
     sticks, counts : int64 arrays, ``(num_entries,)``
         The place of each entry's symbol in the sticks' order, increasing within a step, and its
         count; place ``num_sticks`` is the symbol that takes the rest.
+    steps : int64 array, ``(num_entries,)``
+        The step of each entry.
     """
 
     num_sticks: int
@@ -70,6 +73,7 @@ class ActiveSticks(NamedTuple):
     indptr: IntArray
     sticks: IntArray
     counts: IntArray
+    steps: IntArray
 
     @classmethod
     def of(cls, data: Sequences) -> "ActiveSticks":
@@ -108,7 +112,7 @@ class ActiveSticks(NamedTuple):
         """
         omega = np.empty(int(self.starts[-1]) * WIDTH)
         over_rows(
-            symbols.draw_active, len(self.starts) - 1, new_key(rng), tuple(self), design, weights,
+            symbols.draw_active, len(self.starts) - 1, new_key(rng), self[:-1], design, weights,
             omega, grain=8,
         )  # fmt: skip
         return omega
@@ -120,7 +124,7 @@ class ActiveSticks(NamedTuple):
         """
         out = np.empty(len(self.depths))
         over_rows(
-            symbols.log_likelihood_active, len(self.starts) - 1, tuple(self), design, weights, out,
+            symbols.log_likelihood_active, len(self.starts) - 1, self[:-1], design, weights, out,
             grain=8,
         )  # fmt: skip
         return out
@@ -149,7 +153,7 @@ class ActiveSticks(NamedTuple):
         """
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
         over_rows(
-            symbols.accumulate_potentials, len(self.starts) - 1, tuple(self), omega, pull, design,
+            symbols.accumulate_potentials, len(self.starts) - 1, self[:-1], omega, pull, design,
             tuple(_loadings(weights, size)), J, h, grain=8,
         )  # fmt: skip
         return DensePotential(J, h)
@@ -172,16 +176,16 @@ class ActiveSticks(NamedTuple):
         squares = np.zeros((self.num_sticks, n * (n + 1) // 2))
         pairs = -(-self.num_sticks // symbols.STICKS)
         over_rows(
-            symbols.accumulate_statistics, pairs, num_workers(pairs), tuple(self), omega, design,
+            symbols.accumulate_statistics, pairs, num_workers(pairs), self[:-1], omega, design,
             squares,
         )  # fmt: skip
         if pull.size:
             step, stick, _ = self.lanes()
             each = [np.bincount(stick, pull * z[step], self.num_sticks) for z in design.T]
             return squares, np.stack(each, axis=1)
-        step, size = np.repeat(np.arange(len(design)), np.diff(self.indptr)), self.num_sticks + 1
-        each = [np.bincount(self.sticks, self.counts * z[step], size) for z in design.T]
-        by_symbol = np.stack(each, axis=1)
+        by_symbol = np.empty((self.num_sticks + 1, n))
+        for column, z in zip(by_symbol.T, design.T, strict=True):
+            column[:] = np.bincount(self.sticks, self.counts * z[self.steps], len(column))
         reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
         return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
 
@@ -189,9 +193,7 @@ class ActiveSticks(NamedTuple):
 def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
     """The rows of W, ``(num_sticks, n)``, whose first `size` columns multiply states."""
     num_sticks, n = weights.shape
-    rows, columns = np.tril_indices(size)
-    left = np.concatenate([rows, np.repeat(np.arange(size), n - size)])
-    right = np.concatenate([columns, np.tile(np.arange(size, n), size)])
+    left, right = _products(size, n)
     tiles = -(-len(left) // symbols.COLUMNS)
     products = np.zeros((tiles * symbols.COLUMNS, num_sticks))
     products[: len(left)] = (weights[:, left] * weights[:, right]).T
@@ -202,6 +204,14 @@ def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
     return symbols.Loadings(loadings, running, np.ascontiguousarray(tiled))
 
 
+@lru_cache(maxsize=8)
+def _products(size: int, n: int) -> tuple[IntArray, IntArray]:
+    """Columns of W whose products `_loadings` holds."""
+    rows, columns = np.tril_indices(size)
+    left = np.concatenate([rows, np.repeat(np.arange(size), n - size)])
+    return left, np.concatenate([columns, np.tile(np.arange(size, n), size)])
+
+
 @once_a_data_set
 def _sorted(data: Sequences) -> ActiveSticks:
     num_sticks = data.num_symbols - 1
@@ -209,8 +219,8 @@ def _sorted(data: Sequences) -> ActiveSticks:
     place[data.order] = np.arange(data.num_symbols)
     sticks, counts = place[data.symbols], data.counts.astype(np.int64)
     per_step = np.diff(data.indptr)
+    steps = np.repeat(np.arange(data.num_steps), per_step)
     if per_step.max(initial=0) > 1:
-        steps = np.repeat(np.arange(data.num_steps), per_step)
         entries = np.lexsort((sticks, steps))
         sticks, counts = sticks[entries], counts[entries]
     depths = np.zeros(data.num_steps, dtype=np.int64)
@@ -221,7 +231,7 @@ def _sorted(data: Sequences) -> ActiveSticks:
     deepest = depths[order[::WIDTH]]
     padded = -(-deepest // symbols.STICKS) * symbols.STICKS
     starts = np.concatenate([[0], np.cumsum(padded)])
-    return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts)
+    return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts, steps)
 
 
 class Pairs(NamedTuple):

@@ -43,10 +43,11 @@ MAX_GROWTH = 1e8  # of rounding errors: half of the digits
 
 
 @lru_cache(maxsize=16)
-def stretches(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
+def stretches(offsets_as_bytes: bytes) -> tuple[kalman_blocks.Stretches, IntArray]:
     """Stretches of nearly equal lengths, so that all lanes are busy; by the lengths alone.
 
-    Those of the last few offsets are remembered: every sweep asks for the same.
+    With them come running totals of inner steps of the groups of lanes, the longest of each. Those
+    of the last few offsets are remembered: every sweep asks for the same.
     """
     offsets = np.frombuffer(offsets_as_bytes, dtype=np.int64)
     num_steps = int(offsets[-1])
@@ -64,7 +65,9 @@ def stretches(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
     first = np.zeros(num_steps, dtype=np.bool_)
     first[offsets[:-1]] = True
     joined = len(begins) > len(pieces)
-    return kalman_blocks.Stretches(first, parts, begins, ends, lanes, joined)
+    longest = (ends - begins)[lanes[::WIDTH]] - 1
+    cut = kalman_blocks.Stretches(first, parts, begins, ends, lanes, joined)
+    return cut, np.concatenate([[0], longest.cumsum()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,12 +199,14 @@ class LinearDynamics:
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
         push = np.einsum("ji,jk->ik", self.transition, coupling)
-        blocks = np.stack([precision + push, precision, initial + push, initial])
+        blocks = np.empty((4, D, D))
+        blocks[0], blocks[1] = precision + push, precision
+        blocks[2], blocks[3] = initial + push, initial
         if not np.isfinite(blocks).all():
             return None
-        cut = stretches(np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes())
+        cut, reach = stretches(np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes())
         first = self.offsets[:-1]
-        start = np.broadcast_to(self.initial_mean, (len(first), D))
+        start = self.initial_mean[None]
         if self.drive is not None:
             start = start + self.drive[first]
         linear = potential.h.copy()
@@ -213,10 +218,8 @@ class LinearDynamics:
             for j in range(D):
                 linear[later - 1] -= coupling[j] * self.drive[later, j, None]
         chain = kalman_blocks.Chain(potential.J, linear, blocks, coupling)
-        groups, size = len(cut.lanes) // WIDTH, kalman_blocks.factor_size(D, cut.joined)
-        longest = (cut.ends - cut.begins)[cut.lanes[::WIDTH]] - 1
-        bases = size * np.concatenate([[0], longest.cumsum()])
-        shape = len(cut.begins), D
+        groups, shape = len(cut.lanes) // WIDTH, (len(cut.begins), D)
+        bases = kalman_blocks.factor_size(D, cut.joined) * reach
         diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
         joints, links, behind = np.zeros((3, *shape, D))
         left = kalman_blocks.Reduced(

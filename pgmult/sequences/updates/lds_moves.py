@@ -51,7 +51,6 @@ be taken: these do without.
 """
 
 import math
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -207,7 +206,7 @@ class PolyaGamma:
         design[:, : model.state_dim] = states
         statistics = self.active.statistics(omega, design, pull)
         sums = *statistics, later.zz, later.ze, later.ee, first.zz, first.ze, first.ee
-        return replace(state, states=states), sums
+        return state.changed(states=states), sums
 
     def local_move(
         self,
@@ -222,7 +221,7 @@ class PolyaGamma:
         states, noise = state.states + delta, state.noise
         if held is not None and rng is not None:
             noise = held.sample_noise(rng, linear_means(self.design(states), weights.T))
-        return replace(state, states=states * factors, noise=noise), None, Sums((), (delta,))
+        return state.changed(states=states * factors, noise=noise), None, Sums((), (delta,))
 
     # ------------------------------------------------------------------ what sequences share
 
@@ -265,7 +264,7 @@ class PolyaGamma:
                 )
         loadings, prior = weights[:, : model.state_dim], (model.loading_shape, model.loading_scale)
         loading_var = sample_loading_var(rng, loadings, *prior)
-        return replace(state, weights=weights, hyperparameters=x, loading_var=loading_var)
+        return state.changed(weights=weights, hyperparameters=x, loading_var=loading_var)
 
     def level_potential(
         self, state: LDSState, later: RegressionSums
@@ -301,7 +300,7 @@ class PolyaGamma:
             state.weights.copy(),
         )
         weights[:, -1] -= np.einsum("kd,d->k", state.loadings, delta)
-        return replace(state, weights=weights), delta
+        return state.changed(weights=weights), delta
 
     def draw_dynamics(
         self, rng: Rng, state: LDSState, later: RegressionSums, first: RegressionSums
@@ -313,8 +312,8 @@ class PolyaGamma:
         if self.pooled is not None and self.driving is not None:
             x = x.copy()
             x[-1], B = self.pooled.move_states(rng, x[-1], B, Q, A, later)
-        return replace(
-            state, dynamics=np.concatenate([A, B], axis=1), noise_cov=Q, initial_mean=mean,
+        return state.changed(
+            dynamics=np.concatenate([A, B], axis=1), noise_cov=Q, initial_mean=mean,
             initial_cov=cov, hyperparameters=x,
         )  # fmt: skip
 
@@ -367,7 +366,7 @@ class ByLikelihood(PolyaGamma):
     def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
         """All that sequences share, from dynamics and weights at the end of the path."""
         dynamics, weights, *rounded = sums.rounded
-        moved = replace(state, dynamics=dynamics, weights=weights)
+        moved = state.changed(dynamics=dynamics, weights=weights)
         return self.finish(rng, moved, (*rounded,), ask)
 
     def walk(self, rng: Rng, state: LDSState) -> LDSState:
@@ -387,7 +386,7 @@ class ByLikelihood(PolyaGamma):
         seen = self.observations
         chance = white_paths.walk(seen, held, place, slopes, flat, x, size, count)
         if -rng.standard_exponential() < chance:
-            return replace(state, dynamics=place.dynamics, weights=place.weights, states=x)
+            return state.changed(dynamics=place.dynamics, weights=place.weights, states=x)
         return state
 
     def held(self, state: LDSState) -> PathParameters:
@@ -442,7 +441,7 @@ class AroundSites(PolyaGamma):
         self, rng: Rng, state: LDSState, held: SitedBlock, weights: FloatArray
     ) -> tuple[LDSState, Noise, Sums]:
         """A block's states given omega, noise integrated out."""
-        state = replace(state, states=held.states, weights=weights)
+        state = state.changed(states=held.states, weights=weights)
         if not len(state.noise_sd):
             return super().local_step(rng, state)
         noise = NoiseIntegratedOut(rng, held.pairs, held.psi(weights), held.noise_var)
@@ -459,7 +458,7 @@ class AroundSites(PolyaGamma):
         other = grid[np.arange(len(sd)), chosen]
         gain = ask(to_held("carry_noise", weights, other**2, moves=True)).rounded[0]
         accepted = -rng.standard_exponential(len(sd)) < gain
-        return replace(state, noise_sd=np.where(accepted, other, sd)), accepted
+        return state.changed(noise_sd=np.where(accepted, other, sd)), accepted
 
     def _move_rows(self, rng: Rng, state: LDSState, accepted: BoolArray, ask: Asks) -> LDSState:
         """Weights stick by stick, given states and noise; omega plays no part."""
@@ -473,7 +472,7 @@ class AroundSites(PolyaGamma):
         gain = ask(to_held("gains", other, state.weights)).rounded[0]
         gain = gain + proposal.log_ratio(other) - proposal.log_ratio(state.weights)
         taken = -rng.standard_exponential(len(gain)) < gain
-        return replace(state, weights=np.where(taken[:, None], other, state.weights))
+        return state.changed(weights=np.where(taken[:, None], other, state.weights))
 
 
 def sample_level(rng: Rng, precision: FloatArray, linear: FloatArray) -> FloatArray:
@@ -492,7 +491,8 @@ def moved_sums(
     z[:D] = delta
     transition = later.coefficients[:, :D]
     later = later.shifted(z, delta - np.einsum("ij,j->i", transition, delta))
-    return later, replace(first, coefficients=first.coefficients + delta[:, None])
+    coefficients = first.coefficients + delta[:, None]
+    return later, RegressionSums(coefficients, first.zz, first.ze, first.ee)
 
 
 def rescaled(state: LDSState, g: FloatArray) -> LDSState:
@@ -501,8 +501,8 @@ def rescaled(state: LDSState, g: FloatArray) -> LDSState:
     dynamics, weights = g[:, None] * state.dynamics, state.weights.copy()
     dynamics[:, :D] /= g
     weights[:, :D] /= g
-    return replace(
-        state, dynamics=dynamics, weights=weights, noise_cov=both * state.noise_cov,
+    return state.changed(
+        dynamics=dynamics, weights=weights, noise_cov=both * state.noise_cov,
         initial_mean=g * state.initial_mean, initial_cov=both * state.initial_cov,
         loading_var=state.loading_var / g**2,
     )  # fmt: skip

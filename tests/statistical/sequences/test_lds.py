@@ -38,7 +38,7 @@ LARGE = as_sequences(
 )
 HUGE = as_sequences([np.array([[300, 60, 20], [100, 300, 40], [50, 400, 90]])])
 WHITE = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
-MODEL = mutant(WHITE, sampler=lds_moves.PolyaGamma)
+MODEL = mutant(WHITE, sampler=lambda self, data: lds_moves.PolyaGamma(self, data))
 FIRM = replace(
     MODEL, dynamics=MatrixNormalInverseWishart(0.5 * np.eye(2), 8.0 * np.eye(2), 4.0, np.eye(2))
 )
