@@ -475,31 +475,39 @@ def local_steps(
     return moved
 
 
+def _sampler(model: Any, data: Any) -> Any:
+    """The sampler of a model for some rows, if it has one."""
+    has_one = isinstance(model, Sampled)
+    return sampler_of(model, data) if has_one else None
+
+
 def _local_step(model: Any, rng: Any, state: Any, data: Any, *tables: Any) -> tuple[Any, Any, Sums]:
     """The local step of one block, by the model's sampler if it has one."""
-    if isinstance(model, Sampled):
-        return sampler_of(model, data).local_step(rng, state)  # type: ignore[no-any-return, attr-defined]
-    return model.local_step(rng, state, data, *tables)  # type: ignore[no-any-return]
+    moves = _sampler(model, data)
+    if moves is None:
+        return model.local_step(rng, state, data, *tables)  # type: ignore[no-any-return]
+    return moves.local_step(rng, state)  # type: ignore[no-any-return]
 
 
 def shared_step(model: Any, rng: Any, state: Any, sums: Sums, data: Any, ask: Asks) -> Any:
     """The shared step, by the model's sampler if it has one."""
-    if isinstance(model, Sampled):
-        return sampler_of(model, data).shared_step(rng, state, sums, ask)  # type: ignore[attr-defined]
-    return model.shared_step(rng, state, sums, data, ask)
+    moves = _sampler(model, data)
+    if moves is None:
+        return model.shared_step(rng, state, sums, data, ask)
+    return moves.shared_step(rng, state, sums, ask)
 
 
 def answer(
     model: Any, ask: Ask, rng: Any, state: Any, held: Any, data: Any
 ) -> tuple[Any, Any, Sums]:
     """The answer of one block."""
-    if not ask.of_held and isinstance(model, Sampled):
-        method = getattr(sampler_of(model, data), ask.method)
-        return method(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
-    if not ask.of_held:
+    if ask.of_held:
+        sums = getattr(held, ask.method)(*ask.arrays)
+        return state, held, Sums((), sums if isinstance(sums, tuple) else (sums,))
+    moves = _sampler(model, data)
+    if moves is None:
         return getattr(model, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
-    found = getattr(held, ask.method)(*ask.arrays)
-    return state, held, Sums((), found if isinstance(found, tuple) else (found,))
+    return getattr(moves, ask.method)(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
 
 
 class _Tables:
