@@ -12,6 +12,9 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.previews import page_of_brief_run
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    AT,
+    BY,
+    DIFFERENCE,
     PAGE,
     PROBABILITY,
     READING,
@@ -41,76 +44,93 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
-_COLUMNS = ("symbol", "sequence", "time", "every", "week_start", "count")
+_COLUMNS = (
+    "symbol", "sequence", "time", "begin", "end", "wide", "every", "week_start", "count",
+)  # fmt: skip
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
-    told = "keep the most frequent ones; the steps of others are missing"
-    fit.add_argument("--max-symbols", **whole(2, told=told, metavar="K"))
+    text = "Keep the K most frequent symbols; steps of others are missing and summed out"
+    fit.add_argument("--max-symbols", **whole(2, told=text, metavar="K"))
+    fit.add_argument(
+        "--symbols",
+        metavar="A,B,...",
+        help="Symbols in the order of tables and figures; steps of others are missing",
+    )
     fit.add_argument(
         "--model", choices=["lds", "hmm", "markov", "markov2", "auto"], default="lds",
-        help="linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
+        help="Linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
         " of these by brief runs",
     )  # fmt: skip
     fit.add_argument(
         "--state-dim", type=_numbers(1), metavar="D",
-        help="of lds, or several, such as 2,4,8, of which brief runs find the best; default: one"
-        " less than symbols, at most 4, or 10 where steps have many counts",
+        help="Dimensions of lds, or several numbers, such as 2,4,8, of which brief runs choose one"
+        " (default: one less than symbols, at most 4, or 10 where steps have many counts)",
     )  # fmt: skip
     fit.add_argument(
         "--states", type=_numbers(2), default=(8,), metavar="M",
-        help="of hmm, or several, such as 2,3,4, of which brief runs find the best; default: 8",
+        help="Hidden states of hmm, or several numbers, such as 2,3,4, of which brief runs choose"
+        " one (default: 8)",
     )  # fmt: skip
     fit.add_argument(
         "--inputs", metavar="FORMULA",
-        help='what acts on the steps: columns and groups, such as "~ temperature + (1 | animal)"',
+        help='Formula of what acts on the steps, such as "~ temperature + (1 | animal)"',
     )  # fmt: skip
     fit.add_argument(
         "--act-on", choices=["transitions", "emissions", "both"], default="transitions",
-        help="what inputs change in hmm (default: transitions)",
+        help="What inputs change in hmm (default: transitions)",
     )  # fmt: skip
-    for part in ("transitions", "emissions"):
+    for name in ("transitions", "emissions"):
         fit.add_argument(
-            f"--{part}", metavar="FORMULA",
-            help=f"what acts on the {part} of hmm alone, in the place of --inputs and --act-on",
+            f"--{name}", metavar="FORMULA",
+            help=f"Formula of what acts on the {name} of hmm alone, instead of --inputs",
         )  # fmt: skip
-    told = "hide the last so many, score them"
-    fit.add_argument("--hold-out", **whole(1, told=told, metavar="STEPS"))
+    text = "Leave the last steps out of the fit and score them"
+    fit.add_argument("--hold-out", **whole(1, told=text, metavar="STEPS"))
 
 
 def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
     """A type of option: "3", or "2,3,4"."""
 
     def numbers(text: str) -> tuple[int, ...]:
-        return tuple(at_least(least)(part) for part in text.split(","))
+        return tuple(at_least(least)(word) for word in text.split(","))
 
     return numbers
 
 
-def _add_data(fit: argparse.ArgumentParser) -> None:
+def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
     fit.add_argument(
-        "data", type=Path, metavar="DATA",
-        help="a table (.csv, .tsv, .jsonl) with --symbol, a FASTA file (.fa, .fasta, .fna, .faa) or"
-        " a text (.txt) with --units",
+        "data", type=Path, metavar="DATA", **more,
+        help="Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .faa) or"
+        " text (.txt) with --units",
     )  # fmt: skip
-    fit.add_argument("--symbol", metavar="COLUMN", help="of a table")
-    fit.add_argument("--sequence", metavar="COLUMN", help="default: all rows are of one sequence")
-    fit.add_argument("--time", metavar="COLUMN", help="default: every row is a step")
+    for name, text in (
+        ("symbol", "Column of the symbols"),
+        ("sequence", "Column that identifies the sequence (default: all rows are of one)"),
+        ("time", "Column of the steps: whole numbers or dates (default: every row is a step)"),
+        ("begin", "Column of the first step of a spell, where a row is a spell, with --end"),
+        ("end", "Column of the last step of a spell, or of the first one after it"),
+        ("count", "Column of counts (default: a row is one observation)"),
+    ):
+        fit.add_argument(f"--{name}", metavar="COLUMN", help=text)
+    fit.add_argument(
+        "--wide", metavar="COLUMNS",
+        help="Columns of the times, where a row is a sequence: y2000:y2009, 'y*' or a,b,c",
+    )  # fmt: skip
     fit.add_argument(
         "--every", metavar="TIME",
-        help="how long a step is, where --time has dates: year, month, week, day, 2h, 5min, 15s;"
-        " where it has numbers, how many make a step",
+        help="Length of a step, if times are dates: year, quarter, month, week, day, 2h, 5min, 15s;"
+        " if they are numbers, how many make a step",
     )  # fmt: skip
     fit.add_argument(
-        "--week-start", metavar="DAY", help="first day of a week, with --every week (monday)"
+        "--week-start", metavar="DAY",
+        help="First day of a week, with --every week (default: monday)",
+    )  # fmt: skip
+    fit.add_argument("--units", choices=["words", "characters"], help="Unit of a text: a step")
+    fit.add_argument(
+        "--each", choices=["line", "file"], help="What a sequence of a text is (default: a line)"
     )
-    fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
-    fit.add_argument("--units", choices=["words", "characters"], help="what a step of a text is")
-    fit.add_argument(
-        "--each", choices=["line", "file"],
-        help="what a sequence of a text is (default: a line)",
-    )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
 
@@ -119,19 +139,27 @@ def _job(options: argparse.Namespace) -> Job:
     if options.model in ("lds", "auto"):  # "auto" reads and tries the rest meanwhile
         begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
+    from pgmult.sequences.data.sequences import few_of
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
 
     data, kind = _read(options, _formula(options))
+    if options.symbols is not None:
+        wanted = [symbol.strip() for symbol in options.symbols.split(",")]
+        if unknown := sorted(set(wanted) - set(data.alphabet.tolist())):
+            raise ValueError(
+                f"--symbols must be of the data, {few_of(data.alphabet)}, got {unknown[0]!r}"
+            )
+        data = _of_symbols(data, wanted)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
-        kept = sorted(data.order[: options.max_symbols].tolist())
-        data = _of_symbols(data, data.alphabet[kept].tolist())
+        frequent = sorted(data.order[: options.max_symbols].tolist())
+        data = _of_symbols(data, data.alphabet[frequent].tolist())
     held_out = {}
     if options.hold_out is not None:
         data, later = data.split(-options.hold_out)
         held_out = {name: getattr(later, name) for name in _HELD_OUT}
         if later.design is not None:
-            held_out |= {f"{_INPUT}{name}": own for name, own in table_of(later.design).items()}
+            held_out |= {f"{_INPUT}{name}": cells for name, cells in table_of(later.design).items()}
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
@@ -146,7 +174,7 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str, int]:
-    """Every how manyth draw is kept of each variable; of the states of all steps as many as fit."""
+    """Thinning interval of each variable: as many states of all steps are stored as fit."""
     keep = dict.fromkeys(model.default_keep, 1)
     if "states" in model.dims:
         width = model.state_dim + (data.num_symbols - 1) * model.is_noisy(data)
@@ -157,12 +185,12 @@ def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str,
 
 def _parts(options: argparse.Namespace) -> dict[str, str]:
     """Formulas of transitions and of emissions by themselves."""
-    given = {name: getattr(options, name) for name in ("transitions", "emissions")}
-    return {name: formula for name, formula in given.items() if formula is not None}
+    formulas = {name: getattr(options, name) for name in ("transitions", "emissions")}
+    return {name: formula for name, formula in formulas.items() if formula is not None}
 
 
 def _formula(options: argparse.Namespace) -> str | None:
-    """Of all inputs."""
+    """The formula of all inputs."""
     parts = _parts(options)
     if not parts:
         return None if options.inputs is None else str(options.inputs)
@@ -190,10 +218,10 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     }
     dims = options.state_dim or (usual_state_dim(data),)
     for size in dims:
-        told = f"probabilities driven by a linear Gaussian state of {size} dimensions"
-        models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), told
+        words = f"probabilities driven by a linear Gaussian state of {size} dimensions"
+        models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), words
     wanted = {
-        name: told for name, told in models.items()
+        name: pair for name, pair in models.items()
         if options.model in ("auto", name, name.partition(" ")[0])
     }  # fmt: skip
     if len(wanted) == 1:
@@ -211,9 +239,9 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
         if name == next(iter(able)):
             page_of_brief_run(options.out / PAGE, report, run, models[name][1])
 
-    name, found = best_model(data, able, options.seed, callback=tell)
+    name, scores = best_model(data, able, options.seed, callback=tell)
     if not options.json:
-        print(f"{found.table().text(width())}\n", flush=True)
+        print(f"{scores.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 
@@ -222,18 +250,18 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
     from pgmult.sequences.models.hmm import MultinomialHMM
     from pgmult.sequences.models.mixed_hmm import MixedHMM
 
-    found: dict[str, tuple[Any, str]] = {}
+    models: dict[str, tuple[Any, str]] = {}
     for states in options.states:
-        told = f"a hidden Markov model of {states} states"
+        words = f"a hidden Markov model of {states} states"
         model = MultinomialHMM(states, stickiness=None)
         if data.design is not None:
             parts = _parts(options)
             model = MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
             where = "transitions and emissions" if options.act_on == "both" else options.act_on
-            each = parts or {where: options.inputs}
-            told += " whose " + " and ".join(f"{of} depend on {by}" for of, by in each.items())
-        found["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, told
-    return found
+            formulas = parts or {where: options.inputs}
+            words += " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas.items())
+        models["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, words
+    return models
 
 
 def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
@@ -243,32 +271,34 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
     from pgmult.sequences.data.sequences import as_sequences
 
     suffix = _suffix(options.data)
-    given = {
-        "symbol": options.symbol, "sequence": options.sequence, "time": options.time,
-        "every": options.every, "count": options.count, "week_start": options.week_start,
-    }  # fmt: skip
-    told = {name: value for name, value in given.items() if value is not None}
+    columns = {name: getattr(options, name) for name in _COLUMNS}
+    chosen = {name: value for name, value in columns.items() if value is not None}
     if suffix in _TABLES:
-        if options.symbol is None:
-            raise ValueError(f"{options.data} is a table: say which column is --symbol")
+        if options.symbol is None and options.wide is None:
+            raise ValueError(
+                f"{options.data} is a table: say which column is --symbol, or --wide, which columns"
+                " are the times of a row that is a sequence"
+            )
         if options.units is not None:
             raise ValueError(f"{options.data} is a table: --units is for texts")
         table = read_table(options.data, options)
-        table, left_out = _without_gaps(table, given, inputs, options)
+        left_out = ""
+        if options.wide is None:
+            table, left_out = _without_gaps(table, columns, inputs, options)
         if inputs is not None:
-            told["inputs"] = inputs
-        return table.sequences(**told), ", ".join(filter(None, ("table", left_out)))
+            chosen["inputs"] = inputs
+        return table.sequences(**chosen), ", ".join(filter(None, ("table", left_out)))
     if inputs is not None:
         raise ValueError(f"{options.data} is no table: --inputs is for tables")
-    if told or options.delimiter is not None:
-        option = next(iter(told), "delimiter").replace("_", "-")
+    if chosen or options.delimiter is not None:
+        option = next(iter(chosen), "delimiter").replace("_", "-")
         raise ValueError(f"{options.data} is no table: --{option} is for tables")
     if suffix in _FASTA:
         if options.units is not None:
             raise ValueError(f"{options.data} is a FASTA file: --units is for texts")
-        found = read_fasta(options.data)
-        data = as_sequences(list(found.values()), names=list(found))
-        symbols = sorted(set("".join(found.values())))
+        entries = read_fasta(options.data)
+        data = as_sequences(list(entries.values()), names=list(entries))
+        symbols = sorted(set("".join(entries.values())))
         warn_of_look_alikes(symbols, f"{options.data} (soft-masked?)")
         if "N" in symbols and set(symbols) <= set("ACGTUNacgtun") and options.max_symbols is None:
             warnings.warn(
@@ -289,7 +319,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
 
 
 def _without_gaps(
-    table: Any, given: dict[str, str | None], inputs: Any, options: argparse.Namespace
+    table: Any, columns: dict[str, str | None], inputs: Any, options: argparse.Namespace
 ) -> tuple[Any, str]:
     """A table whose gaps are refused, or are missing steps; rows of no known place are left out."""
     import numpy as np
@@ -298,15 +328,15 @@ def _without_gaps(
     from pgmult.formulas.language import parse
 
     def of(*names: str) -> dict[str, str | None]:
-        return {f"--{name}": given[name] for name in names}
+        return {f"--{name}": columns[name] for name in names}
 
     what = "fill in the value"
-    table, left_out = complete(table, of("sequence", "time"), options, what)
+    table, left_out = complete(table, of("sequence", "time", "begin", "end"), options, what)
     if not options.drop_incomplete:
         complete(table, of("symbol", "count"), options, what, "make such steps missing ones")
         return table, left_out
     formula = inputs if inputs is None or isinstance(inputs, str) else inputs.formula
-    used = [given["symbol"], given["count"], *(parse(formula).columns if formula else ())]
+    used = [columns["symbol"], columns["count"], *(parse(formula).columns if formula else ())]
     holed = [
         name for name in dict.fromkeys(used) if name in table.cells and table.missing(name).any()
     ]
@@ -365,46 +395,59 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 
     from pgmult.sequences.data.sequences import as_sequences
 
-    own = {symbol: place for place, symbol in enumerate(data.alphabet.tolist())}
-    pairs = [(own[symbol], column) for column, symbol in enumerate(wanted) if symbol in own]
-    shape, ones = (len(own), len(wanted)), np.ones(len(pairs), dtype=np.int64)
-    pick = scipy.sparse.csr_array((ones, tuple(zip(*pairs, strict=True)) or ((), ())), shape)
+    places = {symbol: place for place, symbol in enumerate(data.alphabet.tolist())}
+    pairs = [(places[symbol], column) for column, symbol in enumerate(wanted) if symbol in places]
+    shape = (len(places), len(wanted))
+    pick = scipy.sparse.csr_array(
+        (np.ones(len(pairs), dtype=np.int64), tuple(zip(*pairs, strict=True)) or ((), ())), shape
+    )
     counts = scipy.sparse.csr_array(data.to_csr() @ pick)
     parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
-    found = as_sequences(parts, alphabet=wanted, names=data.names)
-    found = replace(found, starts=data.starts, every=data.every, keys=data.keys)
-    return found if data.design is None else found.with_design(data.design)
+    fewer = as_sequences(parts, alphabet=wanted, names=data.names)
+    fewer = replace(fewer, starts=data.starts, every=data.every, keys=data.keys)
+    return fewer if data.design is None else fewer.with_design(data.design)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+def _new(run: StoredRun, options: argparse.Namespace) -> Any:
+    """Sequences of another file, of the run's symbols."""
     is_table = _suffix(options.data) in _TABLES
     unfollow(options, ["units"] if is_table else [*_COLUMNS, "delimiter"])
     new, _ = _read(options, run.data.design)
-    known = run.data.alphabet.tolist()
-    if unknown := sorted(set(new.alphabet.tolist()) - set(known)):
+    symbols = run.data.alphabet.tolist()
+    if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
         warnings.warn(
-            f"{options.data} has {len(unknown)} symbols that the run does not know, such as"
+            f"{options.data} has {len(unknown)} symbols that are not in the run, such as"
             f" {unknown[0]!r}: their steps are missing",
             stacklevel=2,
         )
-    return run.ask("predict", _of_symbols(new, known), **told)
+    return _of_symbols(new, symbols)
+
+
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    return run.ask("predict", _new(run, options), **arguments)
 
 
 def _levels(probability: float, options: argparse.Namespace) -> tuple[float, float, float]:
-    """Of the quantiles: the median, and the ends of an interval."""
+    """Levels of quantiles: the median, and the ends of an interval."""
     beside = 0.5 - 0.5 * probability
     return (round(beside, 9), 0.5, round(1.0 - beside, 9))
 
 
 _LEVELS = option(
     "--probability", to="levels", read=_levels, type=share, default=0.9, metavar="P",
-    help="of intervals; default: 0.9",
+    help="Probability of the intervals (default: 0.9)",
 )  # fmt: skip
 
 
-def _add_new(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser)
-    parser.set_defaults(max_symbols=None)
+_FILTERED = option(
+    "--filtered", action="store_true",
+    help="Predict each step from those before it alone; without it, probabilities are smoothed:"
+    " later steps of the sequence count, too",
+)  # fmt: skip
+
+
+def _add_optional(parser: argparse.ArgumentParser) -> None:
+    _add_data(parser, nargs="?")
 
 
 def _later(run: StoredRun) -> Any:
@@ -424,14 +467,36 @@ def _later(run: StoredRun) -> Any:
     )
 
 
-def _forecast(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    found = run.ask("forecast", **told)
-    return found.next_change() if options.next_change else found
+def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    if run.data.design is not None and arguments.get("inputs") is None:
+        raise ValueError(
+            "this run has inputs: give those of the steps ahead by --future TABLE, a row for each"
+            f" of {options.steps} steps of each sequence"
+        )
+    ahead = run.ask("forecast", **arguments)
+    return ahead.next_change() if options.next_change else ahead
 
 
-def _states(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    found = run.ask("states", **told)
-    return found.steps() if options.steps else found
+def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    if options.data is None:
+        answer = run.ask("states", **arguments)
+        return answer.steps() if options.steps else answer
+    return run.ask("states", _new(run, options), **arguments).steps()
+
+
+def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    moves = run.ask("transitions", **arguments)
+    answer = moves.estimand
+    if options.durations:
+        answer = moves.durations()
+    for name in ("reach", "occupancy", "time_in"):
+        if (steps := getattr(options, name)) is not None:
+            answer = getattr(moves, name)(steps)
+    if options.difference is None:
+        return answer
+    if not moves.group:
+        raise ValueError("--difference takes groups: name them by --by, or by values of --at")
+    return answer.difference(moves.group, *options.difference)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -452,28 +517,30 @@ ROOM = Room(
     "  pgmult sequences forecast run --steps 14 --out ahead.csv\n"
     "  pgmult sequences fit gps.csv --symbol does --sequence animal --time at --every 5min \\\n"
     '    --model hmm --states 2,3 --inputs "~ temperature + (1 | animal)" --out run\n'
-    "  pgmult sequences effects run temperature",
+    "  pgmult sequences effects run temperature\n"
+    "  pgmult sequences fit careers.csv --wide y2000:y2009 --sequence id --model markov --out run\n"
+    "  pgmult sequences transitions run --occupancy 10",
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=200, add_fit=_add_fit, job=_job, compare=_compare,
     recipe=Recipe(_COLUMNS, (*READING, "units", "each")),
     report=lambda run, options: run.report(held_out=_later(run)),
     questions=(
         Question(
-            "predict", "probabilities at the steps of other sequences",
-            (Option(_add_new), _LEVELS, SEED), ask=_predict, tidy=True,
+            "predict", "probabilities at the steps of other sequences, smoothed or filtered",
+            (Option(_add_data), _FILTERED, _LEVELS, SEED), ask=_predict, tidy=True,
         ),
         Question(
             "forecast", "what comes after the last step, with intervals",
             (
                 option("--steps", type=at_least(1), required=True, metavar="N"),
                 table_option(
-                    "--future", "inputs of the steps ahead, with the columns of the formula, of"
-                    " sequences and of times", to="inputs",
+                    "--future", "Table of the inputs of the steps ahead, with the columns of the"
+                    " formula, of sequences and of times", to="inputs",
                 ),
                 TABLE,
                 aside(
                     "--next-change", action="store_true",
-                    help="how long each symbol seen last goes on, and what comes then",
+                    help="Show how long the symbol observed last goes on, and what comes then",
                 ),
                 SEED,
             ),
@@ -482,16 +549,31 @@ ROOM = Room(
         Question(
             "states", "what the hidden states of hmm are, with intervals, and when they are",
             (
+                Option(_add_optional),
                 PROBABILITY,
+                _FILTERED,
                 aside(
                     "--steps", action="store_true",
-                    help="the most probable path of states, and probabilities, at each step",
+                    help="Show the most probable path of states, and probabilities, at each step",
                 ),
             ),
             ask=_states,
         ),
         Question(
-            "export", "probabilities at all steps as a tidy table", [_LEVELS], "predict",
+            "transitions", "probabilities of the next symbol or hidden state, given the present",
+            (
+                AT, BY, DIFFERENCE, PROBABILITY,
+                aside(
+                    "--durations", action="store_true", help="Show the mean steps of a visit"
+                ),
+                aside("--reach", **whole(1, told="Show chances of reaching each within N steps")),
+                aside("--occupancy", **whole(1, told="Show shares 0 to N steps ahead")),
+                aside("--time-in", **whole(1, told="Show expected time in each in N steps")),
+            ),
+            ask=_transitions, draws=True,
+        ),
+        Question(
+            "export", "probabilities at all steps as a tidy table", [_FILTERED, _LEVELS], "predict",
             tidy=True,
         ),
         effects_question(

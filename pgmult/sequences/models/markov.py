@@ -328,11 +328,18 @@ class ChainSampler:
     data: Sequences
 
     def init(self, rng: np.random.Generator) -> MarkovChainState:
-        """Draw rows given the counts, with strengths equal to the number of symbols; then sweep."""
+        """Draw rows given counts, with strengths equal to the number of symbols; then sweep.
+
+        Missing symbols are at first those before them: a start with changes that are as rare as can
+        be, since a matrix whose square or cube the data know has roots in which states alternate.
+        """
         model, data = self.model, self.data
         counts = [np.zeros((size, data.num_symbols)) for size in model.sizes(data)]
         counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)
-        counts[-1] = self.counts(steps_of(data, model.order).main)
+        symbols, steps = steps_of(data, model.order).main, np.arange(data.num_steps)
+        last = np.maximum.accumulate(np.where(symbols < data.num_symbols, steps, -1))
+        first = np.repeat(data.offsets[:-1], data.lengths)
+        counts[-1] = self.counts(np.where(last < first, data.num_symbols, symbols[last]))
         strengths = np.full(model.order, float(data.num_symbols))
         return self.step(rng, model.draw_rows(rng, counts, strengths))
 

@@ -148,7 +148,7 @@ def test_people_who_were_lost_do_not_begin_anew():
 
 
 def test_waves_at_irregular_years_give_powers_of_the_matrix():
-    """Yearly transitions, observed in years 0, 1, 3, 6, 7: the likelihood's maximum is held."""
+    """Years 0, 2, 4 and 7: a matrix whose powers are known has roots in which states alternate."""
     rng = np.random.default_rng(2)
     matrix = np.array([[0.85, 0.1, 0.05], [0.2, 0.6, 0.2], [0.0, 0.0, 1.0]])
     people = np.empty((400, 8), dtype=np.int64)
@@ -156,13 +156,13 @@ def test_waves_at_irregular_years_give_powers_of_the_matrix():
     for t in range(1, 8):
         u = rng.random(400)[:, None]
         people[:, t] = (u > matrix[people[:, t - 1]].cumsum(axis=1)).sum(axis=1)
-    people[:, [2, 4, 5]] = -1
+    people[:, [1, 3, 5, 6]] = -1
     run = pgmult.sample(
         MarkovChain(1), as_sequences([*people], num_symbols=3), draws=300, tune=100, chains=2,
         random_seed=0, progressbar=False,
     )  # fmt: skip
     rows = run.stack("rows")[:, 1:4]
-    np.testing.assert_allclose(rows.mean(axis=0), matrix, atol=0.05)
+    np.testing.assert_allclose(rows.mean(axis=0), matrix, atol=0.06)
     assert (abs(rows.mean(axis=0) - matrix) < 4 * rows.std(axis=0) + 0.01).all()
 
 
