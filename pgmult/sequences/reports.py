@@ -281,7 +281,7 @@ def _lasting(change: NextChange) -> str:
             )
         if middle[0] >= change.horizon:
             return f"The present {now} goes on for {change.horizon} steps or more (median)."
-        top = f"{high[0]}{' or more' * (high[0] >= change.horizon)}"
+        top = f"{high[0]}{' or more' * int(high[0] >= change.horizon)}"
         return (
             f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
             f" {low[0]} to {top}), and then comes {names[then]} with probability {p:.2f}."

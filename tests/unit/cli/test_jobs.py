@@ -336,7 +336,7 @@ class TestSequences:
         rows = list(csv.DictReader(out.splitlines()))
         assert code == 0
         assert [r["symbol"] for r in rows] == ["relapse", "stable"] * 3
-        assert "1 symbols that the run does not know, such as 'died': their steps are" in errors
+        assert "1 symbols that are not in the run, such as 'died': their steps are" in errors
 
     def test_odd_cells_are_refused_with_their_place(self, capsys, tmp_path):
         table = tmp_path / "odd.csv"
@@ -385,7 +385,7 @@ class TestSequences:
         assert code == 0
         text = " ".join(text.split())
         assert "by draws given all other steps" in text
-        assert "tells a step as well as" in text
+        assert "a step as well as" in text
         assert "run: +0.0" in text
 
     @pytest.mark.slow
@@ -401,7 +401,7 @@ class TestSequences:
         code, text, _ = run(capsys, "sequences", "compare", out, out)
         text = " ".join(text.split())
         assert "Each step that was held out is told from those before it." in text
-        assert "tells a step as well as" in text
+        assert "a step as well as" in text
         assert "run: +0.0" in text
 
     def test_files_say_what_they_are(self, capsys, visits, tmp_path):
@@ -496,7 +496,7 @@ SHARED = {
 OWN = {
     "topics": {"content", "quotes", "pack", "refit", "search"},
     "fields": set(),
-    "sequences": {"forecast", "states"},
+    "sequences": {"forecast", "states", "transitions"},
     "regression": {
         "poststratify", "comparisons", "contrasts", "groups", "variance-shares", "loo",
     },
