@@ -302,8 +302,8 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
         warn_of_look_alikes(symbols, f"{options.data} (soft-masked?)")
         if "N" in symbols and set(symbols) <= set("ACGTUNacgtun") and options.max_symbols is None:
             warnings.warn(
-                f"{options.data} has N, for bases that are not known, and N is a symbol like the"
-                f" others here: --max-symbols {data.num_symbols - 1} makes its steps missing, if it"
+                f"{options.data} has N, for unknown bases, and N is a symbol like the"
+                f" others: --max-symbols {data.num_symbols - 1} makes its steps missing, if it"
                 " is the rarest",
                 stacklevel=2,
             )
@@ -321,7 +321,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
 def _without_gaps(
     table: Any, columns: dict[str, str | None], inputs: Any, options: argparse.Namespace
 ) -> tuple[Any, str]:
-    """A table whose gaps are refused, or are missing steps; rows of no known place are left out."""
+    """A table whose gaps are refused or are missing steps, without rows of no sequence or time."""
     import numpy as np
 
     from pgmult.core.tables import Cells, exact_array
@@ -540,7 +540,7 @@ ROOM = Room(
                 TABLE,
                 aside(
                     "--next-change", action="store_true",
-                    help="Show how long the symbol observed last goes on, and what comes then",
+                    help="Show how long the symbol observed last continues, and what comes then",
                 ),
                 SEED,
             ),

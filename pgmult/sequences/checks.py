@@ -62,7 +62,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> Pred
     Parameters
     ----------
     run : Posterior
-        That kept ``states`` beside the variables that its model keeps by default.
+        Run that kept ``states`` beside the variables that its model keeps by default.
     max_draws : int
     random_seed : int, optional
 
@@ -77,7 +77,9 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> Pred
     rng = np.random.default_rng(as_seed(random_seed))
     observed = np.flatnonzero(data.totals > 0)
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[observed]
-    follows = np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1  # a seen step
+    follows = (
+        np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1
+    )  # an observed step
     counts, totals = data.to_csr()[observed].toarray(), data.totals[observed]
     model: Any = run.model
     if isinstance(run.model, Foretells):  # repeats and runs, of sequences that are made anew

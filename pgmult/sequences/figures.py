@@ -1,4 +1,4 @@
-"""What symbols, sequences and steps are called in tables and figures, and what was seen of them."""
+"""What symbols, sequences and steps are called in tables and figures, and which were observed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -54,7 +54,7 @@ def when(data: Sequences, sequence: int, step: float) -> str:
 
 
 def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
-    """The sequence of each step, and where in it the step stands."""
+    """The sequence of each step, and its place there."""
     sequence = np.searchsorted(data.offsets, steps, side="right") - 1
     return sequence, steps - data.offsets[sequence]
 
@@ -77,14 +77,14 @@ def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
 
 
 def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
-    """The most frequent symbols, each of which has a colour of its own, in their own order."""
+    """The most frequent symbols, each of which has its colour, in the order of the data."""
     weight = np.bincount(data.symbols, data.counts, data.num_symbols)
     return np.sort(np.argsort(-weight, kind="stable")[:most])
 
 
 def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
     """The place of every step's most frequent symbol among the main ones; `OTHER`, `MISSING`
-    where it is none of them, or nothing was seen.
+    where it is none of them, or nothing was observed.
     """
     places = np.full(data.num_symbols, OTHER)
     places[main] = np.arange(len(main))
@@ -99,7 +99,7 @@ def raster(
     data: Sequences, *, last: int = 300, rows: IntArray | None = None,
     names: Sequence[str] | None = None,
 ) -> Raster:  # fmt: skip
-    """What was seen, one row per sequence.
+    """The observed symbols, one row per sequence.
 
     Parameters
     ----------
@@ -122,6 +122,6 @@ def raster(
     axis = axis_of(data, shown[0]) if len(shown) == 1 else {"x_label": "step of the sequence"}
     return Raster(
         strips, [name_of(data, s) for s in shown] if names is None else names,
-        [labels[k] for k in main], label="the symbols that were seen, a row a sequence",
+        [labels[k] for k in main], label="the observed symbols, a row a sequence",
         starts=starts, **axis,
     )  # fmt: skip

@@ -2,17 +2,17 @@
 
 Three questions to a posterior of sequences driven by linear Gaussian states, each answered by
 averaging over its draws, with quantiles that hold the uncertainty of the parameters and of the
-states. What is said of a sequence depends on it alone, not on those beside it:
+states. The answer for a sequence depends on it alone, not on the others:
 
 * `predict`: the probabilities at step t given *all* observations of its sequence;
-* `impute`: which symbols stood at the missing steps;
+* `impute`: which symbols were at the missing steps;
 * `forecast`: the steps after the last one, with simulated futures.
 
 Each is asked of the sequences that the posterior was sampled from, or of others. `predict` of other
-sequences and `impute` draw states from their law given a draw of the parameters, back through a
-particle filter (Godsill, Doucet and West 2004); `forecast` of other sequences takes the filter's
-last states. Both average many states under each draw: what that leaves to chance in a mean has a
-standard error below .01, or a warning says what it is.
+sequences and `impute` draw states from their distribution given a draw of the parameters, back
+through a particle filter (Godsill, Doucet and West 2004); `forecast` of other sequences takes
+the filter's last states. Both average many states under each draw: what that
+leaves to chance in a mean has a standard error below .01, or a warning says what it is.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
@@ -78,7 +78,7 @@ def predict(
     """Probabilities at every step, missing ones included: smoothed, or filtered.
 
     Smoothed ones are given all observations of the sequence, later ones among them; filtered ones
-    are predictions, given those before the step alone. For the run's own sequences, smoothed ones
+    are predictions, given those before the step alone. For the sequences of the run, smoothed ones
     are computed from the states that its chains kept; states of other sequences are sampled at each
     of its draws.
 
@@ -326,7 +326,7 @@ def impute(
 ) -> Imputed:
     """The symbols at missing steps, given all observations: one per step, or counts.
 
-    States are sampled at each draw, of the posterior's own sequences if no `data` are given. Other
+    States are sampled at each draw, of the sequences of the run if no `data` are given. Other
     parameters and errors are those of `predict`, and
 
     Parameters

@@ -3,8 +3,8 @@
 >>> import numpy as np
 >>> from pgmult.sequences import as_sequences
 >>> futures = np.array([[[0, 0, 1]], [[1, 1, 0]], [[0, 0, 0]]])  # of one sequence that ended in A
->>> found = NextChange.of(futures, as_sequences(["BBAA"], alphabet="AB"))
->>> found.lasts.round(2).tolist(), found.then.tolist()
+>>> change = NextChange.of(futures, as_sequences(["BBAA"], alphabet="AB"))
+>>> change.lasts.round(2).tolist(), change.then.tolist()
 ([[0.33, 0.0, 0.33, 0.33]], [[0.0, 1.0]])
 """
 
@@ -104,7 +104,7 @@ class NextChange(Answer):
         ends = then.sum(axis=1) > 0.0  # in some simulated future
         first = then.argmax(axis=1)
         return Table(
-            "How many more steps the symbol observed last goes on for (median and 90 % interval"
+            "Further steps for which the symbol observed last continues (median and 90 % interval"
             f" over futures simulated for {self.horizon} steps), and which one comes then.",
             [
                 Column("sequence", [label_of(data, s) for s in rows], key_of(data)),
@@ -136,6 +136,6 @@ class NextChange(Answer):
         where = name_of(self.sequences, sequence)
         return Lines(
             [Line(name, int(self.present[sequence]), x, still)],
-            label=f"how long {name} goes on in {where}", x_label="steps ahead",
-            y_label=f"probability that {name} still goes on", caption=where,
+            label=f"how long {name} continues in {where}", x_label="steps ahead",
+            y_label=f"probability that {name} still continues", caption=where,
         )  # fmt: skip

@@ -25,8 +25,8 @@ from pgmult.sequences.figures import key_of, label_of, labels_of, seen_symbols
 from pgmult.sequences.next_change import NextChange
 
 _PANEL = 10  # sequences of a panel
-_MOST_SYMBOLS, _STEPS_TOLD = 12, 12
-_MOST_LABELS, _MOST_AFTER = 6, 4  # of an input, and symbols after which it is told
+_MOST_SYMBOLS, _STEPS_SHOWN = 12, 12
+_MOST_LABELS, _MOST_AFTER = 6, 4  # of an input, and symbols after which it is shown
 _EACH = 5  # sequences that stand out for one reason
 
 
@@ -36,7 +36,7 @@ def is_panel(data: Sequences) -> bool:
 
 
 class _Pairs(NamedTuple):
-    """Steps whose symbol and the one before were seen.
+    """Steps whose symbol and the one before were observed.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def population(data: Sequences) -> list[Section]:
     ]
     last = int(data.lengths.max())
     along = []
-    for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_TOLD)).astype(np.int64)):
+    for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
         counts = np.bincount(symbols[(step == t) & (symbols >= 0)], minlength=len(main))
         if counts.any():
             along.append((str(t), *_told(counts)))
@@ -102,9 +102,9 @@ def population(data: Sequences) -> list[Section]:
         *_by_inputs(data, pairs, heads),
         Section(
             "Shares step by step",
-            f"Shares of the symbols{which} over the sequences that were seen so many steps after"
-            " their first.",
-            head=("step", "seen", *heads), rows=along, shown=_STEPS_TOLD,
+            f"Shares of the symbols{which} over the sequences that have an observation so many"
+            " steps after their first.",
+            head=("step", "observed", *heads), rows=along, shown=_STEPS_SHOWN,
         ),
     ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator
         ]
         yield Section(
             f"What follows what, by {column}",
-            f"The same, told apart by {column} at the step that follows.",
+            f"The same, separately by {column} at the step that follows.",
             head=("after", column, "times", *heads), rows=rows,
             shown=_MOST_AFTER * len(names),
         )  # fmt: skip
@@ -159,7 +159,7 @@ class StandingOut(NamedTuple):
     changes : array, ``(num_sequences,)``
         Probability that the next symbol is another than the last; nan where none was observed.
     predicted : array, ``(num_sequences,)``
-        Geometric mean of the probabilities of what was seen, as `predict` gives them; 1 where
+        Geometric mean of the probabilities of its symbols, as `predict` gives them; 1 where
         nothing was.
     gaps : int array, ``(num_sequences,)``
         Most missing steps in a row.
@@ -180,7 +180,7 @@ class StandingOut(NamedTuple):
         sequence_of_step = np.repeat(np.arange(size), data.lengths)
         times = np.bincount(sequence_of_step, data.totals, size)
         bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))
-        # all steps between two of these are missing, and the first if it was not seen
+        # all steps between two of these are missing, and the first if it was not observed
         runs = np.diff(bounds) - (data.totals[bounds[:-1]] > 0)
         gaps = np.zeros(size, dtype=np.int64)
         whose = np.searchsorted(data.offsets, bounds[:-1], side="right") - 1
@@ -196,7 +196,7 @@ class StandingOut(NamedTuple):
         """Why a sequence stands out: the first few of each reason."""
         reasons: dict[int, list[str]] = {}
         ranked = {
-            "likely to change": self.by_change[: int((~np.isnan(self.changes)).sum())],
+            "likely to change": self.by_change[: int((self.changes >= 0.01).sum())],
             "predicted worst": np.argsort(self.predicted, kind="stable"),
             "long gap": np.argsort(-self.gaps, kind="stable")[: int((self.gaps > 0).sum())],
         }  # fmt: skip

@@ -1,8 +1,8 @@
 """What scores and forecasts need from a posterior of sequences: kind of model, draws and symbols.
 
 A model predicts by one of two protocols. `PredictsSteps`: the probability of a step given those
-before it is known exactly. `HasStateSpace`: given a draw, the model is a linear Gaussian state seen
-through a link, for which there is a particle filter.
+before it has a closed form. `HasStateSpace`: given a draw, the model is a linear Gaussian state
+observed through a link, for which there is a particle filter.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 
 @runtime_checkable
 class PredictsSteps(Protocol):
-    """A model whose one-step-ahead probabilities given its parameters are known.
+    """A model whose one-step-ahead probabilities given its parameters have a closed form.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class PredictsSteps(Protocol):
 
 @runtime_checkable
 class Foretells(PredictsSteps, Protocol):
-    """A model whose probabilities given its parameters are known at all steps and ahead of them."""
+    """A model whose probabilities given its parameters have a closed form, ahead as well."""
 
     def step_probs(
         self, draw: Mapping[str, Any], data: Sequences, *, filtered: bool = False
@@ -58,7 +58,7 @@ class Foretells(PredictsSteps, Protocol):
 
 @runtime_checkable
 class HasStateSpace(Protocol):
-    """A model of linear Gaussian states seen through a link.
+    """A model of linear Gaussian states observed through a link.
 
     Sequences can be continued where it keeps ``last_states``, ``(num_sequences, state_dim)``.
 
@@ -77,7 +77,7 @@ class HasStateSpace(Protocol):
 
 
 def sequences_of(run: Posterior, data: Any = None) -> Sequences:
-    """Sequences of the posterior's symbols, from what its model takes; its own if left out.
+    """Sequences of a run's symbols, from what its model takes; those of the run by default.
 
     Raises
     ------

@@ -6,6 +6,7 @@ page.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,7 @@ _MOST_AHEAD = 300  # steps, to find a change
 _MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer draws of large panels
 _HISTORY = 100  # steps in a figure
 _CHECKED = 200  # draws that data are simulated from
+_HARDLY = 0.005  # a chance that is printed as 0.00
 _MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
 
@@ -73,7 +75,7 @@ def report(
     Parameters
     ----------
     run : Posterior
-        Of hidden states, of a Markov chain, or of linear Gaussian states that kept ``states``,
+        Run of hidden states, of a Markov chain, or of linear Gaussian states that kept ``states``,
         beside the variables that its model keeps by default.
     page : path, optional
         Where to write the report as an HTML page.
@@ -203,7 +205,10 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
                 f"Mean steps of a visit to a {moves.what}, median and interval, and the shares of"
                 f" all symbols or states {steps} steps after.",
                 head=("now", "lasts", *moves.after), rows=rows, shown=24,
-                figures=[shares.at(**{"from": moves.before[0]}).curves("step")],
+                figures=[
+                    replace(shares.at(**{"from": name}).curves("step"), caption=f"after {name}")
+                    for name in moves.before[:_MOST_PANELS]
+                ],
             )
         )  # fmt: skip
     return sections
@@ -265,7 +270,7 @@ def _seen(data: Sequences, path: IntArray | None) -> Section:
         shown = raster(data, rows=rows, names=named)
     else:
         which, shown = "", raster(data)
-    return Section("What was seen", how % which, figures=[shown], shown=0)
+    return Section("Observed symbols", how % which, figures=[shown], shown=0)
 
 
 def _lasting(change: NextChange) -> str:
@@ -280,13 +285,15 @@ def _lasting(change: NextChange) -> str:
                 f" {change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
             )
         if middle[0] >= change.horizon:
-            return f"The present {now} goes on for {change.horizon} steps or more (median)."
+            return f"The present {now} continues for {change.horizon} steps or more (median)."
         top = f"{high[0]}{' or more' * int(high[0] >= change.horizon)}"
         return (
-            f"The present {now} goes on for {middle[0]} more steps (median; 90 % interval"
+            f"The present {now} continues for {middle[0]} more steps (median; 90 % interval"
             f" {low[0]} to {top}), and then comes {names[then]} with probability {p:.2f}."
         )
     changing = change.lasts[:, 0]
+    if np.nanmax(changing) < _HARDLY:
+        return "No change of symbol is likely at the next step of any sequence."
     s, steps = int(np.nanargmax(changing)), float(np.median(middle[change.present >= 0]))
     last = f"{change.horizon} steps or more"
     if steps < change.horizon:
@@ -295,7 +302,7 @@ def _lasting(change: NextChange) -> str:
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
         f" {names[change.present[s]]}): probability {changing[s]:.2f}; over the"
         f" {data.num_sequences} sequences it is {np.nanmean(changing):.2f} on average, and the"
-        f" present symbol goes on for {last} (median)."
+        f" present symbol continues for {last} (median)."
     )
 
 
@@ -388,9 +395,9 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Sect
     return Section(
         "What comes next",
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
-        f" rivals. The {percent} is of the first probability itself: how well it is known, not"
+        f" rivals. The {percent} is of the first probability: how precisely it is estimated, not"
         " which symbol comes."
-        + holds * " Inputs are taken to stay as they are at the last step.",
+        + holds * " Inputs are those of the last step.",
         head=(
             key_of(data), "ahead", *(() if data.starts is None else ("time",)),
             *("first", "second", "third")[:count], percent,
@@ -408,9 +415,9 @@ def _figures(past: StepProbs, ahead: Forecast, order: IntArray) -> Section:
     if data.num_sequences > _MOST_PANELS:
         which = f" of {len(few)} " + ("that stand out" if is_panel(data) else "of the longest")
     return Section(
-        "Probabilities, and what lies ahead",
+        "Probabilities, and the forecast",
         f"At each step{which}, the probability of each symbol, stacked; the strip above has"
-        " what was seen. Right of the dashed line is the forecast.",
+        " the observed symbols. Right of the dashed line is the forecast.",
         figures=stacks, shown=0,
     )  # fmt: skip
 
@@ -428,7 +435,7 @@ def data_in_words(data: Sequences) -> str:
 
 
 def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
-    """The whole continuation, told without a look at it, beside shares of all symbols."""
+    """The forecast of what was held out, beside shares of all symbols."""
     if held_out.num_sequences != data.num_sequences or held_out.num_symbols != data.num_symbols:
         raise ValueError(
             f"held_out must continue the {data.num_sequences} sequences of {data.num_symbols}"
@@ -450,6 +457,6 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     gained = scored.gain_over(plain)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
-        f" out, up to {held_out.lengths.max()} steps ahead) is told {gained.word}"
+        f" out, up to {held_out.lengths.max()} steps ahead) is predicted {gained.word}"
         f" by overall shares: {gained} nats an observation."
     )

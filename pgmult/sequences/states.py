@@ -6,7 +6,7 @@ and the chains' to each other, by the steps at which they are: two states are co
 variation distance of their probabilities over all steps, and assigned one to one. They are then
 numbered from 1, the most frequent first. Where two chains' probabilities of a state have less than
 half in common (the sum of the smaller over that of the larger ones), it is no counterpart: a chain
-that lacks a state of the likeliest chain found other states, is told, and left out of all averages.
+that lacks a state of the likeliest chain has other states: it is named, and left out of averages.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.sequences import MultinomialHMM, as_sequences
@@ -14,10 +14,10 @@ that lacks a state of the likeliest chain found other states, is told, and left 
 >>> run = pgmult.sample(
 ...     MultinomialHMM(2), data, draws=400, tune=100, chains=2, random_seed=0, progressbar=False
 ... )
->>> found = run.states()
->>> found.emissions.mean.round(1).tolist()
+>>> states = run.states()
+>>> states.emissions.mean.round(1).tolist()
 [[0.0, 0.2, 0.8], [0.7, 0.3, 0.0]]
->>> found.path[[0, -1]].tolist()
+>>> states.path[[0, -1]].tolist()
 [1, 0]
 """
 
@@ -134,8 +134,8 @@ class States(Answer):
             )
         if not self.used.all():
             lines.append(
-                f"{int((~self.used).sum())} of {len(self.used)} chains found other states and are"
-                " left out: fewer states, or more chains, tell which are there."
+                f"{int((~self.used).sum())} of {len(self.used)} chains have other states and are"
+                " left out: try fewer states, or more chains."
             )
         return lines
 
@@ -231,7 +231,7 @@ class Matched(NamedTuple):
     Attributes
     ----------
     taken : list of pairs
-        Draws of chains that have all states, and where the states stand in each.
+        Draws of chains that have all states, and the place of each state in them.
     matches : LabelMatches
     agreement : array, ``(num_chains,)``
     used : bool array, ``(num_chains,)``

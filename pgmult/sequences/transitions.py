@@ -58,7 +58,7 @@ class Transitions(Answer):
     before, after : sequence of str
         Names of the rows and the columns of a matrix.
     group : str
-        The column that tells groups apart; empty if there is one group.
+        The column of the groups; empty if there is one group.
     values : sequence
         The values of the groups.
     what : str
@@ -144,28 +144,29 @@ class Transitions(Answer):
     def reach(self, steps: int) -> Estimand:
         """Probability of being in each state at least once within so many steps, from each."""
         moves, size = self._square(), len(self.before)
-        found = np.empty_like(moves)
+        chances = np.empty_like(moves)
         for j in range(size):
             ever = np.zeros(moves.shape[:-1])
             for _ in range(as_positive_int(steps, "steps")):
                 ever[..., j] = 1.0  # there already
                 ever = (moves @ ever[..., None])[..., 0]
-            found[..., j] = ever
+            chances[..., j] = ever
         caption = f"Probability of reaching a {self.what} (to) within {steps} steps."
         return self._estimand(
-            self._averaged(found), {"from": self.before, "to": self.after}, caption
+            self._averaged(chances), {"from": self.before, "to": self.after}, caption
         )
 
     def occupancy(self, steps: int) -> Estimand:
         """Shares of the states 0, 1, ..., `steps` steps after each."""
         moves = self._square()
-        here = np.broadcast_to(np.eye(len(self.before)), moves.shape)
-        shares = [here]
+        shares = [np.broadcast_to(np.eye(len(self.before)), moves.shape)]
         for _ in range(as_positive_int(steps, "steps")):
             shares.append(shares[-1] @ moves)
-        found = self._averaged(np.stack(shares, axis=4))
+        averages = self._averaged(np.stack(shares, axis=4))
         axes = {"from": self.before, "step": range(steps + 1), "to": self.after}
-        return self._estimand(found, axes, f"Share of each {self.what} (to) so many steps ahead.")
+        return self._estimand(
+            averages, axes, f"Share of each {self.what} (to) so many steps ahead."
+        )
 
     def time_in(self, steps: int) -> Estimand:
         """Expected number of the next `steps` steps in each state, from each."""
@@ -192,9 +193,9 @@ class Transitions(Answer):
 
     def section(self, title: str = "Transitions", note: str = "", **options: Any) -> Section:
         """A matrix with intervals, and its heat map."""
-        found = self.estimand
+        answer = self.estimand
         mean, low, high = (
-            x.reshape(-1, len(self.after)) for x in (found.mean, found.lower, found.upper)
+            x.reshape(-1, len(self.after)) for x in (answer.mean, answer.lower, answer.upper)
         )
         names = [(str(v), n) for v in (self.values if self.group else [""]) for n in self.before]
         cells = [
@@ -239,7 +240,7 @@ def transitions(
     at : mapping from str to value or list of values, optional
         Values of inputs, which all rows then have; one input may have several values.
     by : str, optional
-        Input whose values tell groups of rows apart.
+        Input whose values make groups of rows.
     probability : float
         Coverage of the intervals.
     max_draws : int

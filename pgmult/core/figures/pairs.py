@@ -111,7 +111,8 @@ class HeatMap(Figure):
         """Return the matrix as SVG; a tile shows its number where a pointer rests on it."""
         top = max(1e-300, float(np.nanmax(self.values, initial=0.0)))
         left = 12.0 + 6.0 * max(map(len, self.rows), default=0)
-        wide = min(40.0, max(3.0, (640.0 - left) / max(1, len(self.columns))))
+        needed = 8.0 + 6.4 * max(map(len, self.columns), default=0)
+        wide = min(max(40.0, needed), max(3.0, (640.0 - left) / max(1, len(self.columns))))
         parts = []
         for i, row in enumerate(self.rows):
             parts.append(tag("text", row, class_="end", x=left - 4.0, y=18 * i + 13))
@@ -125,16 +126,17 @@ class HeatMap(Figure):
                         tag("rect", title, class_="block c0", width=round(wide - 0.5, 1),
                             fill_opacity=opacity, **box)
                     )  # fmt: skip
-        floor, every = 18.0 * len(self.rows), max(1, math.ceil(48.0 / wide))
+        floor, every = 18.0 * len(self.rows), max(1, math.ceil(min(48.0, needed) / wide))
         for j in range(0, len(self.columns), every):
             x = round(left + wide * (j + 0.5), 1)
             parts.append(tag("text", self.columns[j], class_="middle", x=x, y=floor + 13.0))
         middle = left + wide * len(self.columns) / 2
         parts.append(tag("text", self.x_label, class_="middle", x=middle, y=floor + 28.0))
-        size = f"0 0 {left + wide * len(self.columns) + 20.0:.0f} {floor + 34.0:.0f}"
+        size = round(left + wide * len(self.columns) + 20.0), round(floor + 34.0)
         drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label, viewBox=size
-        )
+            "svg", parts, class_="drawing", role="img", aria_label=self.label,
+            viewBox=f"0 0 {size[0]} {size[1]}", width=size[0],
+        )  # fmt: skip
         return framed(drawing, self.caption)
 
     def plot(self, axes: Axes | None = None) -> Axes:

@@ -42,37 +42,37 @@ class Steps(NamedTuple):
 
 
 @jit
-def _follow(law, rows, symbol, after):
+def _follow(dist, rows, symbol, after):
     """Set the distribution of the context after a step with a symbol, or with a missing one."""
     size, num_symbols = rows.shape
     after[:] = 0.0
     for c in range(size):
-        if law[c] > 0.0:
+        if dist[c] > 0.0:
             shifted = c * (num_symbols + 1) % size
             if symbol < num_symbols:
-                after[shifted + symbol] += law[c]
+                after[shifted + symbol] += dist[c]
                 continue
             for k in range(num_symbols):
-                after[shifted + k] += law[c] * rows[c, k]
+                after[shifted + k] += dist[c] * rows[c, k]
 
 
 @jit
-def _weigh(begin, end, steps, rows, law, weighed):
+def _weigh(begin, end, steps, rows, dist, weighed):
     """Set the distribution of a context given the observations after it; return their log prob."""
     top = -math.inf
-    for c in range(law.size):
+    for c in range(dist.size):
         weighed[c] = -math.inf
-        if law[c] > 0.0:
-            weight = math.log(law[c])
+        if dist[c] > 0.0:
+            weight = math.log(dist[c])
             for entry in range(begin, end):
                 weight += steps.counts[entry] * math.log(rows[c, steps.symbols[entry]])
             weighed[c] = weight
             top = max(top, weight)
     total = 0.0
-    for c in range(law.size):
+    for c in range(dist.size):
         weighed[c] = math.exp(weighed[c] - top)
         total += weighed[c]
-    for c in range(law.size):
+    for c in range(dist.size):
         weighed[c] /= total
     return top + math.log(total)
 
@@ -85,7 +85,7 @@ def _filter(first, stop, steps, rows, predicted, weighed, final, log_predictive)
     after the last step.
     """
     size, row = rows.shape[0], -1
-    law = np.zeros(size)
+    dist = np.zeros(size)
     for t in range(first, stop):
         begin, end = steps.indptr[t], steps.indptr[t + 1]
         goes_on = t + 1 == stop or steps.unsure[t + 1]
@@ -95,12 +95,12 @@ def _filter(first, stop, steps, rows, predicted, weighed, final, log_predictive)
                 log_predictive[t] = _weigh(begin, end, steps, rows, predicted[row], weighed[row])
             else:
                 weighed[row] = predicted[row]
-            law[:] = weighed[row]
+            dist[:] = weighed[row]
         elif goes_on:
-            law[:] = 0.0
-            law[steps.contexts[t]] = 1.0
+            dist[:] = 0.0
+            dist[steps.contexts[t]] = 1.0
         if goes_on:
-            _follow(law, rows, steps.main[t], final if t + 1 == stop else predicted[row + 1])
+            _follow(dist, rows, steps.main[t], final if t + 1 == stop else predicted[row + 1])
 
 
 @jit
@@ -166,16 +166,16 @@ def fill_symbols(worker, start, stop, key, steps, rows, log_predictive, filled):
                 later = steps.contexts[t]
                 continue
             row -= 1
-            law = weighed[row]
+            dist = weighed[row]
             if later >= 0 and t + 1 < last and steps.unsure[t + 1]:
                 after[:] = 0.0
                 for o in range(num_symbols + 1):
                     c = o * oldest + later // (num_symbols + 1)
-                    after[c] = law[c]
+                    after[c] = dist[c]
                     if steps.main[t] == num_symbols:
                         after[c] *= rows[c, symbol]
             else:
-                after[:] = law
+                after[:] = dist
             u, stream = uniform(stream)
             left, later = u * after.sum(), np.int64(0)
             for c in range(size):
@@ -196,10 +196,10 @@ def smooth_symbols(worker, start, stop, steps, rows, log_predictive, probs):
     size, num_symbols = rows.shape
     most = _num_unsure(start, stop, steps)
     predicted, weighed = np.empty((most, size)), np.empty((most, size))
-    ratio, law, joint = np.empty(size), np.empty(size), 0.0
+    ratio, dist, joint = np.empty(size), np.empty(size), 0.0
     for s in range(start, stop):
         first, last = steps.offsets[s], steps.offsets[s + 1]
-        _filter(first, last, steps, rows, predicted, weighed, law, log_predictive)
+        _filter(first, last, steps, rows, predicted, weighed, dist, log_predictive)
         row = steps.unsure[first:last].sum()
         ratio[:] = 1.0  # p(context after step t | all) / p(context after step t | up to t)
         for t in range(last - 1, first - 1, -1):
@@ -214,36 +214,36 @@ def smooth_symbols(worker, start, stop, steps, rows, log_predictive, probs):
             row -= 1
             probs[t] = 0.0
             for c in range(size):
-                law[c] = 0.0
+                dist[c] = 0.0
                 if weighed[row, c] == 0.0:
                     continue
                 shifted = c * (num_symbols + 1) % size
                 if not missing:
-                    law[c] = weighed[row, c] * ratio[shifted + steps.main[t]]
+                    dist[c] = weighed[row, c] * ratio[shifted + steps.main[t]]
                 for k in range(num_symbols):
                     if missing:
                         joint = weighed[row, c] * rows[c, k] * ratio[shifted + k]
-                        law[c] += joint
+                        dist[c] += joint
                         probs[t, k] += joint
                     else:
-                        probs[t, k] += law[c] * rows[c, k]
+                        probs[t, k] += dist[c] * rows[c, k]
             for c in range(size):
                 before = predicted[row, c]
-                ratio[c] = law[c] / before if before > 0.0 else 0.0
+                ratio[c] = dist[c] / before if before > 0.0 else 0.0
 
 
 @jit
-def look_ahead(worker, start, stop, laws, rows, probs):
-    """Probabilities of the steps after contexts with distributions ``laws``, row by row."""
-    law, after = np.empty(rows.shape[0]), np.empty(rows.shape[0])
+def look_ahead(worker, start, stop, dists, rows, probs):
+    """Probabilities of the steps after contexts with distributions ``dists``, row by row."""
+    dist, after = np.empty(rows.shape[0]), np.empty(rows.shape[0])
     for i in range(start, stop):
-        law[:] = laws[i]
+        dist[:] = dists[i]
         for t in range(probs.shape[1]):
             for k in range(rows.shape[1]):
                 probs[i, t, k] = 0.0
-            for c in range(law.size):
-                if law[c] > 0.0:
+            for c in range(dist.size):
+                if dist[c] > 0.0:
                     for k in range(rows.shape[1]):
-                        probs[i, t, k] += law[c] * rows[c, k]
-            _follow(law, rows, rows.shape[1], after)
-            law[:] = after
+                        probs[i, t, k] += dist[c] * rows[c, k]
+            _follow(dist, rows, rows.shape[1], after)
+            dist[:] = after

@@ -2,7 +2,7 @@
 
 In spring a day of local times lacks an hour, and in autumn it has one twice. Where the zone of
 times is known, the order of rows tells which of the two hours each is of; where it is not, times
-that look like those of a zone are told.
+that look like those of a zone raise a warning.
 
 >>> at = np.array(["2024-10-27T02:00", "2024-10-27T02:30"] * 2, dtype="datetime64[s]")
 >>> shown_twice(at.astype(np.int64), np.zeros(4, dtype=np.int64), np.zeros(4, dtype=np.int64))[0]
@@ -45,7 +45,7 @@ def shown_twice(
     Returns
     -------
     second : bool array, ``(num_rows,)``
-        Where rows of a sequence stand in their order, those after a step back in time; else, where
+        Where rows of a sequence are in their order, those after a step back in time; else, where
         each time has twice as many rows as are usual, the latter half of them.
     unsure : bool array, ``(num_rows,)``
         Rows of hours with more rows than are usual that are in neither way two hours.
@@ -97,7 +97,7 @@ def _usual_rows(times: IntArray, sequence: IntArray, chosen: NDArray[np.bool_]) 
 def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -> None:
     """Tell local times without a zone that lack an hour, or have one twice, as clocks are changed.
 
-    Only times that nearly follow each other by one length, of an hour or less, can tell it.
+    Only times that nearly follow each other by one length, of an hour or less, can show it.
     """
     seconds = times.astype("datetime64[s]").astype(np.int64)
     order = np.lexsort((seconds, sequence))

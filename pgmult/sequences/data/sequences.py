@@ -175,7 +175,7 @@ class Sequences:
         )
 
     def times(self, sequences: ArrayLike, steps: ArrayLike) -> NDArray[Any] | None:
-        """When steps of sequences are, dates or whole numbers; None where that is not known.
+        """When steps of sequences are, dates or whole numbers; None without times.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Sequences:
         inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
             Covariates of the new steps; required if, and only if, the sequences have inputs. With a
             formula they are a table of its columns, one row per step, sequence after sequence, or a
-            design that is coded as the sequences' own.
+            design that is coded as that of the sequences.
 
         Raises
         ------
@@ -526,7 +526,7 @@ def _is_labels(values: Any) -> bool:
 
 
 def _as_parts(data: Any) -> list[Any]:
-    """What stands for each sequence."""
+    """The data of each sequence."""
     if isinstance(data, list | tuple):
         numbers = all(isinstance(x, int | float | np.integer | np.floating) for x in data)
         return [np.asarray(data)] if data and numbers else list(data)

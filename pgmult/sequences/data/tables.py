@@ -81,10 +81,10 @@ def sequences_of(
         the alphabet.
     sequence : str, optional
         The column that says to which sequence a row belongs; by default all rows are of one.
-        Sequences stand in the order of their numbers, or of the alphabet where they are none.
+        Sequences have the order of their numbers, or of the alphabet where they are none.
     time : str, optional
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
-        without a row are missing. Left out, every row is a step and rows stand in their order.
+        without a row are missing. Left out, every row is a step in the order of the rows.
         Dates that are written as numbers, 20240131, and times since 1970 (Unix seconds, or
         thousandths, ... of them) are recognised.
     begin, end : str, optional
@@ -96,9 +96,9 @@ def sequences_of(
         How long a step is, where `time` has dates: "year", "quarter", "month", "week", "day",
         "hour", "minute", "second", or a number of these, "2 weeks", "5min", "2h", "15s". Steps
         begin where the calendar does (hours at midnight, months on the first), and tables and
-        figures of what is found tell that time. Times of a zone are counted, and told, in UTC where
-        steps are shorter than a day: clocks change (`pgmult.read` takes the zone of times that tell
-        none). Where `time` has numbers, how many of them make a step, 1 by default; it must be said
+        figures show that time. Times of a zone are counted, and shown, in UTC where
+        steps are shorter than a day: clocks change (`pgmult.read` takes the zone of times without
+        one). Where `time` has numbers, how many of them make a step, 1 by default; it must be said
         where most steps would be missing.
     week_start : str
         The day that weeks begin on; on Mondays, by default, as ISO 8601 counts them.
@@ -293,9 +293,9 @@ def _inputs_of_steps(
     unknown: NDArray[np.bool_],
     data: Sequences,
 ) -> dict[str, Cells]:
-    """The columns of inputs, one cell a step; those of the step before where no row tells them.
+    """The columns of inputs, one cell a step; those of the step before where no row has them.
 
-    A row without a symbol need not tell its inputs. The first steps have those of the step after.
+    A row without a symbol need not have inputs. The first steps have those of the step after.
     """
     for name in needed:
         if name not in cells:
@@ -327,13 +327,13 @@ def _inputs_of_steps(
     if len(silent):
         s = int(np.searchsorted(data.offsets, silent[0], side="right")) - 1
         raise ValueError(
-            "inputs must be known at a step of each sequence, got none of"
+            "inputs must have a value at a step of each sequence, got none of"
             f" {s if data.names is None else data.names[s]}"
         )
     if (gaps := int((source < 0).sum())) > 0:
         warnings.warn(
             f"{gaps} steps have no row: they get the inputs of the step before (give them rows"
-            " without a symbol where their inputs are known)",
+            " without a symbol with their inputs)",
             stacklevel=3,
         )
     filled = {}

@@ -212,7 +212,7 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
 
 
 def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> NDArray[Any]:
-    """Times in UTC where their zone is known and steps are shorter than a day, else as they are.
+    """Times in UTC where they have a zone and steps are shorter than a day, else as they are.
 
     Local times that clocks show twice are of the first or the second hour by the order of rows.
 
@@ -228,7 +228,7 @@ def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str
         return times.values
     if times.east.any():
         warnings.warn(
-            f"column {name!r} has times of a zone: steps are counted in UTC, and tables tell it,"
+            f"column {name!r} has times of a zone: steps are counted in UTC, and tables show it,"
             " since clocks change",
             stacklevel=3,
         )
@@ -241,8 +241,8 @@ def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str
         if unsure.any():
             warnings.warn(
                 f"column {name!r} has times that clocks show twice, such as"
-                f" {times.values[unsure][0]}, and the order of rows does not tell which are the"
-                " second ones: all are taken for the first (times with their offset tell it)",
+                f" {times.values[unsure][0]}, and the order of rows does not show which are the"
+                " second ones: all are taken for the first (give times their offset)",
                 stacklevel=3,
             )
     return np.asarray(passed)
@@ -267,7 +267,7 @@ def _filled(times: FloatArray | IntArray, sequence: IntArray, every: float) -> t
 
 
 def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
-    """The length of steps that moves no time, where steps of `every` move some that have their own.
+    """The length of steps that moves no time, where steps of `every` move some.
 
     Many times in a step are meant to be together, and a length far below `every` is that of a clock
     that does not run evenly: then it is `every`.
@@ -282,7 +282,7 @@ def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
 def refuse_moved_times(
     times: NDArray[Any], sequence: IntArray, steps: IntArray, clock: Clock, name: str
 ) -> None:
-    """Refuse steps that do not begin where times of their own are: 2018 as a step of 2011, 2013.
+    """Refuse steps that would move times: 2018 as a step of 2011, 2013.
 
     Raises
     ------

@@ -9,8 +9,8 @@ Dirichlet language model")::
     strength_l    ~ Gamma(strength_shape, strength_rate)
     x_t           ~ Multinomial(total_t, row_L(x_{t-L}, ..., x_{t-1}))
 
-"Nothing" stands in the context as a symbol of its own before a sequence begins; the most frequent
-symbol does for a step with several observations. A step without observations has a symbol, too,
+"Nothing" is a symbol of the context before a sequence begins; a step with several observations has
+the most frequent symbol there. A step without observations has a symbol, too,
 which is summed out of everything that is predicted: probabilities after a gap are those of powers
 of the transition matrix. A sweep is exact: with n_l(c, k) observations of k in context c, and the
 rows of level l integrated out,
@@ -286,18 +286,18 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         ]  # contexts at the ends of sequences, and a row for each unsure one
         which -= int(unsure.any())
         which[unsure] = len(alike) + np.arange(unsure.sum())
-        laws = np.zeros((len(alike) + int(unsure.sum()), len(rows)))
-        laws[np.arange(len(alike)), alike] = 1.0
+        dists = np.zeros((len(alike) + int(unsure.sum()), len(rows)))
+        dists[np.arange(len(alike)), alike] = 1.0
         if unsure.any():
             final = np.empty((data.num_sequences, len(rows)))
             over_rows(
                 compiled.filter_contexts, data.num_sequences, past, rows,
                 np.empty(data.num_steps), _NONE, final, grain=1,
             )  # fmt: skip
-            laws[len(alike) :] = final[unsure]
+            dists[len(alike) :] = final[unsure]
             context[unsure] = one_of(chances[unsure, 0, -1], final[unsure])
-        probs = np.empty((len(laws), steps, number))
-        over_rows(compiled.look_ahead, len(laws), laws, rows, probs, grain=1)
+        probs = np.empty((len(dists), steps, number))
+        over_rows(compiled.look_ahead, len(dists), dists, rows, probs, grain=1)
         symbols = np.empty((len(ends), steps), dtype=np.int64)
         for t in range(steps):
             symbols[:, t] = one_of(chances[:, 1, t], rows[context])
@@ -447,7 +447,7 @@ def _num_unsure(data: Sequences, order: int) -> int:
 
 
 def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:
-    """How many of `taken` customers opened a table of their own, ``(num_cells,)``."""
+    """How many of `taken` customers opened a new table, ``(num_cells,)``."""
     number = taken.astype(np.int64)
     cell = np.repeat(np.arange(len(number)), number)
     place = np.arange(len(cell)) - np.repeat(np.cumsum(number) - number, number)

@@ -386,7 +386,7 @@ class TestSequences:
         text = " ".join(text.split())
         assert "by draws given all other steps" in text
         assert "a step as well as" in text
-        assert "run: +0.0" in text
+        assert "+0.0000" in text
 
     @pytest.mark.slow
     def test_held_out_steps_are_scored(self, capsys, visits, tmp_path):
@@ -402,7 +402,7 @@ class TestSequences:
         text = " ".join(text.split())
         assert "Each step that was held out is told from those before it." in text
         assert "a step as well as" in text
-        assert "run: +0.0" in text
+        assert "+0.0000" in text
 
     def test_files_say_what_they_are(self, capsys, visits, tmp_path):
         out = ["--out", tmp_path / "run"]

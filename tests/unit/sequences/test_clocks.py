@@ -89,7 +89,7 @@ def test_the_order_of_rows_tells_the_second_hour(tmp_path, turn):
 def test_what_rows_do_not_tell_is_said(tmp_path):
     times, _ = local_times(AUTUMN[BERLIN], BERLIN, 15)
     times = np.random.default_rng(0).permutation(np.delete(times, 60))  # 02:00, shown once
-    with pytest.warns(UserWarning, match="does not tell which are the second ones"):
+    with pytest.warns(UserWarning, match="does not show which are the second ones"):
         steps_of(pgmult.read(file_of(tmp_path, times), time_zone=BERLIN), "15min")
 
 

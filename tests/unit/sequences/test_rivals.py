@@ -180,7 +180,7 @@ def test_the_next_change_is_counted_in_paths():
     assert table.columns["lasts"].tolist()[0] == 1
     assert np.isnan(table.columns["lasts"][1])
     assert table.columns["lasts_at_least"].tolist()[1] == 3
-    assert "still goes on" in found.figure(1).svg()
+    assert "still continues" in found.figure(1).svg()
 
 
 def test_a_sequence_without_observations_does_not_change():

@@ -193,7 +193,7 @@ def test_sequences_that_stand_out_come_first():
     assert titles[4] == "Sequences that stand out"
     (coming,) = (section for section in report.sections if section.title == "What comes next")
     assert len(coming.rows) == data.num_sequences  # those that a page does not show are on demand
-    (seen,) = (section for section in report.sections if section.title == "What was seen")
+    (seen,) = (section for section in report.sections if section.title == "Observed symbols")
     assert [name for name in seen.figures[0].names if name] == ["B", "A"]
 
 

@@ -64,7 +64,7 @@ def test_a_chain_with_other_states_is_told_and_left_out():
     found = states(posterior_of(data, np.zeros((3, 4), dtype=bool), lost=(1,)))
     assert found.used.tolist() == [True, False, True]
     np.testing.assert_allclose(found.emissions.mean, EMISSION)
-    assert "1 of 3 chains found other states" in found.sentences[1]
+    assert "1 of 3 chains have other states" in found.sentences[1]
 
 
 def test_the_path_is_the_likeliest_of_all():
