@@ -6,65 +6,38 @@ people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
-from pgmult.core.arguments import (
-    as_choice,
-    as_flag,
-    as_kind,
-    as_list,
-    as_mapping,
-    as_seed,
-    under_name,
+from pgmult.choice.people import (
+    attributes_of,
+    data_of_run,
+    normal_points,
+    people_draws,
+    population,
+    thinned,
 )
+from pgmult.core.arguments import as_choice, as_flag, as_list, as_mapping, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import told_values
 from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
 _DRAWS = 400
-_NEW_PEOPLE = 50  # for each draw of the population
-_SURE = 0.99
-
-
-def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
-    """The data of a run of a choice model."""
-    as_kind(run, name, Posterior)
-    return as_kind(run.data, name, ChoiceRows, "a run of MixedLogit")
-
-
-def _draws(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:
-    """Draws of variables, at most `max_draws`, chains one after the other."""
-    most = as_positive_int(max_draws, "max_draws")
-    return [np.concatenate(list(run.thinned(name, most))) for name in names]
-
-
-def _population(run: Posterior) -> tuple[FloatArray, FloatArray]:
-    """Means and standard deviations of people's coefficients, ``(num_draws, num_columns)``."""
-    data = data_of_run(run)
-    mean = np.zeros((len(run.stack("mean")), len(data.names)))
-    sd = np.zeros_like(mean)
-    mean[:, data.fixed] = run.stack("coefficients")
-    centre, var = run.stack("mean"), np.diagonal(run.stack("cov"), axis1=1, axis2=2)
-    signed = data.signs != 0.0
-    with np.errstate(over="ignore"):
-        of_exp = np.exp(np.where(signed, centre + 0.5 * var, 0.0))
-        mean[:, data.random] = np.where(signed, data.signs * of_exp, centre)
-        sd[:, data.random] = np.where(
-            signed, of_exp * np.sqrt(np.expm1(np.where(signed, var, 0.0))), np.sqrt(var)
-        )
-    return mean, sd
+_HELD_OUT_DRAWS = 200
+_MOST_CELLS = 1e8  # rows, points and draws of people who are left out
+_WIDER, _DEFENSIVE = 1.5, 0.25  # variance and share of proposals, of a person and of the population
+_FEW, _BINS = 8, 5  # different numbers of a column that are levels; else bins
 
 
 def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) -> Estimand:
@@ -91,7 +64,7 @@ def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) ->
             caption="Coefficients of each person.", probability=probability,
         )  # fmt: skip
     return Estimand(
-        np.stack(_population(run), axis=2), ("attribute", "over people"),
+        np.stack(population(run), axis=2), ("attribute", "over people"),
         {"attribute": data.names, "over people": ["mean", "sd"]},
         caption="Coefficients over the population.", probability=probability,
     )  # fmt: skip
@@ -109,65 +82,12 @@ def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
     )  # fmt: skip
 
 
-def worth(run: Posterior, per: str = "price", *, probability: float = 0.9) -> Estimand:
-    """Willingness to pay: how much of `per` one unit of each other attribute is worth.
-
-    It is the ratio of mean coefficients over people, draw by draw, with the sign turned where `per`
-    is a cost, so that what people like has a positive worth. Where the coefficient of `per` may be
-    0 the ratio has no mean: its median and interval are told, and in the caption how probable it is
-    that `per` has the other sign, with which every worth turns its own.
-
-    Raises
-    ------
-    ValueError
-        If `per` is not an attribute.
-    """
-    data, (mean, _) = data_of_run(run), _population(run)
-    place = data.place(per, "per")
-    price = mean[:, place]
-    negative = float(np.mean(price < 0.0))
-    wrong = min(negative, 1.0 - negative)
-    others = np.delete(np.arange(len(data.names)), place)
-    caption = f"Worth of a unit, in units of {per}."
-    if wrong > 1.0 - _SURE:
-        likely, other = ("dislike", "like")[:: 1 if negative > 0.5 else -1]
-        caption += (
-            f" People {likely} {per} on average, or {other} it with probability"
-            f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
-        )
-    return Estimand(
-        (1.0 if negative < 0.5 else -1.0) * mean[:, others] / price[:, None], ("attribute",),
-        {"attribute": data.names[others]}, caption=caption, probability=probability, is_ratio=True,
-    )  # fmt: skip
-
-
-# --------------------------------------------------------------------------- probabilities
-
-
 def _drawn_probs(
     run: Posterior, data: ChoiceRows, max_draws: int, codes: IntArray | None = None, seed: int = 0
 ) -> Iterator[FloatArray]:
-    """Probabilities of rows, a draw after the other; code -1 is a person who is not in the data.
-
-    Probabilities of such a person are averaged over the population.
-    """
-    codes = np.arange(data.num_people) if codes is None else codes
-    of_row = codes[data.person_of_row]
-    mean, cov, fixed = _draws(run, max_draws, "mean", "cov", "coefficients")
-    new, tastes_of_row = of_row < 0, np.empty((data.num_rows, mean.shape[1]))
-    tastes_of = None if new.all() else _draws(run, max_draws, "tastes")[0]
-    many = new.any() and mean.shape[1]
-    noise = np.random.default_rng(seed).standard_normal(
-        (_NEW_PEOPLE if many else 1, *mean[0].shape)
-    )
-    for s in range(len(mean)):
-        if tastes_of is not None:
-            tastes_of_row[~new] = tastes_of[s][of_row[~new]]
-        root, total = np.linalg.cholesky(cov[s]), np.zeros(data.num_rows)
-        for z in noise:
-            tastes_of_row[new] = mean[s] + root @ z
-            total += data.probs(tastes_of_row, fixed[s])
-        yield total / len(noise)
+    """Probabilities of rows, a draw after the other; code -1 is a person who is not in the data."""
+    for draw in people_draws(run, data, max_draws, codes, seed):
+        yield draw.probs.mean(axis=1)
 
 
 def predict(
@@ -208,7 +128,7 @@ def predict(
     Estimand
         Along ``row``, in the order of the table; or along the labels of `by`.
     """
-    data, codes = data_of_run(run), None
+    data, codes = data_of_run(run).of_best, None
     if new is not None:
         data, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
     drawn = _drawn_probs(run, data, max_draws, codes, as_seed(random_seed))
@@ -277,7 +197,8 @@ def effects(
     ValueError
         If there is no such column or label, or no row has it.
     """
-    data, columns = data_of_run(run), table_of(data_of_run(run).design)
+    data = data_of_run(run).of_best
+    columns = table_of(data.design)
     if by is None and data.alternatives is not None:
         by = data.alternatives.columns[0]
     labels, of_row = data.labels(by)
@@ -309,154 +230,201 @@ def effects(
     )  # fmt: skip
 
 
-def elasticities(
-    run: Posterior,
-    attribute: str,
-    *,
-    by: str,
-    max_draws: int = 200,
-    probability: float = 0.9,
-) -> Estimand:
-    """Elasticities: by how many percent shares change if an attribute grows by one percent.
+# --------------------------------------------------------------------------- how well it fits
 
-    Shares are those of the labels of `by` over all choices of the data; the attribute grows for
-    one label at a time. The attribute must be a column of the table that enters the formula by
-    itself.
+
+def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS) -> FloatArray:
+    """Log probabilities of the choices of units, ``(num_chains, num_draws, num_units)``.
+
+    Tastes are integrated over the population by importance sampling, from mixtures of the normal
+    approximation of a person's posterior and of the population (Owen and Zhou 2000, "Safe and
+    effective importance sampling").
 
     Parameters
     ----------
     run : Posterior
-    attribute : str
-    by : str
-        A column, such as ``"alternative"``.
+    units : int array, ``(num_units + 1,)``
+        Where the occasions of each unit begin: those of people, if tastes differ.
     max_draws : int
-    probability : float
-
-    Returns
-    -------
-    Estimand
-        Along `by`, whose share changes, and ``"changed"``, whose attribute grows.
-
-    Notes
-    -----
-    With x_s the attribute of alternative s and c its coefficient, the derivative of p_r in log x_s
-    is c x_s p_r ((r = s) - p_s) (Train 2009, "Discrete choice methods with simulation", 3.6).
     """
     data = data_of_run(run)
-    place, (levels, of_row) = data.place(attribute, "attribute"), data.labels(by)
-    fixed, people = _draws(run, max_draws, "coefficients", "tastes")
-    of_person = (
-        data.coefficients_of(people)[:, :, np.searchsorted(data.random, place)]
-        if place in data.random
-        else fixed[:, [np.searchsorted(data.fixed, place)] * data.num_people]
+    first = data.occasions[:-1][units[:-1]]
+    if not len(data.random):
+        by_row = [
+            data.taken * np.log(np.maximum(draw.probs[:, 0], 1e-300))
+            for draw in people_draws(run, data, max_draws)
+        ]
+        sums = [np.add.reduceat(values, first) for values in by_row]
+        return np.reshape(sums, (run.num_chains, -1, len(first)))
+    mean, cov, fixed, people = thinned(run, max_draws, "mean", "cov", "coefficients", "tastes")
+    num, roots = data.num_people, np.linalg.cholesky(cov)
+    number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(mean))), 5, 8))
+    z = normal_points(number, len(data.random), np.random.default_rng(0))
+    away = people - people.mean(axis=0)
+    own = _WIDER * np.einsum("snj,snk->njk", away, away) / len(away)
+    own += 1e-6 * np.diag(cov.mean(axis=0).diagonal())
+    wide = Gaussians(mean.mean(axis=0)[None], np.linalg.cholesky(cov.mean(axis=0))[None])
+    near = Gaussians(people.mean(axis=0), np.linalg.cholesky(own))
+    from_wide = np.arange(number) < _DEFENSIVE * number
+    at = np.where(from_wide[:, None], wide.at(z), near.at(z))  # (num_people, num_points, d)
+    log_q = np.logaddexp(
+        np.log(_DEFENSIVE) + wide.log_density(at), np.log1p(-_DEFENSIVE) + near.log_density(at)
     )
-    out, number = np.empty((len(people), len(levels), len(levels))), len(levels)
-    for s, p in enumerate(_drawn_probs(run, data, max_draws)):
-        pull = of_person[s, data.person_of_row] * data.x[:, place] * p
-        shares, pulls = np.zeros((2, data.num_occasions, number))
-        np.add.at(shares, (data.occasion_of_row, of_row), p)
-        np.add.at(pulls, (data.occasion_of_row, of_row), pull)
-        total = np.maximum(data.totals @ shares, 1e-300)
-        direct = np.diag(data.totals @ pulls)
-        out[s] = (direct - (data.totals[:, None] * shares).T @ pulls) / total[:, None]
-    return Estimand(
-        out, (by, "changed"), {by: levels.names, "changed": levels.names},
-        caption=f"Elasticities of shares in {attribute}.", probability=probability,
-    )  # fmt: skip
+    coef, of_row = data.coefficients_of(at), data.person_of_row
+    u = np.zeros((data.num_rows, number))
+    for k, column in enumerate(data.random):
+        u += data.x[:, column, None] * coef[of_row, :, k]
+    cases, case, out = data.occasions[:-1], data.occasion_of_row, []
+    log_p = np.empty((num, number))
+    for s in range(len(mean)):
+        if len(data.fixed) or s == 0:
+            v = u + (data.x[:, data.fixed] @ fixed[s] + data.offset)[:, None]
+            v -= np.maximum.reduceat(v, cases)[case]
+            total = np.log(np.add.reduceat(np.exp(v), cases))
+            log_p = np.add.reduceat(data.taken[:, None] * v, first)
+            log_p -= np.add.reduceat(data.totals[:, None] * total, data.people[:-1])
+        among = Gaussians(mean[s][None], roots[s][None]).log_density(at)
+        out.append(logsumexp(log_p + among - log_q, axis=1) - np.log(number))
+    return np.reshape(out, (run.num_chains, -1, num))
 
 
-# --------------------------------------------------------------------------- how well it fits
+class Gaussians(NamedTuple):
+    """Normal distributions of tastes, one or one for each person."""
 
+    mean: FloatArray
+    root: FloatArray
 
-def log_scores(run: Posterior, max_draws: int = _DRAWS) -> FloatArray:
-    """Log probabilities of what was taken, ``(num_chains, num_draws, num_occasions)``."""
-    data = data_of_run(run)
-    scores = [
-        np.add.reduceat(data.taken * np.log(np.maximum(p, 1e-300)), data.occasions[:-1])
-        for p in _drawn_probs(run, data, max_draws)
-    ]
-    return np.reshape(scores, (run.num_chains, -1, data.num_occasions))
+    def at(self, z: FloatArray) -> FloatArray:
+        """Points, ``(num_people, num_points, d)``, at standard normal ones."""
+        return np.asarray(self.mean[:, None] + z @ np.swapaxes(self.root, 1, 2))
+
+    def log_density(self, at: FloatArray) -> FloatArray:
+        """Log densities at points, without the constant, ``(num_people, num_points)``."""
+        z = (at - self.mean[:, None]) @ np.swapaxes(np.linalg.inv(self.root), 1, 2)
+        volume = np.log(np.abs(np.diagonal(self.root, axis1=1, axis2=2))).sum(axis=1)
+        return np.asarray(-0.5 * np.square(z).sum(axis=2) - volume[:, None])
 
 
 def compare(
-    run: Posterior, other: Posterior | None = None, *, max_draws: int = _DRAWS
+    run: Posterior, other: Posterior | None = None, *, max_draws: int = _HELD_OUT_DRAWS
 ) -> Comparison:
-    """How well each choice is predicted, compared with another run or with simple models.
+    """How well choices are predicted, compared with another run or with simple models.
 
     The simple models are equal probabilities, or, where alternatives have names, how often each was
-    taken in all other occasions; and the conditional logit, with the same tastes for all. Choices
-    are left out one at a time by importance sampling; the person's other choices are used.
+    taken by others; and the conditional logit, with the same tastes for all. Where people's tastes
+    differ, all choices of a person are left out at a time, and predicted by the population;
+    otherwise a choice is. Both are by importance sampling.
 
     Parameters
     ----------
     run : Posterior
     other : Posterior, optional
-        Of the same choices.
+        Run of the same choices.
     max_draws : int
     """
     data, totals = data_of_run(run), data_of_run(run).totals
     if not (totals == np.round(totals)).all():
         raise ValueError("choices must be whole numbers to be left out one at a time")
+    both = [data] if other is None else [data, data_of_run(other, "other")]
+    if not np.array_equal(both[-1].taken, data.taken):
+        raise ValueError("other must be a run of the same choices in the same order")
+    mixed = [rows.people for rows in both if len(rows.random)]
+    units = mixed[0] if mixed else np.arange(data.num_occasions + 1)
+    if not all(np.array_equal(people, units) for people in mixed):
+        raise ValueError("other must be a run of the same people")
+    counts = np.add.reduceat(totals, units[:-1]).astype(np.int64)
 
     def score(one: Posterior) -> Score:
-        return Score.of_draws(log_scores(one, max_draws), totals.astype(np.int64))
+        return Score.of_draws(log_scores(one, units, max_draws), counts)
 
     scores = {"this model": score(run)}
     if other is not None:
-        if not np.array_equal(data_of_run(other, "other").taken, data.taken):
-            raise ValueError("other must be a run of the same choices in the same order")
         scores["the other run"] = score(other)
     else:
         name = "equal chances" if data.alternatives is None else "shares of all others"
-        scores[name] = Score(log_shares_of_others(data), totals.astype(np.int64))
+        scores[name] = Score(log_shares_of_others(data, units), counts)
         if len(data.random):
             plain = sample(
                 MixedLogit(), data.without_people(), draws=200, tune=50, chains=2, random_seed=0,
                 progressbar=False,
             )  # fmt: skip
             scores["the conditional logit"] = score(plain)
-    how = "Each choice is predicted from all others (leave-one-out by importance sampling)."
+    what = "The choices of each person are" if mixed else "Each choice is"
+    how = f"{what} predicted from those of all others (leave-one-out by importance sampling)."
     return Comparison.of(scores, "a choice", how)
 
 
-def log_shares_of_others(data: ChoiceRows) -> FloatArray:
-    """Log probabilities of choices by how often each alternative was taken in other occasions."""
-    weight = np.ones(data.num_rows)
+def log_shares_of_others(data: ChoiceRows, units: IntArray) -> FloatArray:
+    """Log probabilities of units' choices by how often others took each alternative."""
+    weight, starts = np.ones(data.num_rows), data.occasions[:-1]
+    unit = np.repeat(np.arange(len(units) - 1), np.diff(units))[data.occasion_of_row]
     if data.alternatives is not None:
-        taken = np.bincount(data.alternative, data.taken)[data.alternative]
-        weight = taken - data.taken + 0.5
-    starts = data.occasions[:-1]
-    total = np.repeat(np.add.reduceat(weight, starts), np.diff(data.occasions))
-    return np.asarray(np.add.reduceat(data.taken * np.log(weight / total), starts))
+        worst = 0 if data.side is None else (data.side < 0.0).astype(np.int64)
+        code = 2 * data.alternative + worst
+        pairs, which = np.unique(unit * (code.max() + 1) + code, return_inverse=True)
+        of_unit = np.bincount(which.reshape(-1), data.taken, len(pairs))[which.reshape(-1)]
+        weight = np.bincount(code, data.taken)[code] - of_unit + 0.5
+    total = np.add.reduceat(weight, starts)[data.occasion_of_row]
+    return np.asarray(np.add.reduceat(data.taken * np.log(weight / total), starts[units[:-1]]))
 
 
 def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:
     """Simulate choices from draws of tastes, and compare them with the observed ones.
 
     For each attribute: the mean difference between the alternative taken and those available, and
-    the standard deviation of this over people, which checks how much tastes vary.
+    the standard deviation of this over people, which checks how much tastes vary. For each column
+    of numbers: how far choices by its levels, or by fifths of it, are from what is expected.
     """
     data, rng = data_of_run(run), np.random.default_rng(as_seed(random_seed))
     of_person, away = data.person_of_row, data.within / data.scale
     weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
+    table, total = table_of(data.design), data.totals[data.occasion_of_row]
+    numbers = [name for name, labels in attributes_of(data).items() if not labels]
+    bins = {name: _binned(table[name].astype(np.float64)) for name in numbers}
+    bins = {name: codes for name, codes in bins.items() if codes.max() > 1}
 
-    def statistics(taken: FloatArray) -> FloatArray:
+    def statistics(taken: FloatArray, probs: FloatArray) -> FloatArray:
         by_person = np.stack(
             [np.bincount(of_person, taken * column) / weight for column in away.T], axis=1
         )
-        return np.concatenate([taken @ away / taken.sum(), by_person.std(axis=0)])
+        misfits = [
+            np.sum(
+                np.bincount(codes, taken - total * probs) ** 2
+                / np.maximum(np.bincount(codes, total * probs * (1.0 - probs)), 1e-300)
+            )
+            for codes in bins.values()
+        ]
+        spread = by_person.std(axis=0)[: len(away.T) * (data.num_people > 1)]
+        return np.concatenate([taken @ away / taken.sum(), spread, misfits])
 
-    made = (statistics(data.drawn(rng, probs)) for probs in _drawn_probs(run, data, max_draws))
-    advice, again = {}, "let people differ in it, or bend it: log(x), s(x)"
+    advice, again = {}, "let people differ in it, or bend it: log(x), bs(x, df=4)"
     for name in data.names.tolist():
         more, less = (f"{way} {name} was taken than the model takes" for way in ("More", "Less"))
         advice[f"taken of {name}"] = f"{more}: {again}.", f"{less}: {again}."
-    for name in data.names.tolist():
-        spread = f"in what they take of {name} than the model has it"
+    for name in data.names.tolist() if data.num_people > 1 else ():
+        spread = f"in what they take of {name} than the model expects"
         advice[f"spread over people of {name}"] = (
             f"People differ more {spread}: put it into the grouping.",
             f"People differ less {spread}.",
         )
-    observed = dict(zip(advice, statistics(data.taken), strict=True))
-    pairs = ((observed, dict(zip(advice, values, strict=True))) for values in made)
+    for name in bins:
+        advice[f"choices by {name}"] = (
+            f"Choices by levels of {name} are not as its straight line expects: if its numbers are"
+            f" labels, write C({name}); otherwise bend it: log({name}), bs({name}, df=4).",
+            f"Choices by levels of {name} are closer to the model than chance allows.",
+        )
+    pairs = []
+    for probs in _drawn_probs(run, data, max_draws):
+        sides = statistics(data.taken, probs), statistics(data.drawn(rng, probs), probs)
+        observed, made = (dict(zip(advice, values, strict=True)) for values in sides)
+        pairs.append((observed, made))
     return PredictiveChecks.of(pairs, advice)
+
+
+def _binned(cells: FloatArray) -> IntArray:
+    """Codes of the different numbers of a column if they are few, else of its fifths."""
+    values, codes = np.unique(cells, return_inverse=True)
+    if len(values) <= _FEW:
+        return np.asarray(codes.reshape(-1))
+    ends = np.unique(np.quantile(cells, np.arange(1, _BINS) / _BINS))
+    return np.searchsorted(ends, cells)

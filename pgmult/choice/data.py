@@ -18,7 +18,7 @@ ChoiceRows(8 rows, 4 occasions, 2 people, 2 attributes)
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -29,15 +29,24 @@ from scipy.optimize import linprog
 from pgmult.core.arguments import as_choice, as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
-from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of, truth_of
+from pgmult.core.tables import (
+    Cells,
+    exact_array,
+    exact_columns,
+    missing_in,
+    numbers_of,
+    truth_of,
+)
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import table_column
+from pgmult.formulas.columns import table_column, told_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
 
 _FEW_OCCASIONS = 2000  # that mostly suffice to show that no attribute predicts every choice
 _SOME = 1e-6
+_NONE, _BEST, _WORST = "none", "best", "worst"
+_MOST_GROUPS = 12  # labels of a column that divides occasions into groups
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -76,6 +85,16 @@ class ChoiceRows:
         The column of weights.
     is_attribute : bool array, ``(num_design_columns,)``
         Columns of the design that are attributes: all but the intercept and bases.
+    side : array, ``(num_rows,)``, or None
+        -1 in choices of the worst alternative, whose attributes have the other sign, and 1 in those
+        of the best; None if there are no choices of the worst.
+    groups : mapping from a column to its levels and the level of each occasion
+        Columns beside the formula that divide occasions into a few groups.
+    none : str or None
+        The label of "none of these".
+    respondent : int64 array, ``(num_occasions,)``, or None
+        Whose occasion it is by the first of several columns that identify occasions; None if there
+        is one such column.
     """
 
     design: Design
@@ -94,6 +113,10 @@ class ChoiceRows:
     occasion_columns: tuple[str, ...]
     weighted_by: str | None
     is_attribute: NDArray[np.bool_]
+    side: FloatArray | None = None
+    groups: Mapping[str, tuple[Levels, IntArray]] = field(default_factory=dict)
+    none: str | None = None
+    respondent: IntArray | None = None
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -169,6 +192,40 @@ class ChoiceRows:
             self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
             occasions=occasions, people=people, person=levels,
             alternative=self.alternative[rows], source=self.source[rows],
+            side=None if self.side is None else self.side[rows],
+            groups={name: (known, codes[cases]) for name, (known, codes) in self.groups.items()},
+            respondent=None if self.respondent is None else self.respondent[cases],
+        )  # fmt: skip
+
+    @property
+    def cluster(self) -> IntArray:
+        """Occasions of one person, by the number of the person, ``(num_occasions,)``."""
+        if self.person is None and self.respondent is not None:
+            return self.respondent
+        if self.person is None:
+            return np.arange(self.num_occasions)
+        return np.repeat(np.arange(self.num_people), np.diff(self.people))
+
+    @property
+    def offset(self) -> FloatArray:
+        """What utilities have beside the attributes, ``(num_rows,)``."""
+        offset = np.zeros(self.num_rows) if self.design.offset is None else self.design.offset
+        return offset if self.side is None else self.side * offset
+
+    @property
+    def of_best(self) -> "ChoiceRows":
+        """The choices of the best alternatives alone."""
+        if self.side is None:
+            return self
+        cases = np.flatnonzero(self.side[self.occasions[:-1]] > 0.0)
+        rows, occasions = _between(self.occasions, cases)
+        people = np.searchsorted(cases, self.people)
+        groups = {name: (known, codes[cases]) for name, (known, codes) in self.groups.items()}
+        return replace(
+            self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
+            occasions=occasions, people=people, alternative=self.alternative[rows],
+            source=self.source[rows], side=None, groups=groups,
+            respondent=None if self.respondent is None else self.respondent[cases],
         )  # fmt: skip
 
     def place(self, attribute: Any, argument: str) -> int:
@@ -177,19 +234,23 @@ class ChoiceRows:
         return names.index(as_choice(attribute, argument, names))
 
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
-        """The levels of a column, that of alternatives or one of the formula, and each row's."""
+        """The levels of a column and each row's: alternatives, of the formula, or of `groups`."""
         named = () if self.alternatives is None else self.alternatives.columns
         columns = self.design.columns
-        name = as_choice(column, argument, [*named, *columns.names.tolist()])
+        name = as_choice(column, argument, [*named, *columns.names.tolist(), *self.groups])
         if self.alternatives is not None and (name,) == named:
             return self.alternatives, self.alternative
+        if name in self.groups:
+            levels, codes = self.groups[name]
+            return levels, codes[self.occasion_of_row]
         place = columns.place(name)
         return Levels.of({name: columns.cells(place)}, {name: columns.levels_of(place)})
 
     def made_of(self, design: Design, **changes: Any) -> "ChoiceRows":
         """Other rows, of a design like that of these."""
         x = np.ascontiguousarray(design.matrix[:, self.is_attribute])
-        return replace(self, design=design, x=x, **changes)
+        made = replace(self, design=design, x=x, **changes)
+        return made if made.side is None else replace(made, x=made.side[:, None] * x)
 
     def without_people(self) -> "ChoiceRows":
         """The same choices, without differences of tastes between people."""
@@ -210,9 +271,7 @@ class ChoiceRows:
         """Probabilities of all rows, with sum 1 in each occasion, given the tastes of each row."""
         first, of_row = self.occasions[:-1], self.occasion_of_row
         u = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
-        u += self.x[:, self.fixed] @ coefficients
-        if self.design.offset is not None:
-            u += self.design.offset
+        u += self.x[:, self.fixed] @ coefficients + self.offset
         p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
@@ -250,6 +309,8 @@ def choices_of(
     base: Any = None,
     weights: str | None = None,
     signs: Mapping[str, int] | None = None,
+    worst: str | None = None,
+    none: Any = None,
 ) -> ChoiceRows:
     """Choices from a table with a row for each alternative of each occasion.
 
@@ -271,6 +332,14 @@ def choices_of(
     signs : mapping from attribute to 1 or -1, optional
         Attributes for which every person's coefficient has this sign: plus or minus the exponential
         of a normal taste.
+    worst : str, optional
+        The column that marks the worst alternative of an occasion, where the left-hand side marks
+        the best (best-worst scaling, MaxDiff). The worst is chosen among all but the best, with
+        utilities of the other sign (Marley and Louviere 2005, "Some probabilistic models of best,
+        worst, and best-worst choices"). An occasion may lack one of the two answers.
+    none : label, optional
+        The alternative that is "none of these", which may also be an empty cell. Its attributes
+        are 0 where they are empty, and it has a constant.
 
     Returns
     -------
@@ -285,7 +354,16 @@ def choices_of(
         one grouping.
     """
     columns = dict(exact_columns(table, "table"))
-    parsed = parse(in_full(as_kind(formula, "formula", str), alternative))
+    formula = in_full(as_kind(formula, "formula", str), alternative)
+    parsed = parse(formula)
+    if none is not None:
+        if alternative not in parsed.columns:  # else the alternatives have constants
+            parsed = parse(f"{formula} + {_NONE}")
+        columns = _with_none(columns, parsed, alternative, none)
+    elif alternative is not None:
+        _refuse_empty(columns, parsed, alternative)
+    if worst is not None:
+        columns = _best_and_worst(columns, outcome_of(parsed), worst, _listed(occasion))
     num_rows = len(next(iter(columns.values())).values)
     if alternative is not None:
         columns[alternative] = _named(columns, alternative, base)
@@ -306,8 +384,13 @@ def choices_of(
         **arranged, x=np.ascontiguousarray(design.matrix[:, is_attribute]),
         taken=amounts_of(cells, outcome)[arranged["source"]], random=random,
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
-        weighted_by=weights, is_attribute=is_attribute,
+        weighted_by=weights, is_attribute=is_attribute, none=None if none is None else str(none),
+        groups=_groups(columns, parsed, arranged),
+        respondent=_respondent(columns, arranged),
     )  # fmt: skip
+    if worst is not None:
+        side = np.where(columns[worst].values == _WORST, -1.0, 1.0)[data.source]
+        data = replace(data, x=side[:, None] * data.x, side=side)
     _check_taken(data, columns, outcome)
     _refuse_twice(data, columns)
     data = replace(data, scale=_scale(data, alternative))
@@ -338,6 +421,9 @@ def rows_like(
         Which person of `data` each is, -1 for one who is not among them.
     """
     columns = dict(exact_columns(table, "new"))
+    if data.none is not None and data.alternatives is not None:
+        parsed = parse(str(data.design.formula))
+        columns = _with_none(columns, parsed, data.alternatives.columns[0], data.none)
     num_rows = len(next(iter(columns.values())).values)
     if new_people and data.person is not None:
         nobody = np.full(num_rows, "\0")
@@ -359,7 +445,9 @@ def rows_like(
         )
     named = None if data.alternatives is None else data.alternatives.columns[0]
     arranged = _arranged(columns, design, occasion, named if named in columns else None)
-    rows, terms = data.made_of(**arranged), _people(arranged["design"])
+    groups = _groups(columns, parse(str(data.design.formula)), arranged)
+    rows = data.made_of(**arranged, side=None, groups=groups, respondent=None)
+    terms = _people(arranged["design"])
     if asks or occasion:
         _refuse_twice(rows, columns)
     firsts = rows.occasions[rows.people[:-1]]
@@ -387,6 +475,95 @@ def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
         at = int(find_labels(order, [base], "base", what="argument")[0])
         order = (order[at], *order[:at], *order[at + 1 :])
     return Cells(labels, tuple(map(str, order)))
+
+
+def _with_none(
+    columns: Mapping[str, Cells], parsed: Formula, alternative: Any, none: Any
+) -> dict[str, Cells]:
+    """Columns in which "none of these" has attributes, a label, and a column that marks it."""
+    if alternative is None:
+        raise ValueError(f"none must come with alternative=, whose label it is, got {brief(none)}")
+    out, cells = dict(columns), told_column(columns, alternative, "alternative").values
+    gaps, label = missing_in(cells), labels_of([none], "none")[0]
+    labels = np.where(gaps, label, labels_of(np.where(gaps, label, cells), alternative))
+    is_none = labels == label
+    if not is_none.any():
+        find_labels(numbered(labels)[0], [none], "none", what=f"the labels of {alternative}")
+    out[alternative] = Cells(labels)
+    for name in parsed.columns:
+        if name in columns and name not in (alternative, outcome_of(parsed)):
+            values = columns[name].values
+            if (empty := missing_in(values) & is_none).any():
+                plain = values[~missing_in(values)].min() if values.dtype.kind == "O" else 0.0
+                filled = np.where(empty, plain if isinstance(plain, str) else 0, values)
+                out[name] = columns[name]._replace(values=exact_array(filled.tolist()))
+    return out | ({_NONE: Cells(1.0 * is_none)} if _NONE in parsed.columns else {})
+
+
+def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: str) -> None:
+    """Refuse an alternative without attributes, which is "none of these" mostly."""
+    cells = told_column(columns, alternative, "alternative").values
+    gaps = {name: missing_in(columns[name].values) for name in parsed.columns if name in columns}
+    labels, nameless = np.where(missing_in(cells), "", cells).astype(str), missing_in(cells).any()
+    for name, empty in gaps.items():
+        always = [label for label in np.unique(labels[empty]) if empty[labels == label].all()]
+        if nameless or always:
+            which = always[0] or "LABEL" if always else "LABEL"
+            raise ValueError(
+                f"{alternative if nameless else name} must have a value in every row, got none"
+                f" (if these are rows of 'none of these', say so: none={str(which)!r},"
+                f" --none {which})"
+            )
+
+
+def _best_and_worst(
+    columns: Mapping[str, Cells], best: str, worst: str, occasion: Sequence[str]
+) -> dict[str, Cells]:
+    """Rows of the choices of the best, and then those of the worst among the others."""
+    chosen = [
+        amounts_of(table_column(columns, name, "worst"), name) > 0.0 for name in (best, worst)
+    ]
+    codes = Levels.of({name: table_column(columns, name, "occasion") for name in occasion})[1]
+    for name, marked in zip((best, worst), chosen, strict=True):
+        if (np.bincount(codes[marked], minlength=1) > 1).any():
+            raise ValueError(f"{name} must mark one alternative of an occasion at most")
+    if (chosen[0] & chosen[1]).any():
+        raise ValueError(f"{best} and {worst} must not mark the same alternative")
+    answered = [np.isin(codes, codes[marked]) for marked in chosen]
+    first, then = np.flatnonzero(answered[0]), np.flatnonzero(answered[1] & ~chosen[0])
+    rows = np.concatenate([first, then])
+    out = {name: cells.take(rows) for name, cells in columns.items()}
+    sides = np.repeat([_BEST, _WORST], [len(first), len(then)])
+    last = labels_of(out[occasion[-1]].values, occasion[-1])
+    out[occasion[-1]] = Cells(np.char.add(np.char.add(last, ", "), sides))
+    taken = np.concatenate([chosen[0][first], chosen[1][then]])
+    return out | {best: Cells(1.0 * taken), worst: Cells(sides)}
+
+
+def _groups(
+    columns: Mapping[str, Cells], parsed: Formula, arranged: Mapping[str, Any]
+) -> dict[str, tuple[Levels, IntArray]]:
+    """Columns beside the formula that are the same in all rows of an occasion, with few labels."""
+    rows, first = arranged["source"], arranged["occasions"][:-1]
+    of_row, out = np.repeat(first, np.diff(arranged["occasions"])), {}
+    beside = {*parsed.columns, *arranged["occasion_columns"]}
+    for name in [name for name in columns if name not in beside]:
+        values = columns[name].values
+        if values.dtype.kind not in "OUTiufb" or missing_in(values).any():
+            continue
+        cells = values[rows]
+        if (cells == cells[of_row]).all() and 1 < len(set(cells[first].tolist())) <= _MOST_GROUPS:
+            out[name] = Levels.of({name: cells[first]}, {name: columns[name].order})
+    return out
+
+
+def _respondent(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray | None:
+    """The respondent of each occasion, where the first of several columns identifies them."""
+    name, *others = arranged["occasion_columns"]
+    if not others:
+        return None
+    codes = Levels.of({name: table_column(columns, name, "occasion")})[1]
+    return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 
 
 def outcome_of(formula: Formula) -> str:

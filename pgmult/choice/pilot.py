@@ -124,10 +124,9 @@ def laid_out(data: ChoiceRows) -> Choices:
     row = row[np.lexsort((place[occasion], slot, block))]
     columns = np.concatenate([data.random, data.fixed])
     x = data.x[:, columns] / data.scale[columns]
-    offset = np.zeros(data.num_rows) if data.design.offset is None else data.design.offset
     other = most[of_row[row]]
     return Choices(
-        np.ascontiguousarray((x[row] - x[other]).T), offset[row] - offset[other],
+        np.ascontiguousarray((x[row] - x[other]).T), data.offset[row] - data.offset[other],
         np.append(data.signs, 0.0 * data.fixed), data.taken[row],
         np.add.reduceat(data.taken, data.occasions[:-1])[order],
         np.append(0, np.cumsum(np.diff(occasions) * (sizes[order[starts]] - 1))), occasions,

@@ -1,5 +1,6 @@
 """Report on a run of a choice model, for a terminal and a page."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -7,8 +8,10 @@ from os import PathLike
 import numpy as np
 from scipy.special import ndtr
 
-from pgmult.choice.answers import compare, correlations, data_of_run, predict, tastes, worth
+from pgmult.choice.answers import check, compare, correlations, predict, tastes
 from pgmult.choice.data import ChoiceRows
+from pgmult.choice.economics import elasticities, worth
+from pgmult.choice.people import attributes_of, coded_columns, data_of_run
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
@@ -19,7 +22,8 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _MOST_ROWS = 60
-_PRICES = ("price", "cost", "fare", "fee", "toll")  # attributes that may serve as the unit of worth
+_PRICES = {"price", "cost", "fare", "fee", "toll"}  # attributes in whose units others are worth
+_MOST_ALTERNATIVES, _FEW_DRAWS = 8, 100  # of elasticities
 
 
 def report(
@@ -55,15 +59,19 @@ def report(
     coefficients = tastes(run)
     verdict.append(Leading(_strongest(data, coefficients), "Tastes"))
     sections = [_tastes(data, coefficients)]
-    price = next((name for name in data.names.tolist() if name.lower() in _PRICES), None)
-    if price is not None:
-        note = f"How much {price} one unit of an attribute makes up for: ratios of mean"
-        table = worth(run, price).table()
-        sections.append(Section("Worth", f"{note} coefficients.", table=table))
+    for column, most in coded_columns(data).items():
+        verdict.append(
+            f"{column} has the whole numbers 1 to {most} and is read as a number, with one slope:"
+            f" write C({column}) if these are labels."
+        )
+    checks = check(run)
+    verdict.append(Leading(checks.verdict, checks.section().title))
+    sections += _economics(run)
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
         sections.append(_shares(run, data.alternatives.columns[0]))
+    sections.append(checks.section())
     if comparison is not False:
         sections.append(comparison.section())
     parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
@@ -103,34 +111,62 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     )  # fmt: skip
 
 
+def _economics(run: Posterior) -> list[Section]:
+    """What attributes are worth, and elasticities, in the price if there is one."""
+    data, sections = data_of_run(run).of_best, list[Section]()
+    attributes = attributes_of(data)
+    words = {
+        name: re.split(r"[\W_]+", name.lower()) for name, labels in attributes.items() if not labels
+    }
+    price = next((name for name in words if set(words[name]) & _PRICES), None)
+    if price is None:
+        return []
+    if len(attributes) > 1:
+        values = worth(run, price)
+        note = f"How much {price} makes up for one unit of an attribute, or for another label."
+        sections.append(replace(values.section("Worth", note), is_drawn=False))
+    if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
+        name = data.alternatives.columns[0]
+        changes = elasticities(run, price, by=name, max_draws=_FEW_DRAWS)
+        note = f"Percent by which shares change if {price} of one {name} grows by one percent."
+        sections.append(changes.section("Elasticities", note))
+    return sections
+
+
 def _shares(run: Posterior, name: str) -> Section:
     """Shares of alternatives by the model, and those taken."""
-    data = data_of_run(run)
-    shares = predict(run, by=name).table()
+    data = data_of_run(run).of_best
+    shares = predict(run, by=name)
+    table = shares.table()
     taken = np.bincount(data.alternative, data.taken) / data.taken.sum()
-    columns = [*shares.parts, Column("taken", taken.tolist(), "taken", number(3))]
+    column = Column("taken", taken.tolist(), "taken", number(3))
+    figure = replace(shares.points(), cells=[*(c for c in table.parts[1:] if c.head), column])
     return Section(
-        "Shares of alternatives", "In the occasions of the data.",
-        table=Table(shares.caption, columns), shown=10,
+        "Shares of alternatives", "In the occasions of the data.", figures=[figure], is_drawn=True,
+        table=Table(table.caption, [*table.parts, column]), shown=10,
     )  # fmt: skip
 
 
 def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     """The attribute that moves choices most per standard deviation within occasions, in words."""
     j = int(np.argmax(np.abs(coefficients.mean[:, 0]) * data.scale))
-    mean = coefficients.draws[:, j, 0]
+    name, mean = str(data.names[j]), coefficients.draws[:, j, 0]
     less = bool(mean.mean() < 0.0)
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))
-    said = f"Choices depend most on {data.names[j]}: more of it makes an alternative"
-    said += f" {'less' if less else 'more'} likely to be chosen, on average over people"
-    said += f" (with probability {probability_text(sure)})"
+    numbers = [column for column, labels in attributes_of(data).items() if not labels]
+    what = f"more of it makes an alternative {'less' if less else 'more'} likely to be chosen"
+    if name not in numbers:  # a label, a product or a bend
+        what = f"its coefficient is {'negative' if less else 'positive'}"
+    sentence = f"Choices depend most on {name}: {what}"
+    if j in data.random and data.signs[data.random == j][0] != 0.0:
+        return f"{sentence}, by assumption of the model (its sign is fixed)."
+    sentence += f", on average over people (with probability {probability_text(sure)})"
     if j in data.random:
         mean_of, sd_of = coefficients.draws[:, j].T
-        if data.signs[data.random == j][0] == 0.0:
-            share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
-            low, high = np.quantile(share, [0.05, 0.95])
-            said += f" and for a share of {Interval(share.mean(), low, high)} of them"
-    return said + "."
+        share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
+        low, high = np.quantile(share, [0.05, 0.95])
+        sentence += f" and for a share of {Interval(share.mean(), low, high)} of them"
+    return sentence + "."
 
 
 def _together(run: Posterior) -> Section:

@@ -178,13 +178,15 @@ class Table(ExactTable):
         base: Any = None,
         weights: str | None = None,
         signs: Mapping[str, int] | None = None,
+        worst: str | None = None,
+        none: Any = None,
     ) -> "ChoiceRows":
         """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
         from pgmult.choice.data import choices_of
 
         return choices_of(
             formula, self, occasion=occasion, alternative=alternative, base=base, weights=weights,
-            signs=signs,
+            signs=signs, worst=worst, none=none,
         )  # fmt: skip
 
 

@@ -1,0 +1,243 @@
+"""Conjoint and best-worst results: importances, scores, marginal means and AMCEs.
+
+Importances and scores are of the taste model. Marginal means and average marginal component effects
+(AMCEs) need no model where levels were assigned at random (Hainmueller, Hopkins and Yamamoto 2014,
+"Causal inference in conjoint analysis"; Leeper, Hobolt and Tilley 2020, "Measuring subgroup
+preferences in conjoint experiments"): their draws are those of the Bayesian bootstrap of people
+(Rubin 1981), so that intervals are those of clustered standard errors.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from pgmult.choice.data import ChoiceRows
+from pgmult.choice.people import (
+    attributes_of,
+    data_of_run,
+    normal_points,
+    thinned,
+    with_column,
+)
+from pgmult.core.arguments import as_choice, as_seed
+from pgmult.core.estimands import Estimand
+from pgmult.core.labels import Levels
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import table_of
+from pgmult.sampling.posterior import Posterior
+
+_PEOPLE = 512  # points of the population, for each draw
+_FEW = 8  # different numbers of a column that are levels
+_BOOTSTRAP = 1000  # draws
+
+
+def _part_worths(run: Posterior, columns: Mapping[str, list[object]], max_draws: int) -> FloatArray:
+    """Utilities of levels, ``(num_draws, num_levels, num_people)``, columns one after the other."""
+    data = data_of_run(run).of_best
+    rows = [with_column(data, name, level) for name, levels in columns.items() for level in levels]
+    x, offset = np.stack([each.x.mean(axis=0) for each in rows]), [r.offset.mean() for r in rows]
+    mean, cov, fixed = thinned(run, max_draws, "mean", "cov", "coefficients")
+    rng, out = np.random.default_rng(0), []
+    for s in range(len(mean)):
+        z = normal_points(_PEOPLE, mean.shape[1], rng)
+        coef = data.coefficients_of(mean[s] + z @ np.linalg.cholesky(cov[s]).T)
+        alike = x[:, data.fixed] @ fixed[s] + offset
+        out.append(x[:, data.random] @ coef.T + alike[:, None])
+    return np.stack(out)
+
+
+def importances(run: Posterior, *, max_draws: int = 200, probability: float = 0.9) -> Estimand:
+    """Relative importance of attributes: the range of a person's utilities over the levels of each.
+
+    The ranges of a person are divided by their sum, and averaged over people (in percent). Numbers
+    range from the smallest to the largest of the data.
+
+    Parameters
+    ----------
+    run : Posterior
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along ``attribute``.
+    """
+    data = data_of_run(run).of_best
+    columns = _levels(data)
+    u = _part_worths(run, columns, max_draws)
+    starts = np.append(0, np.cumsum([len(levels) for levels in columns.values()]))[:-1]
+    spans = np.maximum.reduceat(u, starts, axis=1) - np.minimum.reduceat(u, starts, axis=1)
+    shares = 100.0 * (spans / np.maximum(spans.sum(axis=1, keepdims=True), 1e-300)).mean(axis=2)
+    return Estimand(
+        shares, ("attribute",), {"attribute": list(columns)}, probability=probability,
+        caption="Importance of attributes, in percent: ranges of utilities, as means over people.",
+    )  # fmt: skip
+
+
+def _levels(data: ChoiceRows) -> dict[str, list[object]]:
+    """Levels of attributes, in their order: labels, few numbers, or the ends of many."""
+    table, out = table_of(data.design), dict[str, list[object]]()
+    for name, labels in attributes_of(data).items():
+        values = list(labels) if labels else np.unique(table[name]).tolist()
+        out[name] = values if labels or len(values) <= _FEW else [values[0], values[-1]]
+    return out
+
+
+def scores(
+    run: Posterior, column: str | None = None, *, max_draws: int = 200, probability: float = 0.9
+) -> Estimand:
+    """Scores of the levels of a column that add up to 100, as those of MaxDiff.
+
+    A score is the percentage of people who would choose the level among all levels of the column,
+    all else equal.
+
+    Parameters
+    ----------
+    run : Posterior
+    column : str, optional
+        Column of the items; the only column of labels if left out.
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along `column`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column of labels.
+    """
+    labels = {
+        name: list[object](levels)
+        for name, levels in attributes_of(data_of_run(run).of_best).items() if levels
+    }  # fmt: skip
+    if column is None and len(labels) == 1:
+        column = next(iter(labels))
+    name = as_choice(column, "column", list(labels))
+    u = _part_worths(run, {name: labels[name]}, max_draws)
+    p = np.exp(u - u.max(axis=1, keepdims=True))
+    shares = 100.0 * (p / p.sum(axis=1, keepdims=True)).mean(axis=2)
+    return Estimand(
+        shares, (name,), {name: labels[name]}, probability=probability,
+        caption=f"Scores of {name}, with sum 100: the percentage of people who would choose each.",
+    )  # fmt: skip
+
+
+def marginal_means(
+    run: Posterior, *, by: str | None = None, probability: float = 0.9, random_seed: int = 0
+) -> Estimand:
+    """Share of profiles with each level that were chosen, as observed (marginal means).
+
+    Parameters
+    ----------
+    run : Posterior
+    by : str, optional
+        Column that divides occasions into groups, such as the party of the respondent.
+    probability : float
+    random_seed : int
+
+    Returns
+    -------
+    Estimand
+        Along ``level``, or the groups of `by` and ``level``.
+    """
+
+    def means(
+        indicators: FloatArray, taken: FloatArray, weight: FloatArray, who: IntArray
+    ) -> Cross:
+        size = who.max() + 1
+        sums = [
+            np.stack([np.bincount(who, weight * column * y, size) for column in indicators.T], 1)
+            for y in (taken, np.ones_like(taken))
+        ]
+        return lambda w: (w @ sums[0]) / np.maximum(w @ sums[1], 1e-300)
+
+    return _by_design(run, by, means, "Marginal means: share of profiles with a level that were"
+                      " chosen.", probability, random_seed, False)  # fmt: skip
+
+
+def amce(
+    run: Posterior, *, by: str | None = None, probability: float = 0.9, random_seed: int = 0
+) -> Estimand:
+    """Average marginal component effects: differences from an attribute's first level.
+
+    The share of profiles chosen is regressed on all levels at once, by least squares, as observed.
+
+    Parameters
+    ----------
+    run : Posterior
+    by : str, optional
+        Column that divides occasions into groups, such as the party of the respondent.
+    probability : float
+    random_seed : int
+
+    Returns
+    -------
+    Estimand
+        Along ``level``, or the groups of `by` and ``level``.
+    """
+
+    def effects(
+        indicators: FloatArray, taken: FloatArray, weight: FloatArray, who: IntArray
+    ) -> Cross:
+        x = np.column_stack([np.ones(len(taken)), indicators])
+        order = np.argsort(who, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(who[order]) != 0))
+        places = who[order][starts]
+        both = np.column_stack([x, taken])[order]
+        cross = np.zeros((who.max() + 1, x.shape[1], x.shape[1] + 1))
+        parts = weight[order, None, None] * both[:, :-1, None] * both[:, None, :]
+        cross[places] = np.add.reduceat(parts, starts)
+
+        def solve(w: FloatArray) -> FloatArray:
+            sums = np.einsum("sn,nij->sij", w, cross)
+            inverse = np.linalg.pinv(sums[:, :, :-1], hermitian=True)
+            return np.asarray(np.einsum("sij,sj->si", inverse, sums[:, :, -1])[:, 1:])
+
+        return solve
+
+    return _by_design(run, by, effects, "AMCE: change of the share of profiles chosen, against the"
+                      " first level.", probability, random_seed, True)  # fmt: skip
+
+
+Cross = Callable[[FloatArray], FloatArray]
+
+
+def _by_design(
+    run: Posterior, by: str | None, make: Callable[..., Cross], caption: str, probability: float,
+    random_seed: int, against_first: bool,
+) -> Estimand:  # fmt: skip
+    """Statistics of levels under the Bayesian bootstrap of people, in each group."""
+    data = data_of_run(run).of_best
+    table, names, columns = table_of(data.design), [], []
+    for name, levels in _levels(data).items():
+        cells = table[name]
+        many = not data.design.levels_of(name) and len(np.unique(cells)) > _FEW
+        if many and not against_first:
+            continue
+        for level in levels[1 if against_first else 0 :]:
+            names.append(name if many else f"{name}[{level:g}]" if isinstance(level, float)
+                         else f"{name}[{level}]")  # fmt: skip
+            columns.append(cells if many else 1.0 * (cells == level))
+    indicators, totals = np.stack(columns, axis=1), data.totals[data.occasion_of_row]
+    groups, code = (Levels(("",), np.array([["all"]])), None) if by is None else data.labels(by)
+    code = np.zeros(data.num_rows, dtype=np.int64) if code is None else code
+    who = data.cluster[data.occasion_of_row]
+    weights = np.random.default_rng(as_seed(random_seed)).standard_exponential(
+        (_BOOTSTRAP, int(who.max()) + 1)
+    )
+    out = []
+    for g in range(len(groups)):
+        rows = np.flatnonzero(code == g)
+        taken = data.taken[rows] / np.maximum(totals[rows], 1e-300)
+        statistic = make(indicators[rows], taken, totals[rows], who[rows])
+        out.append(statistic(weights[:, : int(who[rows].max()) + 1]))
+    axes = ({} if by is None else {by: groups.names}) | {"level": names}
+    draws = np.stack(out, axis=1) if by is not None else out[0]
+    return Estimand(
+        draws, tuple(axes), axes, caption=caption, probability=probability,
+        is_difference=against_first,
+    )  # fmt: skip

@@ -1,0 +1,470 @@
+"""Worth, elasticities, welfare and diversion: what the model predicts when the table changes.
+
+None of these reads a coefficient: each is a derivative or a difference of predicted utilities and
+shares in the columns of the table (Train 2009, "Discrete choice methods with simulation", 3.5 and
+3.6), at the data's people by default. So an attribute may stand in several terms of the formula.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pgmult.choice.data import ChoiceRows, rows_like
+from pgmult.choice.people import (
+    attributes_of,
+    data_of_run,
+    normal_points,
+    people_draws,
+    population,
+    slopes_in,
+    thinned,
+    with_column,
+)
+from pgmult.core.arguments import as_choice, as_flag, as_mapping, as_seed, under_name
+from pgmult.core.estimands import Estimand
+from pgmult.core.labels import Levels
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import table_of
+from pgmult.formulas.language import names_in, parse
+from pgmult.sampling.posterior import Posterior
+
+_POINTS = 4096  # people of a median over the population
+_SURE = 0.99
+_SAME = 1e-6  # relative error of derivatives
+
+
+def settings_of(data: ChoiceRows, at: Mapping[str, Any] | None) -> Iterator[tuple[Any, ChoiceRows]]:
+    """Data with columns set to values, for all combinations of these; as they are without any."""
+    asked = {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
+    named = () if data.alternatives is None else data.alternatives.columns
+    known = [name for name in table_of(data.design) if name not in named]
+    for name in asked:
+        as_choice(name, "at", known)
+    for values in product(*asked.values()):
+        rows = data
+        for name, value in zip(asked, values, strict=True):
+            with under_name("at", of=f"column {name!r}"):
+                rows = with_column(rows, name, value)
+        yield values, rows
+
+
+def _axes(at: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    """Axes of settings, with their labels."""
+    return {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
+
+
+def _stands_with(data: ChoiceRows, column: str) -> bool:
+    """Whether a column has a coefficient for each alternative."""
+    named = set() if data.alternatives is None else set(data.alternatives.columns)
+    terms = parse(str(data.design.formula)).terms
+    names = [{name for node in term for name in names_in(node)} for term in terms]
+    return any({column, *named} <= each for each in names if named)
+
+
+def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, FloatArray]:
+    """What attributes add to utilities: derivatives, or differences from the first label."""
+    out, blank = {}, np.zeros((data.num_rows, len(data.names) + 1))
+    named = () if data.alternatives is None else data.alternatives.columns
+    for name, levels in attributes_of(data).items():
+        if name == per or (name in named and by_alternative):
+            continue
+        if not levels:
+            out[name] = slopes_in(data, name)[0]
+            continue
+        rows = [with_column(data, name, level) for level in levels]
+        sides = [np.column_stack([each.x, each.offset]) for each in rows]
+        for level, side in zip(levels[1:], sides[1:], strict=True):
+            out[f"{name}[{level}]"] = side - sides[0]
+    return {name: change for name, change in out.items() if not np.allclose(change, blank)}
+
+
+def worth(
+    run: Posterior,
+    per: str = "price",
+    *,
+    at: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    max_draws: int = 400,
+    probability: float = 0.9,
+) -> Estimand:
+    """Willingness to pay: how much of `per` makes up for one unit of each other attribute.
+
+    It is the ratio of two derivatives of the utility, at the rows of the data and for people of the
+    population. Where the effect of `per` is the same for all of them, the worth is the mean over
+    people; otherwise it is the median, as a ratio has no mean where its denominator may be 0. What
+    people like has a positive worth if `per` is a cost. Labels are compared with the first one.
+
+    Parameters
+    ----------
+    run : Posterior
+    per : str
+        Column of the price.
+    at : mapping from column to a value, or to several, optional
+        Values of columns in all rows, such as ``{"income": [20, 80]}``.
+    by : str, optional
+        Column that divides the rows into groups; that of alternatives where the coefficient of
+        `per` is by alternative.
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along the columns of `at`, the groups of `by` and ``attribute``.
+
+    Raises
+    ------
+    ValueError
+        If `per` is not a column of numbers that differs within occasions.
+    """
+    data, attributes = data_of_run(run).of_best, attributes_of(data_of_run(run).of_best)
+    as_choice(per, "per", [name for name, levels in attributes.items() if not levels])
+    if len(attributes) < 2:
+        raise ValueError(f"the formula must have another attribute than {per}, got none")
+    by_alternative = _stands_with(data, per)
+    if by is None and by_alternative and data.alternatives is not None:
+        by = data.alternatives.columns[0]
+    levels, codes = (Levels(("",), np.array([["all"]])), None) if by is None else data.labels(by)
+    group = np.zeros(data.num_rows, dtype=np.int64) if codes is None else codes
+    draws, names, price_of = [], list[str](), np.empty(0)
+    for _, rows in settings_of(data, at):
+        changes = _changes(rows, per, by_alternative)
+        names, price = list(changes), slopes_in(rows, per)[0]
+        stacked = np.stack([price, *changes.values()], axis=1)
+        ratios, price_of = _ratios(run, rows, stacked, group, len(levels), max_draws)
+        draws.append(ratios)
+    negative = float(np.mean(price_of < 0.0))
+    assumed = data.signs[data.random == data.place(per, "per")] if per in data.names else []
+    caption = f"Worth of a unit of each attribute, in units of {per}"
+    varies = bool(np.any(np.isin(np.flatnonzero(np.abs(price).max(axis=0)), data.random)))
+    caption += ": medians over people." if varies else "."
+    wrong = min(negative, 1.0 - negative)
+    if np.any(np.asarray(assumed) != 0.0):
+        mean = population(run)[0]
+        ratio = np.median(mean / mean[:, [data.place(per, "per")]], axis=0)
+        listed = [
+            f"{name} {-ratio[data.place(name, 'per')]:.3g}" for name in names if name in data.names
+        ]
+        caption += (
+            f" The sign of {per} is an assumption of the model, which the choices do not test."
+            f" (Ratios of mean coefficients, which the few who care most about {per} dominate:"
+            f" {', '.join(listed)}.)"
+        )
+    elif wrong > 1.0 - _SURE:
+        likely, other = ("dislike", "like")[:: 1 if negative > 0.5 else -1]
+        caption += (
+            f" People {likely} {per} on average, or {other} it with probability"
+            f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
+        )
+    axes = _axes(at) | ({} if by is None else {by: levels.names}) | {"attribute": names}
+    sign = 1.0 if negative < 0.5 else -1.0
+    size = (len(price_of), *map(len, axes.values()))
+    return Estimand(
+        np.reshape(sign * np.stack(draws, axis=1), size), tuple(axes), axes, caption=caption,
+        probability=probability, is_ratio=True,
+    )  # fmt: skip
+
+
+def _ratios(
+    run: Posterior,
+    data: ChoiceRows,
+    changes: FloatArray,
+    group: IntArray,
+    num_groups: int,
+    max_draws: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Changes divided by the first one, ``(num_draws, num_groups, num_changes - 1)``.
+
+    Parameters
+    ----------
+    changes : array, ``(num_rows, num_changes, num_columns + 1)``
+        Derivatives of attributes and of the offset.
+    group : int array, ``(num_rows,)``
+
+    Returns
+    -------
+    ratios : array
+    array, ``(num_draws,)``
+        Mean derivative of the utility in the price.
+    """
+    weight = (data.totals / np.diff(data.occasions))[data.occasion_of_row]
+    size = changes.shape[1]
+    flat = np.column_stack([group, changes.reshape(len(group), -1)])
+    digits = np.maximum(np.abs(flat).max(axis=0), 1e-300) * _SAME
+    _, first, which = np.unique(
+        np.round(flat / digits), axis=0, return_index=True, return_inverse=True
+    )
+    weight = np.asarray(np.bincount(which.reshape(-1), weight), dtype=np.float64)
+    changes = changes[first]
+    group, random, fixed = group[first], data.random, data.fixed
+    mean, cov, coefficients = thinned(run, max_draws, "mean", "cov", "coefficients")
+    prices = changes[:, 0]
+    by_group = np.zeros((num_groups, size, changes.shape[2]))
+    np.add.at(by_group, group, weight[:, None, None] * changes)
+    by_group /= np.maximum(np.bincount(group, weight, num_groups), 1e-300)[:, None, None]
+    differs = np.abs(prices[:, random]).max(initial=0.0) > 0.0 or not np.allclose(
+        prices, by_group[group, 0], rtol=10.0 * _SAME
+    )
+    times = 1 if not differs else max(1, _POINTS // len(group))
+    row, rng = np.repeat(np.arange(len(group)), times), np.random.default_rng(0)
+    points = 1 << int(np.ceil(np.log2(len(row))))
+    out, price_of = np.empty((len(mean), num_groups, size - 1)), np.empty(len(mean))
+    for s in range(len(mean)):
+        average = np.append(np.zeros(len(data.names)), 1.0)
+        centre, root = mean[s], np.linalg.cholesky(cov[s])
+        with np.errstate(over="ignore"):
+            of_exp = data.signs * np.exp(
+                np.where(data.signs != 0, centre + 0.5 * cov[s].diagonal(), 0)
+            )
+        average[random], average[fixed] = np.where(data.signs != 0, of_exp, centre), coefficients[s]
+        averages = by_group @ average
+        price_of[s] = np.bincount(group, weight, num_groups) @ averages[:, 0]
+        if not differs:
+            out[s] = averages[:, 1:] / averages[:, :1]
+            continue
+        z = normal_points(points, len(random), rng)
+        coef = data.coefficients_of(centre + z @ root.T)
+        coef = np.resize(coef, (len(row), len(random)))
+        u = np.einsum("rjk,rk->rj", changes[row][:, :, random], coef)
+        u += (changes[:, :, fixed] @ coefficients[s] + changes[:, :, -1])[row]
+        out[s] = _medians(u[:, 1:] / u[:, :1], weight[row], group[row], num_groups)
+    return out, price_of
+
+
+def _medians(
+    values: FloatArray, weight: FloatArray, group: IntArray, num_groups: int
+) -> FloatArray:
+    """Weighted medians of columns in each group, ``(num_groups, num_columns)``."""
+    out = np.full((num_groups, values.shape[1]), np.nan)
+    for g in range(num_groups):
+        rows = np.flatnonzero(group == g)
+        for j, column in enumerate(values[rows].T if len(rows) else []):
+            order = np.argsort(column)
+            below = np.cumsum(weight[rows][order])
+            ends = np.searchsorted(below, 0.5 * below[-1] * np.array([1.0 - 1e-9, 1.0 + 1e-9]))
+            out[g, j] = column[order[np.minimum(ends, len(rows) - 1)]].mean()
+    return out
+
+
+def elasticities(
+    run: Posterior,
+    column: str,
+    *,
+    by: str,
+    at: Mapping[str, Any] | None = None,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> Estimand:
+    """Elasticities: by how many percent shares change if a column grows by one percent.
+
+    Shares are those of the labels of `by` over all choices of the data. A column that differs
+    within occasions grows for one label at a time; one of the person grows in all rows.
+
+    Parameters
+    ----------
+    run : Posterior
+    column : str
+        Column of numbers.
+    by : str
+        Column of the labels whose shares change, such as ``"alternative"``.
+    at : mapping from column to a value, or to several, optional
+        Values of columns in all rows, such as ``{"income": [20, 80]}``.
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along the columns of `at`; `by`, whose share changes; and ``"changed"``, whose column grows,
+        if it differs within occasions.
+
+    Notes
+    -----
+    With v_s the derivative of the utility of alternative s in its own log x_s, that of p_r is
+    v_s p_r ((r = s) - p_s) (Train 2009, 3.6).
+    """
+    data = data_of_run(run).of_best
+    levels, of_row = data.labels(by)
+    within, number, draws = column in attributes_of(data), len(levels), []
+    for _, rows in settings_of(data, at):
+        slopes, cells = slopes_in(rows, column)
+        slopes *= cells[:, None]
+        out = []
+        for draw in people_draws(run, rows, max_draws):
+            p, pull = draw.probs[:, 0], draw.linear(slopes[:, :-1], slopes[:, -1])[:, 0]
+            shares, pulls = np.zeros((2, rows.num_occasions, number))
+            np.add.at(shares, (rows.occasion_of_row, of_row), p)
+            np.add.at(pulls, (rows.occasion_of_row, of_row), p * pull)
+            total = np.maximum(rows.totals @ shares, 1e-300)
+            change = np.diag(rows.totals @ pulls) - (rows.totals[:, None] * shares).T @ pulls
+            out.append((change if within else change.sum(axis=1, keepdims=True)) / total[:, None])
+        draws.append(np.stack(out))
+    axes = _axes(at) | {by: levels.names} | ({"changed": levels.names} if within else {})
+    return Estimand(
+        np.reshape(np.stack(draws, axis=1), (-1, *map(len, axes.values()))), tuple(axes), axes,
+        caption=f"Elasticities of shares in {column}.", probability=probability,
+    )  # fmt: skip
+
+
+def surplus(
+    run: Posterior,
+    new: Any,
+    per: str | None = "price",
+    *,
+    occasion: str | Sequence[str] | None = None,
+    by: str | None = None,
+    new_people: bool = False,
+    max_draws: int = 400,
+    probability: float = 0.9,
+    random_seed: int = 0,
+) -> Estimand:
+    """Change of consumer surplus from the data to another table, per choice.
+
+    The expected maximum utility of an occasion, the log of the sum of exp(utility), is divided by
+    the person's marginal utility of money, minus the derivative of the utility in the price (Small
+    and Rosen 1981, "Applied welfare economics with discrete choice models"). The change is the mean
+    in the new table less the mean in the data.
+
+    Parameters
+    ----------
+    run : Posterior
+    new : table, data frame or mapping
+        Table with the columns of the formula, such as that of the data at other prices.
+    per : str or None
+        Column of the price; None for the change of expected utility itself.
+    occasion : str or sequence of str, optional
+        Columns that identify the occasions of `new`; those of the data if left out.
+    by : str, optional
+        Column that divides occasions into groups, in both tables.
+    new_people : bool
+        Whether `new` may have people who are not in the data.
+    max_draws : int
+    probability : float
+    random_seed : int
+
+    Returns
+    -------
+    Estimand
+        Along the groups of `by`, or ``"choices"`` with the one label "all".
+
+    Raises
+    ------
+    ValueError
+        If the effect of the price is not linear, or may be 0 for some people: people must share
+        it, or it must have a sign (``signs=``).
+    """
+    data, seed = data_of_run(run).of_best, as_seed(random_seed)
+    later, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
+    if per is not None:
+        as_choice(per, "per", [name for name, levels in attributes_of(data).items() if not levels])
+    values, names = [], list[str]()
+    for rows, which in ((data, None), (later, codes)):
+        levels, group = (None, None) if by is None else rows.labels(by)
+        labels = ["all"] if levels is None else levels.names.tolist()
+        if names and labels != names:
+            raise ValueError(f"by must have the same labels in both tables, got {names}, {labels}")
+        names = labels
+        slopes = None if per is None else slopes_in(rows, per)[0]
+        if slopes is not None:
+            _check_money(rows, slopes, str(per))
+        first = rows.occasions[:-1]
+        code = np.zeros(rows.num_occasions, dtype=np.int64) if group is None else group[first]
+        draws = []
+        for draw in people_draws(run, rows, max_draws, which, seed):
+            worth_of = np.logaddexp.reduceat(draw.utilities, first)
+            if slopes is not None:
+                worth_of /= -draw.linear(slopes[:, :-1], slopes[:, -1])[first]
+            weight = rows.totals * worth_of.mean(axis=1)
+            draws.append(np.bincount(code, weight) / np.bincount(code, rows.totals))
+        values.append(np.stack(draws))
+    axes: dict[str, list[str]] = {by or "choices": names}
+    what = "expected utility" if per is None else f"consumer surplus in units of {per}"
+    return Estimand(
+        values[1] - values[0], tuple(axes), axes, is_difference=True, probability=probability,
+        caption=f"Change of {what}, per choice.",
+    )  # fmt: skip
+
+
+def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
+    """Refuse a price whose effect is not linear, or not of one sign for all people."""
+    first = slopes[data.occasions[:-1]][data.occasion_of_row]
+    if not np.allclose(slopes, first, rtol=1e-5, atol=1e-8 * np.abs(slopes).max()):
+        raise ValueError(
+            f"the effect of {per} must be linear and the same for all alternatives of an occasion"
+            " for a surplus in its units (per=None has expected utility)"
+        )
+    random = data.random[data.signs == 0.0]
+    if np.abs(slopes[:, random]).max(initial=0.0) > 0.0:
+        raise ValueError(
+            f"the coefficient of {per} must have one sign for a surplus in its units, and it may be"
+            f" 0 for some people: leave it out of the grouping, or fit with --negative {per}"
+            f" (signs={{{per!r}: -1}})"
+        )
+
+
+def diversion(
+    run: Posterior,
+    by: str | None = None,
+    *,
+    without: Any = None,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> Estimand:
+    """Where the buyers of an alternative go if it is taken away, or came from when it was new.
+
+    The diversion ratio from a to r is the share of those who choose a that would choose r instead
+    (Conlon and Mortimer 2021, "Empirical properties of diversion ratios").
+
+    Parameters
+    ----------
+    run : Posterior
+    by : str, optional
+        Column of the alternatives.
+    without : label, optional
+        Alternative to take away: market shares with and without it instead of diversion ratios.
+    max_draws : int
+    probability : float
+
+    Returns
+    -------
+    Estimand
+        Along ``"removed"`` and `by`; or ``"market"`` (with, without, change) and `by`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column or label.
+    """
+    data = data_of_run(run).of_best
+    if by is None and data.alternatives is not None:
+        by = data.alternatives.columns[0]
+    levels, of_row = data.labels(by)
+    size, case, out = len(levels), data.occasion_of_row, []
+    weight = data.totals / data.totals.sum()
+    for draw in people_draws(run, data, max_draws):
+        p = np.zeros((data.num_occasions, size))
+        np.add.at(p, (case, of_row), draw.probs[:, 0])
+        left = p / np.maximum(1.0 - p, 1e-12)
+        flows = (weight[:, None] * left).T @ p
+        flows[np.diag_indices(size)] = 0.0
+        shares = weight @ p
+        out.append((shares, flows))
+    shares, flows = np.stack([s for s, _ in out]), np.stack([f for _, f in out])
+    if without is not None:
+        with under_name("without", of=f"column {by!r}"):
+            place = int(levels.find([[without]])[0])
+        after = shares + flows[:, place]
+        after[:, place] = 0.0
+        market = np.stack([shares, after, after - shares], axis=1)
+        axes = {"market": ["with", "without", "change"], str(by): levels.names.tolist()}
+        return Estimand(
+            market, tuple(axes), axes, probability=probability,
+            caption=f"Shares of {by} with and without {without}.",
+        )  # fmt: skip
+    axes = {"removed": levels.names.tolist(), str(by): levels.names.tolist()}
+    return Estimand(
+        flows / np.maximum(shares, 1e-300)[:, :, None], tuple(axes), axes, probability=probability,
+        caption=f"Diversion: share of an alternative's choices that go to each other {by}.",
+    )  # fmt: skip
