@@ -21,6 +21,7 @@ from pgmult.choice.people import (
     population,
     thinned,
 )
+from pgmult.choice.pilot import Frame, sites_of
 from pgmult.core.arguments import as_choice, as_flag, as_list, as_mapping, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
@@ -236,9 +237,9 @@ def effects(
 def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS) -> FloatArray:
     """Log probabilities of the choices of units, ``(num_chains, num_draws, num_units)``.
 
-    Tastes are integrated over the population by importance sampling, from mixtures of the normal
-    approximation of a person's posterior and of the population (Owen and Zhou 2000, "Safe and
-    effective importance sampling").
+    Tastes are integrated over the population by importance sampling, from mixtures of the
+    population and of a person's posterior given it, by the person's site (Owen and Zhou 2000,
+    "Safe and effective importance sampling").
 
     Parameters
     ----------
@@ -256,36 +257,50 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         ]
         sums = [np.add.reduceat(values, first) for values in by_row]
         return np.reshape(sums, (run.num_chains, -1, len(first)))
-    mean, cov, fixed, people = thinned(run, max_draws, "mean", "cov", "coefficients", "tastes")
-    num, roots = data.num_people, np.linalg.cholesky(cov)
-    number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(mean))), 5, 8))
-    z = normal_points(number, len(data.random), np.random.default_rng(0))
-    away = people - people.mean(axis=0)
-    own = _WIDER * np.einsum("snj,snk->njk", away, away) / len(away)
-    own += 1e-6 * np.diag(cov.mean(axis=0).diagonal())
-    wide = Gaussians(mean.mean(axis=0)[None], np.linalg.cholesky(cov.mean(axis=0))[None])
-    near = Gaussians(people.mean(axis=0), np.linalg.cholesky(own))
-    from_wide = np.arange(number) < _DEFENSIVE * number
-    at = np.where(from_wide[:, None], wide.at(z), near.at(z))  # (num_people, num_points, d)
-    log_q = np.logaddexp(
-        np.log(_DEFENSIVE) + wide.log_density(at), np.log1p(-_DEFENSIVE) + near.log_density(at)
-    )
-    coef, of_row = data.coefficients_of(at), data.person_of_row
-    u = np.zeros((data.num_rows, number))
-    for k, column in enumerate(data.random):
-        u += data.x[:, column, None] * coef[of_row, :, k]
-    cases, case, out = data.occasions[:-1], data.occasion_of_row, []
-    log_p = np.empty((num, number))
-    for s in range(len(mean)):
-        if len(data.fixed) or s == 0:
-            v = u + (data.x[:, data.fixed] @ fixed[s] + data.offset)[:, None]
-            v -= np.maximum.reduceat(v, cases)[case]
-            total = np.log(np.add.reduceat(np.exp(v), cases))
-            log_p = np.add.reduceat(data.taken[:, None] * v, first)
-            log_p -= np.add.reduceat(data.totals[:, None] * total, data.people[:-1])
-        among = Gaussians(mean[s][None], roots[s][None]).log_density(at)
-        out.append(logsumexp(log_p + among - log_q, axis=1) - np.log(number))
+    shared = [
+        Shared(*values)
+        for values in zip(*thinned(run, max_draws, "mean", "cov", "coefficients"), strict=True)
+    ]
+    num, frame, rng = data.num_people, Frame.of(data), np.random.default_rng(0)
+    number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared))), 4, 6))
+    centre = Shared(*(np.mean(values, axis=0) for values in zip(*shared, strict=True)))
+    sites = sites_of(data, frame.pack(frame.inside(centre)))
+    J, h = np.moveaxis(sites.J, -1, 0), sites.h.T
+    cases, case, of_row, out = data.occasions[:-1], data.occasion_of_row, data.person_of_row, []
+    for draw in shared:
+        among = frame.inside(draw)
+        precision = np.linalg.inv(among.root @ among.root.T)
+        pull = h - np.einsum("kjn,j->nk", sites.cross, among.b) + precision @ among.mean
+        cov = np.linalg.inv(J + precision)
+        mean = np.einsum("njk,nk->nj", cov, pull)
+        people = Gaussians(among.mean[None], among.root[None])
+        near = Gaussians(mean, np.linalg.cholesky(_WIDER * cov))
+        z = normal_points(number, len(data.random), rng)
+        from_all = np.arange(number) < _DEFENSIVE * number
+        at = np.where(from_all[:, None], people.at(z), near.at(z))  # (num_people, num_points, d)
+        log_people = people.log_density(at)
+        log_q = np.logaddexp(
+            np.log(_DEFENSIVE) + log_people, np.log1p(-_DEFENSIVE) + near.log_density(at)
+        )
+        coef = data.coefficients_of((at - frame.shift) / frame.factor)
+        u = np.zeros((data.num_rows, number))
+        for k, column in enumerate(data.random):
+            u += data.x[:, column, None] * coef[of_row, :, k]
+        u += (data.x[:, data.fixed] @ draw.coefficients + data.offset)[:, None]
+        u -= np.maximum.reduceat(u, cases)[case]
+        total = np.log(np.add.reduceat(np.exp(u), cases))
+        log_p = np.add.reduceat(data.taken[:, None] * u, first)
+        log_p -= np.add.reduceat(data.totals[:, None] * total, data.people[:-1])
+        out.append(logsumexp(log_p + log_people - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
+
+
+class Shared(NamedTuple):
+    """One draw of what people share, in the units of the attributes."""
+
+    mean: FloatArray
+    cov: FloatArray
+    coefficients: FloatArray
 
 
 class Gaussians(NamedTuple):

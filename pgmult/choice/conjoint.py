@@ -78,8 +78,11 @@ def importances(run: Posterior, *, max_draws: int = 200, probability: float = 0.
 def _levels(data: ChoiceRows) -> dict[str, list[object]]:
     """Levels of attributes, in their order: labels, few numbers, or the ends of many."""
     table, out = table_of(data.design), dict[str, list[object]]()
+    rows = np.flatnonzero(~data.is_none)
     for name, labels in attributes_of(data).items():
-        values = list(labels) if labels else np.unique(table[name]).tolist()
+        values = list(labels) if labels else np.unique(table[name][rows]).tolist()
+        if len(values) < 2:
+            continue  # the constant of "none of these"
         out[name] = values if labels or len(values) <= _FEW else [values[0], values[-1]]
     return out
 
@@ -231,7 +234,7 @@ def _by_design(
     )
     out = []
     for g in range(len(groups)):
-        rows = np.flatnonzero(code == g)
+        rows = np.flatnonzero((code == g) & ~data.is_none)
         taken = data.taken[rows] / np.maximum(totals[rows], 1e-300)
         statistic = make(indicators[rows], taken, totals[rows], who[rows])
         out.append(statistic(weights[:, : int(who[rows].max()) + 1]))

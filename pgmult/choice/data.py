@@ -198,6 +198,13 @@ class ChoiceRows:
         )  # fmt: skip
 
     @property
+    def is_none(self) -> NDArray[np.bool_]:
+        """Whether a row is "none of these", ``(num_rows,)``."""
+        if self.none is None or self.alternatives is None:
+            return np.zeros(self.num_rows, dtype=np.bool_)
+        return np.asarray(self.alternatives.names[self.alternative] == self.none)
+
+    @property
     def cluster(self) -> IntArray:
         """Occasions of one person, by the number of the person, ``(num_occasions,)``."""
         if self.person is None and self.respondent is not None:

@@ -195,9 +195,9 @@ def attributes_of(data: ChoiceRows) -> dict[str, list[str]]:
 
 def coded_columns(data: ChoiceRows) -> dict[str, int]:
     """Attributes that are the whole numbers 1 to 3, up to 6, and may be codes of labels."""
-    table, out = table_of(data.design), {}
+    table, out, rows = table_of(data.design), {}, np.flatnonzero(~data.is_none)
     for name, labels in attributes_of(data).items():
-        values = [] if labels else np.unique(table[name]).tolist()
+        values = [] if labels else np.unique(table[name][rows]).tolist()
         if _FEWEST_CODES <= len(values) <= _MOST_CODES and values == list(
             range(1, len(values) + 1)
         ):

@@ -5,7 +5,7 @@ occasion, which says whether it was taken.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmult.choice.data import amounts_of
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
-from pgmult.core.tables import exact_columns, missing_in, numbers_of
+from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of
 from pgmult.core.typing import IntArray
 from pgmult.formulas.columns import table_column, told_column
 
@@ -80,7 +80,13 @@ def lengthen(
     rows, which = np.nonzero(is_there)
     out: dict[str, NDArray[Any]] = {"occasion": rows, "alternative": labels[which]}
     if choice is not None:
-        chosen = find_labels(labels, table_column(columns, choice, "choice"), choice)
+        cells = told_column(columns, choice, "choice").values
+        nothing = [place for place in range(len(labels)) if _is_none(asked.values(), place)]
+        if nothing:  # "none of these", which may be an empty cell
+            cells = np.where(missing_in(cells), labels[nothing[0]], cells)
+        else:
+            cells = table_column(columns, choice, "choice")
+        chosen = find_labels(labels, cells, choice)
         out["taken"] = 1 * (which == chosen[rows])
         left = ~is_there[np.arange(len(chosen)), chosen]
         if left.any():
@@ -90,7 +96,8 @@ def lengthen(
                 f" {str(labels[chosen[row]])!r} at row {row}"
             )
     for name, of in asked.items():
-        out[name] = np.zeros(len(rows))
+        texts = [column for column in of.values() if column and _has_labels(columns, column)]
+        out[name] = np.full(len(rows), "", dtype=object) if texts else np.zeros(len(rows))
         for place, column in of.items():
             if column is None:
                 continue
@@ -102,9 +109,24 @@ def lengthen(
                     f" got none at row {rows[at[np.argmax(gap)]]}"
                 )
             cells = cells.astype(np.int64) if cells.dtype == bool else cells
-            out[name][at] = numbers_of(cells, column)
+            out[name][at] = labels_of(cells, column) if texts else numbers_of(cells, column)
+        if texts:
+            plain = min(label for label in out[name].tolist() if label)
+            out[name] = np.array([label or plain for label in out[name].tolist()])
         used = {choice, *(name for of in named.values() for name in of.values()), *out}
     return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
+
+
+def _is_none(attributes: Iterable[Mapping[int, str | None]], place: int) -> bool:
+    """Whether an alternative has no column of any attribute."""
+    return all(of[place] is None for of in attributes)
+
+
+def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
+    """Whether a column has texts among its cells."""
+    values = told_column(columns, name, "attributes").values
+    kinds = {str} if values.dtype.kind == "U" else {type(cell) for cell in values.tolist()}
+    return str in kinds
 
 
 def wide_columns(
@@ -145,8 +167,10 @@ def wide_columns(
     if choice is None:
         labels = list(ends_of(next(iter(patterns.values()))))
     else:
-        cells = table_column(columns, choice, "choice")
+        cells = told_column(columns, choice, "choice").values
         labels = numbered(labels_of(cells[~missing_in(cells)], choice))[0].tolist()
+        if without is not None and missing_in(cells).any():
+            labels = list(dict.fromkeys([*labels, without]))
     if without is not None:
         find_labels(labels, [without], "none", what=f"the labels of {choice}")
         labels.remove(without)

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    AT,
+    BY,
     GAPS,
     PROBABILITY,
     SEED,
@@ -34,34 +37,35 @@ _SHOWN = 5  # occasions that are left out, named
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "table", type=Path, metavar="TABLE",
-        help="a row an alternative of an occasion; with --wide, a row an occasion",
+        help="file with a row for each alternative of an occasion, or each occasion (--wide)",
     )  # fmt: skip
     fit.add_argument(
         "formula", metavar="FORMULA", help='such as "taken ~ price + time + (price + time | who)"'
     )
-    fit.add_argument("--occasion", nargs="+", metavar="COLUMN", help="tell occasions apart")
-    fit.add_argument("--alternative", metavar="COLUMN", help="what alternatives are called")
-    fit.add_argument("--base", metavar="LABEL", help="the alternative whose constant is 0")
+    for name, metavar, text in (
+        ("--alternative", "COLUMN", "column of the alternative's name"),
+        ("--base", "LABEL", "alternative whose constant is 0"),
+        ("--available", "COLUMNS", "columns that say what was available, with --wide: av.{}"),
+        ("--none", "LABEL", 'alternative that is "none of these", whose attributes are 0'),
+        ("--worst", "COLUMN", "column that marks the worst; the formula's marks the best"),
+        ("--weight", "COLUMN", "number of occasions that one stands for"),
+    ):
+        fit.add_argument(name, metavar=metavar, help=text)
     fit.add_argument(
-        "--wide", nargs="+", type=_pattern, metavar="ATTRIBUTE=COLUMNS",
-        help="a row an occasion: columns of an attribute, {} for the alternative: price=price.{}",
-    )  # fmt: skip
-    fit.add_argument(
-        "--available", metavar="COLUMNS",
-        help="with --wide: whether alternatives were available: av.{}",
-    )  # fmt: skip
-    fit.add_argument(
-        "--none", metavar="LABEL", help="with --wide: none of these, whose attributes are 0"
+        "--occasion", nargs="+", metavar="COLUMN", help="column(s) that identify a choice occasion"
     )
     fit.add_argument(
-        "--ranks", action="store_true",
-        help="the left-hand side ranks the alternatives of an occasion, 1 the best",
+        "--wide", nargs="+", type=_pattern, metavar="ATTRIBUTE=COLUMNS",
+        help="columns of an attribute, {} for the alternative: price=price.{}",
     )  # fmt: skip
-    fit.add_argument("--weight", metavar="COLUMN", help="occasions that one stands for")
+    fit.add_argument(
+        "--ranks", action="store_true",
+        help="read the left-hand side as ranks of the alternatives, 1 the best",
+    )  # fmt: skip
     for word in ("positive", "negative"):
         fit.add_argument(
             f"--{word}", nargs="+", default=[], metavar="ATTRIBUTE",
-            help=f"everybody's coefficient is {word}",
+            help=f"assume that everybody's coefficient is {word}",
         )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
@@ -127,7 +131,7 @@ def _long(
 
 
 def _gaps(
-    table: "Table", formula: str, columns: Mapping[str, Any], outcome: bool = True
+    table: "Table", formula: str, columns: Mapping[str, Any], outcome: bool = True, none: Any = None
 ) -> "tuple[NDArray[np.bool_], str]":
     """Rows of occasions in which one lacks a value, and which these occasions are.
 
@@ -139,6 +143,8 @@ def _gaps(
         Names of those of ``occasion``, and of ``alternative`` and ``weight`` or None.
     outcome : bool
         Whether it must be there.
+    none : label, optional
+        Alternative whose attributes may be empty.
     """
     import numpy as np
 
@@ -156,6 +162,9 @@ def _gaps(
     used += [outcome_of(parsed)] if outcome else []
     keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
     gaps = table.missing(*(name for name in used if name in table.cells))
+    if none is not None:
+        labels = table.columns[columns["alternative"]]
+        gaps &= (labels != none) & ~table.missing(columns["alternative"])
     if not gaps.any():
         return gaps, ""
     if table.missing(*keys).any():
@@ -190,6 +199,7 @@ def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
+    from pgmult.choice.people import coded_columns
 
     table, left_out, more = read_table(options.table, options), "", {}
     columns = {name: getattr(options, name) for name in ("occasion", "alternative", "weight")}
@@ -199,18 +209,19 @@ def _job(options: argparse.Namespace) -> Job:
         columns |= {"occasion": ["occasion"], "alternative": "alternative"}
     elif not options.occasion:
         raise ValueError(
-            "--occasion must name the columns that tell occasions apart, or --wide the columns of"
+            "--occasion must name the columns that identify occasions, or --wide the columns of"
             " attributes where a row is an occasion"
         )
     elif options.drop_incomplete:
-        gaps, left_out = _gaps(table, options.formula, columns)
+        gaps, left_out = _gaps(table, options.formula, columns, none=options.none)
         table = table[~gaps]
     if options.ranks:
         table = _exploded(options.formula, columns["occasion"], table)
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
         options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
-        base=options.base, weights=options.weight, signs=signs,
+        base=options.base, weights=options.weight, signs=signs, worst=options.worst,
+        none=options.none,
     )  # fmt: skip
     model = MixedLogit()
     notes = {
@@ -218,14 +229,19 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "model": options.formula, "columns": columns, **more,
     }  # fmt: skip
-    said = f"{options.table}: {data!r}"
-    return Job(
-        model, data, model.default_keep, notes, said="\n".join(filter(None, (said, left_out)))
-    )
+    codes = [
+        f"{name} has the whole numbers 1 to {most} and is read as a number, with one slope: write"
+        f" C({name}) if these are labels"
+        for name, most in coded_columns(data).items()
+    ]
+    lines = [f"{options.table}: {data!r}", left_out, *codes]
+    return Job(model, data, model.default_keep, notes, said="\n".join(filter(None, lines)))
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    """Of a long table or of one as wide as that of the run, by the rows that it has."""
+def _predict(
+    run: StoredRun, options: argparse.Namespace, told: dict[str, Any], verb: str = "predict"
+) -> Any:
+    """Answer for a long table, or for one as wide as that of the run, by the rows that it has."""
     import numpy as np
 
     table, wide, labels, said = told.pop("new"), run.notes.get("wide"), {}, ""
@@ -238,7 +254,7 @@ def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) 
             columns = {**columns, "occasion": options.occasion}
         gaps, said = _gaps(table, run.notes["model"], columns, outcome=False)
         table, labels = table[~gaps], {"row": np.flatnonzero(~gaps)}
-    found = run.ask("predict", table, **told)
+    found = run.ask(verb, table, **told)
     if said:
         complain(said)
     if labels and "row" in found.axes:
@@ -246,15 +262,17 @@ def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) 
     return found
 
 
-_BY = option("--by", required=True, metavar="COLUMN", help="what alternatives are called")
+_BY = option("--by", required=True, metavar="COLUMN", help="column of the alternative's name")
+_GROUP = option("--by", metavar="COLUMN", help="column that divides occasions into groups")
+_PER = option("per", metavar="PRICE", help="column of numbers in whose units others are worth")
 _PREDICT = (
     table_option("new", "with the columns of the formula"),
     option(
         "--occasion", nargs="+", metavar="COLUMN",
-        help="tell occasions apart; default: as in the run",
+        help="column(s) that identify a choice occasion; default: those of the run",
     ),
     option(
-        "--new-levels", to="new_people", action="store_true", help="people may be new, or nobody"
+        "--new-levels", to="new_people", action="store_true", help="accept new people, or nobody"
     ),
     PROBABILITY, SEED, TABLE, GAPS,
 )  # fmt: skip
@@ -272,14 +290,12 @@ ROOM = Room(
     questions=(
         Question(
             "tastes", "coefficients over people, or of each",
-            (option("--people", action="store_true", help="of each person"), PROBABILITY),
+            (option("--people", action="store_true", help="show each person"), PROBABILITY),
+            draws=True,
         ),
         Question(
-            "worth", "what a unit of each attribute is worth",
-            (
-                option("per", metavar="ATTRIBUTE", help="what it is worth in units of: price"),
-                PROBABILITY,
-            ),
+            "worth", "what a unit of each attribute is worth", (_PER, AT, BY, PROBABILITY),
+            draws=True,
         ),
         Question(
             "predict", "probabilities in the rows of a table", _PREDICT, ask=_predict, tidy=True
@@ -293,11 +309,44 @@ ROOM = Room(
             "a column of the formula",
         ),
         Question(
-            "elasticities", "by how many percent shares change if an attribute grows by one",
+            "elasticities", "by how many percent shares change if a column grows by one",
             (
-                option("attribute", metavar="ATTRIBUTE", help="that grows by a percent"),
-                _BY, PROBABILITY,
+                option("column", metavar="COLUMN", help="column of numbers that grows"),
+                _BY, AT, PROBABILITY,
             ),
+            draws=True,
+        ),
+        Question(
+            "surplus", "change of consumer surplus from the data to another table, per choice",
+            (*_PREDICT, option("--per", default="price", metavar="PRICE", help="column of the"
+                               " price (default: price)"), _GROUP),
+            ask=partial(_predict, verb="surplus"), draws=True,
+        ),
+        Question(
+            "diversion", "where the buyers of an alternative go if it is taken away",
+            (
+                option("--by", metavar="COLUMN", help="column of the alternative's name"),
+                option("--without", metavar="LABEL", help="show shares with and without it"),
+                PROBABILITY,
+            ),
+            draws=True,
+        ),
+        Question(
+            "scores", "scores of the labels of a column, with sum 100",
+            (
+                option("column", nargs="?", metavar="COLUMN", help="column of labels (MaxDiff)"),
+                PROBABILITY,
+            ),
+            draws=True,
+        ),
+        Question("importances", "relative importance of attributes", (PROBABILITY,), draws=True),
+        Question(
+            "marginal-means", "share of profiles with each level that were chosen",
+            (_GROUP, PROBABILITY, SEED), draws=True,
+        ),
+        Question(
+            "amce", "average marginal component effects of levels",
+            (_GROUP, PROBABILITY, SEED), draws=True,
         ),
         CHECK,
         Question(

@@ -95,6 +95,12 @@ class Posterior(Draws):
         tastes: Callable[..., Any]
         worth: Callable[..., Any]
         elasticities: Callable[..., Any]
+        surplus: Callable[..., Any]
+        diversion: Callable[..., Any]
+        importances: Callable[..., Any]
+        scores: Callable[..., Any]
+        marginal_means: Callable[..., Any]
+        amce: Callable[..., Any]
     else:
 
         def __getattr__(self, name: str) -> Any:

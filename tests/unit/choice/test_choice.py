@@ -13,6 +13,7 @@ from pgmult import cli
 from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
+from pgmult.choice.people import coded_columns
 from pgmult.choice.pilot import Frame, enough, sites_of
 from pgmult.choice.tables import explode, wide_columns
 
@@ -871,3 +872,124 @@ def test_none_of_these_has_attributes_of_0(tmp_path, capsys):
     status, said = command_line(tmp_path, capsys, wide, [*words, "--none", "bus"])
     assert status == 0, said.err
     assert "180 rows" in said.out
+
+
+def test_people_are_left_out_by_the_integral_over_the_population(run):
+    """By twenty thousand people of each draw, at random."""
+    rows, rng = run.data, np.random.default_rng(0)
+    found = answers.log_scores(run, rows.people, 10).reshape(10, -1)
+    mean, cov, fixed = (
+        np.concatenate(list(run.thinned(name, 10))) for name in ("mean", "cov", "coefficients")
+    )
+    for s in (0, 9):
+        tastes = rng.multivariate_normal(mean[s], cov[s], 20_000)
+        u = rows.x[:, rows.random] @ tastes.T + (rows.x[:, rows.fixed] @ fixed[s])[:, None]
+        p = np.exp(u - np.maximum.reduceat(u, rows.occasions[:-1])[rows.occasion_of_row])
+        p /= np.add.reduceat(p, rows.occasions[:-1])[rows.occasion_of_row]
+        by_person = np.exp(np.add.reduceat(rows.taken[:, None] * np.log(p),
+                                           rows.occasions[:-1][rows.people[:-1]]))  # fmt: skip
+        np.testing.assert_allclose(found[s], np.log(by_person.mean(axis=1)), atol=0.2)
+
+
+def test_none_of_these_may_be_empty_and_has_a_constant():
+    table = small() | {"price": [p if i % 3 < 2 else None for i, p in enumerate(small()["price"])]}
+    table["alt"] = np.resize(["a", "b", "none"], len(table["price"]))
+    options = {"occasion": "case", "alternative": "alt"}
+    with pytest.raises(ValueError, match="--none none"):
+        choices_of("taken ~ price", table, **options)
+    rows = choices_of("taken ~ price", table, none="none", **options)
+    assert rows.names.tolist() == ["price", "none"]
+    assert (rows.x[rows.is_none] == [0.0, 1.0]).all()
+    nameless = table | {"alt": [None if x == "none" else x for x in table["alt"].tolist()]}
+    again = choices_of("taken ~ price", nameless, none="none", **options)
+    np.testing.assert_array_equal(again.x, rows.x)
+    found, _ = rows_like(rows, nameless, None, False)
+    np.testing.assert_array_equal(found.x, rows.x)
+
+
+def test_best_and_worst_are_a_choice_and_one_of_the_other_sign():
+    """The likelihood, beside one written out, and beside scipy's largest."""
+    rng = np.random.default_rng(3)
+    items = np.array([rng.choice(5, 4, replace=False) for _ in range(400)])
+    truth = np.array([0.0, 1.0, -1.0, 0.5, 2.0])
+    best = np.argmax(truth[items] + rng.gumbel(size=items.shape), axis=1)
+    left = np.where(np.arange(4) == best[:, None], -np.inf, -truth[items])
+    worst = np.argmax(left + rng.gumbel(size=items.shape), axis=1)
+    table = {
+        "task": np.repeat(np.arange(400), 4), "item": [f"i{k}" for k in items.ravel()],
+        "best": (np.arange(4) == best[:, None]).ravel(),
+        "worst": (np.arange(4) == worst[:, None]).ravel(),
+    }  # fmt: skip
+    rows = choices_of("best ~ item", table, occasion="task", worst="worst")
+    assert (rows.num_occasions, rows.of_best.num_occasions) == (800, 400)
+
+    def loss(b):
+        u = np.append(0.0, b)[items]
+        out = u[np.arange(400), best] - np.log(np.exp(u).sum(axis=1))
+        others = np.where(np.arange(4) == best[:, None], 0.0, np.exp(-u)).sum(axis=1)
+        return -(out - u[np.arange(400), worst] - np.log(others)).sum()
+
+    for b in (truth[1:], np.array([0.3, -0.2, 0.1, 1.0])):
+        p = rows.probs(np.empty((rows.num_rows, 0)), b)
+        np.testing.assert_allclose(np.log(p) @ rows.taken, -loss(b))
+    fitted = minimize(loss, np.zeros(4), method="BFGS")
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    b, errors = run.stack("coefficients"), np.sqrt(np.diagonal(fitted.hess_inv))
+    np.testing.assert_array_less(np.abs(b.mean(axis=0) - fitted.x), 0.3 * errors)
+    scores = run.scores(max_draws=500)
+    u = np.column_stack([np.zeros(500), b])
+    np.testing.assert_allclose(
+        scores.draws, 100.0 * np.exp(u) / np.exp(u).sum(axis=1, keepdims=True), rtol=1e-6
+    )
+    np.testing.assert_allclose(run.predict().draws.reshape(-1, 400, 4).sum(axis=2), 1.0)
+
+
+def test_marginal_means_and_amces_are_as_least_squares_has_them():
+    rng = np.random.default_rng(1)
+    n = 300
+    colour, size = rng.choice(["red", "blue", "green"], 2 * n), rng.choice(["s", "xl"], 2 * n)
+    u = 1.0 * (colour == "red") + 0.5 * (size == "xl") + rng.gumbel(size=2 * n)
+    taken = (np.arange(2) == u.reshape(n, 2).argmax(axis=1)[:, None]).ravel()
+    table = {
+        "id": np.repeat(np.arange(60), 10), "task": np.repeat(np.arange(n), 2), "colour": colour,
+        "size": size, "party": np.repeat(["l", "r"], n), "taken": taken,
+    }  # fmt: skip
+    rows = choices_of("taken ~ colour + size", table, occasion=["id", "task"])
+    run = pgmult.sample(
+        MixedLogit(), rows, draws=20, tune=20, chains=1, random_seed=0, progressbar=False
+    )
+    means, effects = run.marginal_means(by="party"), run.amce()
+    for party in "lr":
+        for name in ("blue", "green", "red"):
+            here = (colour == name) & (np.repeat(["l", "r"], n) == party)
+            found = means.at(party=party, level=f"colour[{name}]")
+            assert abs(found.mean - taken[here].mean()) < 0.1 * found.sd
+    x = np.column_stack([np.ones(2 * n), colour == "green", colour == "red", size == "xl"]) * 1.0
+    b = np.linalg.lstsq(x, 1.0 * taken, rcond=None)[0]
+    assert list(effects.labels["level"]) == ["colour[green]", "colour[red]", "size[xl]"]
+    bread = np.linalg.inv(x.T @ x)  # the sandwich, clustered by respondent
+    by_id = np.add.reduceat(x * (taken - x @ b)[:, None], np.arange(0, 2 * n, 10))
+    error = np.sqrt(np.diagonal(bread @ (by_id.T @ by_id) @ bread))[1:]
+    np.testing.assert_allclose(effects.mean, b[1:], atol=0.15 * error.min())
+    np.testing.assert_allclose(effects.sd, error, rtol=0.15)
+
+
+def test_labels_coded_as_numbers_are_found_by_the_check():
+    rng = np.random.default_rng(2)
+    colour = rng.integers(1, 5, size=(400, 3))
+    taken = (np.array([0.0, 1.5, -0.5, 0.8])[colour - 1] + rng.gumbel(size=colour.shape)).argmax(1)
+    table = {
+        "case": np.repeat(np.arange(400), 3), "colour": colour.ravel(),
+        "taken": (np.arange(3) == taken[:, None]).ravel(),
+    }  # fmt: skip
+    few = {"draws": 50, "tune": 50, "chains": 1, "random_seed": 0, "progressbar": False}
+    rows = choices_of("taken ~ colour", table, occasion="case")
+    run = pgmult.sample(MixedLogit(), rows, **few)
+    assert coded_columns(rows) == {"colour": 4}
+    assert "write C(colour)" in run.check().verdict
+    assert "whole numbers 1 to 4" in run.report(comparison=False).text()
+    labels = choices_of("taken ~ C(colour)", table, occasion="case")
+    assert not coded_columns(labels)
+    assert "write C" not in pgmult.sample(MixedLogit(), labels, **few).check().verdict
