@@ -274,7 +274,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         cov = np.linalg.inv(J + precision)
         mean = np.einsum("njk,nk->nj", cov, pull)
         people = Gaussians(among.mean[None], among.root[None])
-        near = Gaussians(mean, np.linalg.cholesky(_WIDER * cov))
+        near = Gaussians(mean, np.asarray(np.linalg.cholesky(_WIDER * cov), dtype=np.float64))
         z = normal_points(number, len(data.random), rng)
         from_all = np.arange(number) < _DEFENSIVE * number
         at = np.where(from_all[:, None], people.at(z), near.at(z))  # (num_people, num_points, d)

@@ -36,34 +36,62 @@ def trips():
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
+def dearer():
+    """The same trips with fares a tenth higher."""
+    table = trips()
+    return table | {"price": [1.1 * price for price in table["price"]]}
+
+
 QUESTIONS = (
     Question("worth", ("price",)),
     Question("elasticities", ("price", "--by", "mode")),
+    Question("worth", ("price", "--at", "income=20,80"), id="worth at incomes"),
     Question("predict", ("trips.csv",)),
+    Question("surplus", ("dearer.csv", "--by", "income")),
+    Question("diversion"),
+    Question("importances"),
+    Question("scores", ("mode",)),
+    Question("marginal-means"),
+    Question("amce"),
 )
-FIT = ("taken ~ mode + price + time", "--occasion", "trip", "--alternative", "mode")
+DERIVED = (
+    "worth", "elasticities", "surplus", "diversion", "importances", "scores", "marginal-means",
+    "amce",
+)  # fmt: skip
+OF_NO_BASE = tuple(verb for verb in DERIVED if verb not in ("worth", "amce"))  # that is the first
+BY_BRUTE_FORCE = "tests/unit/choice changes the table a little, draw by draw, or writes it out"
+FIT = ("taken ~ mode + price + time + price:income", "--occasion", "trip", "--alternative", "mode")
 
 PLAIN = Job(
     "choice",
-    {"trips.csv": trips},
+    {"trips.csv": trips, "dearer.csv": dearer},
     FIT,
     QUESTIONS,
     (
         longer(default=300),
         other_seed(),
-        reversed_rows(verbs=("worth", "elasticities")),
-        shuffled_columns(verbs=("worth", "elasticities")),
-        renamed("mode", MODES, verbs=("worth", "elasticities")),
+        reversed_rows(verbs=DERIVED),
+        shuffled_columns(verbs=DERIVED),
+        renamed("mode", MODES, verbs=OF_NO_BASE),
         Variation(
             "units", "hours as minutes",
             tables=lambda name, t: changed(t, time=[60.0 * hours for hours in t["time"]]),
-            verbs=("elasticities",),
+            verbs=("elasticities", "surplus", "diversion", "importances", "scores"),
         ),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
     ),
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
+        **{
+            ("aggregation", verb): "counts and weights: tests/unit/choice"
+            for verb in DERIVED
+        },
+        **{("missing", verb): "occasions with gaps are left out whole, as the command says"
+           for verb in DERIVED},
+        **{("power", verb): "no check" for verb in DERIVED},
+        **{("outside", verb): "tests.benchmarks.defaults simulates choices" for verb in DERIVED},
+        **{("brute_force", verb): BY_BRUTE_FORCE for verb in DERIVED},
     },
 )  # fmt: skip
 
