@@ -181,6 +181,7 @@ def differences(
     weight: str | None = None,
     caption: str = "",
     probability: float = 0.9,
+    contrast: Callable[[FloatArray, FloatArray], FloatArray] = np.subtract,
 ) -> Estimand:
     """Compare averages at two settings of a column, draw by draw, for each of some pairs.
 
@@ -191,6 +192,8 @@ def differences(
         The same as in `average`.
     set : mapping from a column to a value, optional
         Columns to set in all rows.
+    contrast : callable
+        Function of the averages at one setting and at the other; their difference by default.
 
     Returns
     -------
@@ -212,7 +215,8 @@ def differences(
                 with under_name(f"values of {words}", of=words):
                     probs = rows.probabilities(_changed(rows, fixed, pair.column, value))
                     averages[pair.column, value] = np.array([groups.means(p) for p in probs])
-    gaps = [averages[p.column, p.one] - averages[p.column, p.other] for p in pairs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = [contrast(averages[p.column, p.one], averages[p.column, p.other]) for p in pairs]
     compared = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
     named = {"comparison": compared, **groups.axes, **rows.labels}
     return Estimand(

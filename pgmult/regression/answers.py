@@ -10,16 +10,13 @@ probabilities and of log odds. None of them reports coefficients of sticks.
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
-from itertools import product
-from numbers import Real
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pgmult.core.arguments import (
     as_choice,
@@ -30,13 +27,13 @@ from pgmult.core.arguments import (
     as_real,
     as_seed,
     as_strings,
-    brief,
     under_name,
 )
+from pgmult.core.averages import Pair, Rows, average, differences, in_words
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels, find_labels, labels_of, value_texts
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_nonnegative, as_positive_int
+from pgmult.core.labels import find_labels, labels_of, value_texts
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.columns import cells_of_rows, days_or_numbers, moved, source_of, told_values
 from pgmult.formulas.design import Design, table_of
@@ -50,10 +47,12 @@ from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors
 _AS_FAR = ("bs", *NAMED)  # functions that are known where the data are
-_MEASURES = {
-    "difference": "differences", "ratio": "ratios", "odds_ratio": "odds ratios",
-    "derivative": "derivatives",
-}  # fmt: skip
+_MEASURES: Mapping[str, tuple[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
+    "difference": ("differences", np.subtract),
+    "ratio": ("ratios", np.divide),
+    "odds_ratio": ("odds ratios", lambda p, q: p * (1.0 - q) / ((1.0 - p) * q)),
+    "derivative": ("derivatives", np.subtract),
+}
 _SMALL = 1e-3  # standard deviations of a column, for derivatives
 _MOST_RESPONDENTS = 500  # over whom effects of groups are averaged, evenly spread
 
@@ -107,18 +106,22 @@ def predict(
     ValueError
         If a column is missing, a label is not known, or a weight is negative.
     """
-    row_by_row = at is None and by is None and weight is None
-    new_levels = as_flag(new_levels, "new_levels")
-    means = Means.of(run, new, by, weight, new_levels, max_draws, random_seed)
-    if row_by_row:
-        draws = np.array(list(means.each({})))
+    if weight is not None and new is None:
+        raise ValueError("weight must be left out where there is no table but the data")
+    rows = predicted_rows(
+        run, new, also=(by, weight), new_levels=as_flag(new_levels, "new_levels"),
+        max_draws=max_draws, random_seed=random_seed,
+    )  # fmt: skip
+    quantity = data_of_run(run).quantity
+    if at is None and by is None and weight is None:
+        draws = np.array(list(rows.probabilities(rows.table)))
         return Estimand(
-            draws, ("row", "category"), {"category": means.data.categories},
-            caption=f"{means.data.quantity}.", probability=probability,
-        )  # fmt: skip
-    at = as_mapping(at, "at")
-    caption = f"{means.data.quantity}, averaged over the rows{_told(at)}."
-    return means.at(at, caption, probability)
+            draws, ("row", "category"), rows.labels, caption=f"{quantity}.", probability=probability
+        )
+    caption = f"{quantity}, averaged over the rows{in_words(as_mapping(at, 'at'))}."
+    return average(
+        over=rows, set=at, by=by, weight=weight, caption=caption, probability=probability
+    )
 
 
 def poststratify(
@@ -171,32 +174,36 @@ def poststratify(
         )
     if census is not None and weight is None:
         raise TypeError("weight must name the column of the census with the people of each cell")
-    means = Means.of(run, census, by, weight, new_levels, max_draws, random_seed, "census")
+    data = data_of_run(run)
+    rows = predicted_rows(
+        run, census, also=(by, weight), new_levels=new_levels, max_draws=max_draws,
+        random_seed=random_seed, name="census",
+    )  # fmt: skip
     if margins is not None:
-        people = rake(means.given, means.people, as_mapping(margins, "margins"))
-        means = means._replace(people=people)
-    else:
-        _warn_of_gaps(means)
-    of = f"by {' and '.join(means.by)}" if means.by else "of the population"
-    draws = means.over([{}])[:, 0].reshape(means.num_draws, *means.shape)
-    return means.estimand(draws, (), {}, f"{means.data.quantity} {of}.", probability)
+        weights = rake(rows.table, data.respondents, as_mapping(margins, "margins"))
+        rows = replace(rows, weights=weights)
+    columns = [by] if isinstance(by, str) else list(by or ())
+    of = f"by {' and '.join(columns)}" if columns else "of the population"
+    caption = f"{data.quantity} {of}."
+    shares = average(over=rows, by=by, weight=weight, caption=caption, probability=probability)
+    if margins is None:
+        _warn_of_gaps(data, rows.table)
+    return shares
 
 
-def _warn_of_gaps(means: "Means") -> None:
+def _warn_of_gaps(data: AdditiveRows, census: Mapping[str, Any]) -> None:
     """Warn of labels that respondents have and the census has not."""
-    data = table_of(means.data.design)
-    for column in means.given.keys() & data.keys():
-        levels = means.data.design.levels_of(column)
-        if levels and column in means.data.design.covariates:
-            cells = cells_of_rows(means.given, column, len(means.people)).values
-            present = set(labels_of(cells, column))
-            lacking = [level for level in levels if level not in present]
-            if lacking:
-                warnings.warn(
-                    f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
-                    " respondents with it: shares are of a population without them",
-                    stacklevel=3,
-                )
+    for column in data.design.covariates:
+        levels, present = data.design.levels_of(column), set()
+        if levels:
+            present = set(labels_of(census[column], column))
+        lacking = [level for level in levels if level not in present]
+        if lacking:
+            warnings.warn(
+                f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
+                " respondents with it: shares are of a population without them",
+                stacklevel=3,
+            )
 
 
 def effects(
@@ -245,11 +252,14 @@ def effects(
     chosen = _values_of(data, column) if values is None else as_list(values, "values", "values")
     if column in (at := as_mapping(at, "at")):
         raise ValueError(f"at must not set {column!r}, whose values are asked for")
-    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    caption = f"{data.quantity} if all had this {column}{_told(at)}."
+    rows = _population(run, population, by, weight, max_draws, random_seed)
+    caption = f"{data.quantity} if all had this {column}{in_words(at)}."
     words = f"column {column!r}"
     with under_name("values", of=f"at[{column!r}]"), under_name(f"values of {words}", of=words):
-        return means.at({column: chosen, **at}, caption, probability)
+        return average(
+            over=rows, set={column: chosen, **at}, by=by, weight=weight, caption=caption,
+            probability=probability,
+        )  # fmt: skip
 
 
 def comparisons(
@@ -304,13 +314,25 @@ def comparisons(
     """
     at = as_mapping(at, "at")
     as_choice(measure, "measure", _MEASURES)
-    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    data = means.data
+    data = data_of_run(run)
     if measure == "odds_ratio" and data.is_events:
         raise ValueError("measure must be 'ratio' or 'difference' of numbers of events")
     pairs = pairs_of(data, column, values, step, is_derivative=measure == "derivative")
-    caption = f"{data.quantity}: {_MEASURES[measure]}, everything else unchanged{_told(at)}."
-    return compared(means, pairs, at, caption, None, probability, measure)
+    answer = differences(
+        pairs, over=_population(run, population, by, weight, max_draws, random_seed), set=at,
+        by=by, weight=weight, probability=probability, contrast=_MEASURES[measure][1],
+        caption=f"{data.quantity}: {_MEASURES[measure][0]}, everything else unchanged"
+        f"{in_words(at)}.",
+    )  # fmt: skip
+    if measure == "derivative":
+        steps = np.array([pair.one.keywords["step"] for pair in pairs])
+        return replace(answer, draws=np.moveaxis(np.moveaxis(answer.draws, 1, -1) / steps, -1, 1))
+    is_ratio = measure != "difference"
+    compared = {**answer.labels["comparison"]}
+    if is_ratio:
+        compared["comparison"] = [name.replace(" less ", " / ") for name in compared["comparison"]]
+    labels = {**answer.labels, "comparison": compared}
+    return replace(answer, labels=labels, is_ratio=is_ratio, is_difference=not is_ratio)
 
 
 def contrasts(
@@ -348,11 +370,9 @@ def contrasts(
     Estimand
         Axes comparison, those of `by`, and category, the reference left out.
     """
-    at = as_mapping(at, "at")
-    data_of_run(run, of_categories=True)
-    means = Means.of(run, population, by, weight, False, max_draws, random_seed, "population")
-    names = means.data.categories
-    base = int(means.data.counts.sum(axis=0).argmax())
+    at, data = as_mapping(at, "at"), data_of_run(run, of_categories=True)
+    names = data.categories
+    base = int(data.counts.sum(axis=0).argmax())
     if reference is not None:
         base = int(find_labels(names, [reference], "reference", what="argument")[0])
     others = np.delete(np.arange(len(names)), base)
@@ -361,10 +381,13 @@ def contrasts(
         logs = np.log(np.maximum(probs, 1e-300))
         return np.asarray(logs[:, others] - logs[:, [base]])
 
-    caption = f"Differences of log odds against {names[base]}, all else as it is{_told(at)}."
-    means = means._replace(categories=names[others])
-    pairs = pairs_of(means.data, column, values, step)
-    return compared(means, pairs, at, caption, log_odds, probability)
+    rows = _population(run, population, by, weight, max_draws, random_seed)
+    return differences(
+        pairs_of(data, column, values, step), set=at, by=by, weight=weight,
+        over=rows.mapped(log_odds, {"category": names[others]}), probability=probability,
+        caption=f"Differences of log odds against {names[base]}, everything else unchanged"
+        f"{in_words(at)}.",
+    )  # fmt: skip
 
 
 def groups(
@@ -393,8 +416,8 @@ def groups(
     ValueError
         If there is no such grouping.
     """
-    means = Means.of(run, None, None, None, False, max_draws, 0)
-    design = means.data.design
+    data = data_of_run(run)
+    design = data.design
     groupings: dict[str, tuple[int, GroupTerm]] = {}
     for place, term in enumerate(design.terms):
         if isinstance(term, GroupTerm):
@@ -402,24 +425,25 @@ def groups(
     if not groupings:
         raise ValueError(f"run must be of a formula with a grouping, got {design.formula}")
     name = next(iter(groupings)) if column is None else as_choice(column, "column", groupings)
-    means = means.spread(_MOST_RESPONDENTS)
-    design_of_sample = design.like(means.given, num_rows=len(means.people))
-    share = means.people / means.people.sum()
+    sample = predicted_rows(run, max_draws=max_draws).spread(_MOST_RESPONDENTS)
+    design_of_sample = design.like(sample.table, num_rows=len(sample))
+    share = np.asarray(sample.weights) / np.sum(sample.weights)
     place, term = groupings[name]
     levels, averages = term.known.names, []
     for level in range(len(levels)):
         terms = list(design_of_sample.terms)
         terms[place] = replace(term, codes=np.full(len(share), level))
-        probs = means.probabilities(replace(design_of_sample, terms=tuple(terms)))
+        of_level = replace(design_of_sample, terms=tuple(terms))
+        probs = _probabilities(run, data, of_level, max_draws, 0)
         averages.append([share @ probs_of_draw for probs_of_draw in probs])
     draws = np.array(averages).swapaxes(0, 1)
     draws = draws - draws.mean(axis=1, keepdims=True)
     mean = draws.mean(axis=0)
     order = np.argsort(mean[:, int(np.ptp(mean, axis=0).argmax())], kind="stable")[::-1]
     return Estimand(
-        draws[:, order], (name, "category"), {name: levels[order], "category": means.categories},
-        caption=f"{means.data.quantity}: differences from the mean level of {name}, all else as it"
-        " is.",
+        draws[:, order], (name, "category"), {name: levels[order], "category": data.categories},
+        caption=f"{data.quantity}: differences from the mean level of {name}, everything else"
+        " unchanged.",
         probability=probability, is_difference=True,
     )  # fmt: skip
 
@@ -470,230 +494,88 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     )  # fmt: skip
 
 
-# --------------------------------------------------------------------------- averages over rows
+# --------------------------------------------------------------------------- rows of a run
 
 
-class Means(NamedTuple):
-    """Averages of probabilities over rows, in each draw.
+def predicted_rows(
+    run: Posterior,
+    new: Any = None,
+    *,
+    also: Iterable[str | Sequence[str] | None] = (),
+    new_levels: bool | None = False,
+    max_draws: int = 1000,
+    random_seed: int = 0,
+    name: str = "new",
+) -> Rows:
+    """Return the rows of a table, or of the data, and what a run predicts for them.
 
-    Attributes
+    Parameters
     ----------
     run : Posterior
-    data : AdditiveRows
-    given : mapping from column to its values in the rows
-    people : array, ``(num_rows,)``
-        How much each counts.
-    by : tuple of str
-    levels : Levels or None
-        Of the columns of `by`.
-    part : int array, ``(num_rows,)``
-        Each row's level.
-    categories : str array
-        Of what is averaged.
-    new_levels : bool or None
-        None for some, if others of a column are known.
+    new : table, optional
+        The cells of the data, weighted by their respondents, by default.
+    also : columns beside those of the formula that are needed; None is ignored
+    new_levels : bool, optional
+        Whether groupings may have labels that the data lack; None if some, but not all may.
     max_draws, random_seed : int
-    table : str
-        What errors call the rows.
+    name : str
+        What errors call the table.
     """
+    data = data_of_run(run)
+    as_positive_int(max_draws, "max_draws")
+    seed, weights = as_seed(random_seed), None
+    if new is None:
+        given: Mapping[str, Any] = table_of(data.design)
+        weights = data.respondents
+        size = len(weights)
+    else:
+        with under_name(name, of="the table"), under_name(name, of="covariates"):
+            given = as_columns(new, None)
+            size = len(data.design.like(given, new_levels=True).matrix)
+    wanted = dict.fromkeys(table_of(data.design))
+    for columns, argument in zip(also, ("by", "weight"), strict=False):
+        names = [columns] if isinstance(columns, str) else as_strings(columns or (), argument)
+        wanted |= dict.fromkeys(as_choice(column, argument, given) for column in names)
+    wanted |= {source_of(column): None for column in wanted}
+    with under_name(name, of="the table"), under_name(name, of="covariates"):
+        cells = {column: cells_of_rows(given, column, size) for column in wanted if column in given}
+    table = {column: one.values for column, one in cells.items()}
+    may_be_new = new_levels is not False
 
-    run: Posterior
-    data: AdditiveRows
-    given: Mapping[str, Any]
-    people: FloatArray
-    by: tuple[str, ...]
-    levels: Levels | None
-    part: IntArray
-    categories: NDArray[np.str_]
-    new_levels: bool | None
-    max_draws: int
-    random_seed: int
-    table: str
-
-    @classmethod
-    def of(
-        cls,
-        run: Posterior,
-        new: Any,
-        by: str | Sequence[str] | None,
-        weight: str | None,
-        new_levels: bool | None,
-        max_draws: int,
-        random_seed: int,
-        name: str = "new",
-    ) -> "Means":
-        """Make averages over the rows of a table, which errors call `name`, or of the data."""
-        data = data_of_run(run)
-        table: Mapping[str, Any]
-        if new is None:
-            table, people = table_of(data.design), data.respondents
-            if weight is not None:
-                raise ValueError("weight must be left out where there is no table but the data")
-        else:
-            with under_name(name, of="the table"), under_name(name, of="covariates"):
-                table = as_columns(new, None)
-                size = len(data.design.like(table, new_levels=True).matrix)
-            people = np.ones(size)
-            if weight is not None:
-                weights = cells_of_rows(table, as_choice(weight, "weight", table), size)
-                people = as_nonnegative(weights.values, f"column {weight!r}")
-        columns = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
-        levels, group = None, np.zeros(len(people), dtype=np.int64)
-        if columns:
-            cells_by_name = {
-                name: cells_of_rows(table, as_choice(name, "by", table), len(people))
-                for name in columns
-            }
-            orders = {
-                n: cells.order or data.design.levels_of(n) for n, cells in cells_by_name.items()
-            }
-            levels, group = Levels.of(
-                {n: cells.values for n, cells in cells_by_name.items()}, orders
-            )
-        sizes = np.bincount(group, people)
-        if not (sizes > 0.0).all():
-            where = "" if levels is None else f" in {str(levels.names[np.argmin(sizes)])!r}"
-            raise ValueError(f"{weight} must be positive in each part, got 0{where}")
-        return cls(
-            run, data, table, people, tuple(columns), levels, group, data.categories,
-            None if new_levels is None else as_flag(new_levels, "new_levels"),
-            as_positive_int(max_draws, "max_draws"), as_seed(random_seed), name,
-        )  # fmt: skip
-
-    def spread(self, count: int) -> "Means":
-        """Average over so many respondents at most, evenly spread over the rows."""
-        ends = np.cumsum(self.people)
-        chosen = (np.arange(count) + 0.5) / count * ends[-1]
-        rows, times = np.unique(np.searchsorted(ends, chosen), return_counts=True)
-        sampled = {name: np.asarray(values)[rows] for name, values in self.given.items()}
-        return self._replace(given=sampled, people=times.astype(np.float64), part=self.part[rows])
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the averages of a draw: groups, if there are any, and categories."""
-        parts = () if self.levels is None else (len(self.levels),)
-        return (*parts, len(self.categories))
-
-    @property
-    def num_draws(self) -> int:
-        """How many are used."""
-        return len(chosen(self.run.stack("hyperparameters"), self.max_draws))
-
-    def each(self, setting: Mapping[str, Any]) -> Iterator[FloatArray]:
-        """Probabilities of the rows in each draw, some columns set."""
-        table = {**self.given, **setting}
-        design_of_data, may_be_new = self.data.design, self.new_levels is not False
-        with under_name(self.table, of="the table"), under_name(self.table, of="covariates"):
+    def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
+        exact = {
+            column: cells[column] if values is table.get(column) else values
+            for column, values in changed.items()
+        }
+        num_rows = len(next(iter(changed.values()))) if changed else size
+        with under_name(name, of="the table"), under_name(name, of="covariates"):
             if may_be_new:
-                hint = "new_levels=True" if self.table == "census" else None
-                design_of_data.tell_new_labels(
-                    table, self.table, argument=hint, asked=bool(self.new_levels)
-                )
-            design = design_of_data.like(table, new_levels=may_be_new, num_rows=len(self.people))
-        return self.probabilities(design)
+                hint = "new_levels=True" if name == "census" else None
+                data.design.tell_new_labels(exact, name, argument=hint, asked=bool(new_levels))
+            design = data.design.like(exact, new_levels=may_be_new, num_rows=num_rows)
+        return _probabilities(run, data, design, max_draws, seed)
 
-    def mean(self) -> FloatArray:
-        """Posterior mean probabilities of the rows."""
-        return np.asarray(sum(self.each({})) / self.num_draws)
+    def order_of(column: str) -> Sequence[str] | None:
+        return cells[column].order or data.design.levels_of(column) or None
 
-    def probabilities(self, design: Design) -> Iterator[FloatArray]:
-        """Probabilities of the rows of a design in each draw."""
-        return _probabilities(self.run, self.data, design, self.max_draws, self.random_seed)
-
-    def over(
-        self,
-        settings: Sequence[Mapping[str, Any]],
-        of: Callable[[FloatArray], FloatArray] | None = None,
-    ) -> FloatArray:
-        """Averages at each setting, ``(num_draws, num_settings, num_parts, num_categories)``."""
-        size = len(self.people)
-        shares = self.people / np.bincount(self.part, self.people)[self.part]
-        mean = sparse.csr_array((shares, (self.part, np.arange(size))))
-        averages = [
-            [mean @ (probs if of is None else of(probs)) for probs in self.each(setting)]
-            for setting in settings
-        ]
-        return np.array(averages).swapaxes(0, 1)
-
-    def at(self, at: Mapping[str, Any], caption: str, probability: float) -> Estimand:
-        """Averages at each value that `at` lists."""
-        settings, axes, labels = _settings(at, self)
-        shape = (self.num_draws, *map(len, labels.values()), *self.shape)
-        return self.estimand(self.over(settings).reshape(shape), axes, labels, caption, probability)
-
-    def estimand(
-        self,
-        draws: FloatArray,
-        axes: Sequence[str],
-        labels: Mapping[str, Any],
-        caption: str,
-        probability: float,
-        is_difference: bool = False,
-    ) -> Estimand:
-        """Averages with their axes: those given, the parts', and category."""
-        more: dict[str, Any] = {}
-        if self.levels is not None:
-            labels_by_name = dict(zip(self.by, self.levels.labels.T, strict=True))
-            more[":".join(self.by)] = (
-                labels_by_name if len(labels_by_name) > 1 else self.levels.labels[:, 0]
-            )
-        named = {**labels, **more, "category": self.categories}
-        return Estimand(
-            draws, (*axes, *more, "category"), named, caption=caption, probability=probability,
-            is_difference=is_difference,
-        )  # fmt: skip
+    return Rows(table, probabilities, {"category": data.categories}, weights, order_of)
 
 
-def _settings(
-    at: Mapping[str, Any], means: Means
-) -> tuple[list[dict[str, Any]], list[str], dict[str, Any]]:
-    """What to set in turn; the axes of what has several values, and their labels."""
-    lists: dict[str, list[Any]] = {}
-    labels: dict[str, Any] = {}
-    for column, value in at.items():
-        as_choice(column, "column of at", means.given)
-        if column in means.by:
-            raise ValueError(f"at must not set {column!r}, which by= divides the rows by")
-        several = not isinstance(value, str | Real | np.generic | date)
-        lists[column] = as_list(value, f"at[{column!r}]", "values") if several else [value]
-        if not lists[column]:
-            raise ValueError(f"at[{column!r}] must hold a value, got none")
-        for one in lists[column]:
-            if not isinstance(one, str | Real | np.generic | date):
-                raise TypeError(
-                    f"at[{column!r}] must be numbers, dates or labels, got {brief(one)}"
-                )
-        if several:
-            labels[column] = lists[column]
-    size = len(means.people)
-    settings = [
-        {column: [value] * size for column, value in zip(lists, values, strict=True)}
-        for values in product(*lists.values())
-    ]
-    return settings, list(labels), labels
-
-
-def _told(at: Mapping[str, Any]) -> str:
-    """What is set to one value, in words."""
-    one = {c: v for c, v in at.items() if isinstance(v, str | Real | np.generic)}
-    return "".join(f", {column} {value_texts([value])[0]}" for column, value in one.items())
-
-
-class _Shift(NamedTuple):
-    """One end of a step about each row's number: see `pgmult.formulas.columns.moved`."""
-
-    step: float
-    above: bool
-    ends: tuple[float, float]
-
-
-class _Pair(NamedTuple):
-    """Two settings of a column, and what their difference is called."""
-
-    column: str
-    name: str
-    one: Any
-    other: Any
+def _population(
+    run: Posterior,
+    population: Any,
+    by: str | Sequence[str] | None,
+    weight: str | None,
+    max_draws: int,
+    random_seed: int,
+) -> Rows:
+    """Return the rows over which effects are averaged."""
+    if weight is not None and population is None:
+        raise ValueError("weight must be left out where there is no table but the data")
+    return predicted_rows(
+        run, population, also=(by, weight), max_draws=max_draws, random_seed=random_seed,
+        name="population",
+    )  # fmt: skip
 
 
 def pairs_of(
@@ -703,7 +585,7 @@ def pairs_of(
     step: float | None,
     *,
     is_derivative: bool = False,
-) -> list[_Pair]:
+) -> list[Pair]:
     """List what to compare: each label with the first, or the ends of a step."""
     table = table_of(data.design)
     fixed = data.design.covariates
@@ -738,7 +620,7 @@ def pairs_of(
             raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
         texts = value_texts(chosen)
         pairs += [
-            _Pair(name, f"{text} less {texts[0]}", value, chosen[0])
+            Pair(name, f"{text} less {texts[0]}", value, chosen[0])
             for text, value in zip(texts[1:], chosen[1:], strict=True)
         ]
     if not pairs:
@@ -746,16 +628,17 @@ def pairs_of(
     return pairs
 
 
-def _derivative_of(data: AdditiveRows, name: str, cells: Any) -> _Pair:
+def _derivative_of(data: AdditiveRows, name: str, cells: Any) -> Pair:
     """Return the two ends of a step that is small enough for a slope."""
     unit = "a day" if np.asarray(cells).dtype.kind == "M" else "a unit"
     numbers = days_or_numbers(cells)
     ends = (float(numbers.min()), float(numbers.max()))
-    above, below = (_Shift(_SMALL * _sd_of(data, name), up, ends) for up in (True, False))
-    return _Pair(name, f"dy/dx, {unit}", above, below)
+    step = _SMALL * _sd_of(data, name)
+    above, below = (partial(moved, step=step, above=up, ends=ends) for up in (True, False))
+    return Pair(name, f"dy/dx, {unit}", above, below)
 
 
-def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> _Pair:
+def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> Pair:
     """Return the two ends of a step of a column, by default a standard deviation in round figures.
 
     A step stays where the data are; one that is asked for and wider than they are does not.
@@ -768,55 +651,11 @@ def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> _
     else:
         width = as_real(step, "step")
         ends = ends if abs(width) <= ends[1] - ends[0] else (-np.inf, np.inf)
-    above, below = (_Shift(abs(width), up, ends) for up in (width > 0.0, width <= 0.0))
+    above, below = (
+        partial(moved, step=abs(width), above=up, ends=ends) for up in (width > 0.0, width <= 0.0)
+    )
     label = f"{'+' if width > 0.0 else ''}{_digits(width)}{' days' if is_date else ''}"
-    return _Pair(name, label, above, below)
-
-
-def compared(
-    means: Means,
-    pairs: Sequence[_Pair],
-    at: Mapping[str, Any],
-    caption: str,
-    of: Callable[[FloatArray], FloatArray] | None,
-    probability: float,
-    measure: str = "difference",
-) -> Estimand:
-    """Compare averages at the first settings of pairs with those at the second."""
-    settings, several, _ = _settings(at, means)
-    if several:
-        raise ValueError(f"at must have one value of {several[0]!r}, got several (see by=)")
-    made: dict[tuple[str, Any], FloatArray] = {}
-
-    def average(column: str, value: Any) -> FloatArray:
-        if (column, value) not in made:
-            cells: Any = [value] * len(means.people)
-            if isinstance(value, _Shift):
-                cells = moved(means.given[column], *value)
-            words = f"column {column!r}"
-            with under_name(f"values of {words}", of=words):
-                made[column, value] = means.over([{**settings[0], column: cells}], of)[:, 0]
-        return made[column, value]
-
-    def comparison(pair: _Pair) -> FloatArray:
-        one, other = average(pair.column, pair.one), average(pair.column, pair.other)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if measure == "ratio":
-                return one / other
-            if measure == "odds_ratio":
-                return one * (1.0 - other) / ((1.0 - one) * other)
-        return (one - other) / (pair.one.step if measure == "derivative" else 1.0)
-
-    draws = np.stack([comparison(pair) for pair in pairs], axis=1)
-    is_ratio = measure in ("ratio", "odds_ratio")
-    names = [p.name.replace(" less ", " / ") if is_ratio else p.name for p in pairs]
-    labels = {"column": [p.column for p in pairs], "comparison": names}
-    shape = (len(draws), len(pairs), *means.shape)
-    answer = means.estimand(
-        draws.reshape(shape), ("comparison",), {"comparison": labels}, caption, probability,
-        not is_ratio,
-    )  # fmt: skip
-    return replace(answer, is_ratio=is_ratio)
+    return Pair(name, label, above, below)
 
 
 # --------------------------------------------------------------------------- rows and draws

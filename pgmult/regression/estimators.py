@@ -36,7 +36,7 @@ from pgmult.core.labels import find_labels, labels_of
 from pgmult.core.sklearn import as_classes, as_seed
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_counts, as_nonnegative
-from pgmult.regression.answers import Means
+from pgmult.regression.answers import predicted_rows
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.additive import AdditiveRegression, LinkName
 from pgmult.regression.rows import as_weights, rows_of
@@ -98,7 +98,9 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = self._columns(X, reset=False)
         draws = self.draws * self.chains
-        return Means.of(self.posterior_, table, None, None, True, draws, 0, "X").mean()
+        return predicted_rows(
+            self.posterior_, table, new_levels=True, max_draws=draws, name="X"
+        ).mean()
 
     def _weights(self) -> FloatArray:
         """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""

@@ -7,10 +7,11 @@ from os import PathLike
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
+from pgmult.core.averages import Rows, average, differences
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.forest import Forest
-from pgmult.core.labels import Levels, value_texts
+from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.tabled import Column
@@ -20,11 +21,10 @@ from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
-    Means,
-    compared,
     data_of_run,
     known_there,
     pairs_of,
+    predicted_rows,
     variance_shares,
 )
 from pgmult.regression.data import AdditiveRows
@@ -74,28 +74,27 @@ def report(
     facts = as_mapping(facts, "facts")
     count = as_positive_int(max_draws, "max_draws")
     asked = as_comparison(comparison)
-    data_of_run(run)
-    means = Means.of(run, None, None, None, False, count, 0)
-    data, design = means.data, means.data.design
+    data = data_of_run(run)
+    design = data.design
     count = min(count, max(20, int(_CELLS / data.counts.size)))
-    means = means._replace(max_draws=count)
+    rows = predicted_rows(run, max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
     unweighted = not data.is_weighted
     beside = compare(run, max_draws=count) if asked is True and unweighted else asked
     beats = [beside] if isinstance(beside, Comparison) else []
-    sample = means.spread(_RESPONDENTS)
-    apart = _differences_of(sample)
+    sample = rows.spread(_RESPONDENTS)
+    apart = _differences_of(data, sample)
     shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
     sections = [answer.section() for answer in beats]
     if apart is not None:
         sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
-    by_group = [_by_group(means, term) for term in design.terms if isinstance(term, GroupTerm)]
+    by_group = [_by_group(rows, term) for term in design.terms if isinstance(term, GroupTerm)]
     for answer in by_group:
         title = f"{kind} by {answer.axes[0]}"
         sections.append(_shown(answer, title, "Means over the respondents", form))
-    effects = [_effect(sample, column) for column in design.columns.names.tolist()]
+    effects = [_effect(data, sample, column) for column in design.columns.names.tolist()]
     for answer in effects:
         title = f"If all had the same {answer.axes[0]}"
         sections.append(_shown(answer, title, "All else as it is", form))
@@ -114,18 +113,18 @@ def report(
         _WEIGHTED if checked is None else checked.verdict,
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
-    rows_of_table = {"formula": str(design.formula)}
+    details_of_run = {"formula": str(design.formula)}
     if data.is_events:
-        rows_of_table["outcome"] = data.family.replace("_", " ")
+        details_of_run["outcome"] = data.family.replace("_", " ")
     else:
-        rows_of_table["link"] = run.model.link_name(data).replace("_", " ")
+        details_of_run["link"] = run.model.link_name(data).replace("_", " ")
     if data.is_ordered:
-        rows_of_table["order of categories"] = ", ".join(data.categories.tolist())
+        details_of_run["order of categories"] = ", ".join(data.categories.tolist())
     if data.scatters:
-        rows_of_table["rows"] = "scatter: " + (
+        details_of_run["rows"] = "scatter: " + (
             "beta-binomial" if data.num_categories == 2 else "Dirichlet-multinomial"
         )
-    summary = Report(name, verdict, sections, rows_of_table | dict(facts))
+    summary = Report(name, verdict, sections, details_of_run | dict(facts))
     return summary.save(place)
 
 
@@ -157,54 +156,48 @@ def _in_short(data: AdditiveRows) -> str:
     return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {listed}."
 
 
-def _differences_of(means: Means) -> Estimand | None:
-    """What each column of the formula does; None where there are only groupings."""
-    if not means.data.design.columns.names.size:
+def _differences_of(data: AdditiveRows, rows: Rows) -> Estimand | None:
+    """Differences that each column makes; None where there are only groupings."""
+    if not data.design.columns.names.size:
         return None
-    caption = f"{means.data.quantity}: differences, all else as it is."
-    return compared(means, pairs_of(means.data, None, None, None), {}, caption, None, 0.9)
+    caption = f"{data.quantity}: differences, everything else unchanged."
+    return differences(pairs_of(data, None, None, None), over=rows, caption=caption)
 
 
-def _effect(means: Means, column: str) -> Estimand:
+def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
     """Probabilities at each label of a column, or along a number."""
-    cells = np.asarray(table_of(means.data.design)[column])
-    values = np.unique(cells)
+    cells = np.asarray(table_of(data.design)[column])
+    values, levels = np.unique(cells), data.design.levels_of(column)
     if cells.dtype.kind in "fM" and len(values) > len(_CURVE):
-        repeated = means.data.each_of(cells)
-        between = "nearest" if column in known_there(means.data.design) else "linear"
-        values = np.unique(quantiles(repeated, _CURVE, between))
-    levels = means.data.design.levels_of(column)
-    size, asked = len(means.people), told_values(cells, levels) if levels else listed(values)
-    draws = means.over([{column: [value] * size} for value in asked])[:, :, 0]
-    return means.estimand(draws, (column,), {column: asked}, "", 0.9)
+        between = "nearest" if column in known_there(data.design) else "linear"
+        values = np.unique(quantiles(data.each_of(cells), _CURVE, between))
+    asked = told_values(cells, levels) if levels else listed(values)
+    return average(over=rows, set={column: asked})
 
 
-def _by_group(means: Means, term: GroupTerm) -> Estimand:
+def _by_group(rows: Rows, term: GroupTerm) -> Estimand:
     """Mean probabilities of the respondents in each level of a grouping that has any."""
-    present, group = np.unique(term.codes, return_inverse=True)
-    levels = Levels(term.variables, term.known.labels[present])
-    means_of_group = means._replace(by=term.variables, levels=levels, part=group.reshape(-1))
-    return means_of_group.estimand(means_of_group.over([{}])[:, 0], (), {}, "", 0.9)
+    return average(over=rows, by=term.variables)
 
 
 def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     """The largest difference between values of a column, of those whose interval excludes 0."""
     sure = []
-    for differences in effects:
-        k = int(np.argmax(np.ptp(differences.mean, axis=0)))
-        most, least = int(differences.mean[:, k].argmax()), int(differences.mean[:, k].argmin())
-        draws = differences.draws[:, most, k] - differences.draws[:, least, k]
+    for effect in effects:
+        k = int(np.argmax(np.ptp(effect.mean, axis=0)))
+        most, least = int(effect.mean[:, k].argmax()), int(effect.mean[:, k].argmin())
+        draws = effect.draws[:, most, k] - effect.draws[:, least, k]
         low, high = np.quantile(draws, [0.05, 0.95])
         if low > 0.0:
-            sure.append((float(draws.mean()), float(low), float(high), differences, k, most, least))
+            sure.append((float(draws.mean()), float(low), float(high), effect, k, most, least))
     if not effects:
         return []
     if not sure:
         return ["No column makes a difference whose 90 % interval excludes 0."]
-    mean, low, high, differences, k, most, least = max(sure, key=lambda one: one[0])
+    mean, low, high, effect, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
-    texts, column = _texts(differences, rounded=True), differences.axes[0]
-    category = np.asarray(differences.labels["category"])[k]
+    texts, column = _texts(effect, rounded=True), effect.axes[0]
+    category = np.asarray(effect.labels["category"])[k]
     gap = Interval(unit * mean, unit * low, unit * high, form)
     more = "more" if is_events else "percentage points more frequent"
     sentence = (

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
+from pgmult.core.averages import Rows
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.labels import Levels
@@ -28,7 +29,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
-from pgmult.regression.answers import Means, chosen, data_of_run
+from pgmult.regression.answers import chosen, data_of_run, predicted_rows
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.blocks import rough_size
 from pgmult.regression.rows import outcomes_of
@@ -141,9 +142,9 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     data_of_run(run).refuse_weights(_TO_BE_TOLD)
     used = as_positive_int(max_draws, "max_draws")
     used = max(used - used % run.num_chains, 1)
-    means = Means.of(run, None, None, None, False, used, 0)
-    kinds = _Kinds.of(means.data, means.data.counts, means.data.respondents)
-    log_p = _log_probabilities(means, kinds)
+    data = data_of_run(run)
+    kinds = _Kinds.of(data, data.counts, data.respondents)
+    log_p = _log_probabilities(run, predicted_rows(run, max_draws=used), kinds, used)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
     smoothed = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
     return LeaveOneOut(*kinds, smoothed.log_p, _mean_of_logs(log_p), smoothed.k, smoothed.by_chain)
@@ -165,21 +166,21 @@ class _Kinds(NamedTuple):
         return cls(cells, categories, counts[cells, categories])
 
 
-def _log_probabilities(means: Means, kinds: _Kinds) -> FloatArray:
+def _log_probabilities(run: Posterior, rows: Rows, kinds: _Kinds, max_draws: int) -> FloatArray:
     """Log probability of each kind's outcome in each draw."""
     cells, outcomes, _ = kinds
-    if not means.data.is_events:
-        log_p = [np.maximum(probs[cells, outcomes], 1e-300) for probs in means.each({})]
-        return np.log(log_p)
+    each = rows.probabilities(rows.table)
+    if not data_of_run(run).is_events:
+        return np.log([np.maximum(probs[cells, outcomes], 1e-300) for probs in each])
     y = outcomes.astype(np.float64)
-    draws = zip(_sizes(means), means.each({}), strict=True)
+    draws = zip(_sizes(run, max_draws), each, strict=True)
     return np.array([CountSite(y, size).value(np.log(rates[cells, 0])) for size, rates in draws])
 
 
-def _sizes(means: Means) -> list[float]:
+def _sizes(run: Posterior, max_draws: int) -> list[float]:
     """Size of negative binomial counts in each draw, or infinity."""
-    hyper = chosen(means.run.stack("hyperparameters"), means.max_draws)
-    return list(means.run.model.sizes(hyper, means.data).tolist())
+    hyper = chosen(run.stack("hyperparameters"), max_draws)
+    return list(run.model.sizes(hyper, data_of_run(run)).tolist())
 
 
 def _mean_of_logs(log_p: FloatArray) -> FloatArray:
@@ -272,9 +273,10 @@ def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
         return loo(run, max_draws=max_draws).score()
     data = data_of_run(run)
     counts = outcomes_of(data, held_out)
-    means = Means.of(run, held_out, None, None, True, max_draws, 0, "held_out")
+    rows = predicted_rows(run, held_out, new_levels=True, max_draws=max_draws, name="held_out")
     kinds = _Kinds.of(data, counts, np.ones(len(counts)))
-    return _score(_mean_of_logs(_log_probabilities(means, kinds)), kinds.counts)
+    log_p = _log_probabilities(run, rows, kinds, max_draws)
+    return _score(_mean_of_logs(log_p), kinds.counts)
 
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
@@ -388,8 +390,9 @@ def check(
         with under_name("held_out", of="covariates"):
             held = data.design.like(held_out, new_levels=True, num_rows=len(counts))
         table = table_of(held)
-    means = Means.of(
-        run, held_out, None, None, held_out is not None, max_draws, seed, "held_out"
+    predicted = predicted_rows(
+        run, held_out, new_levels=held_out is not None, max_draws=max_draws, random_seed=seed,
+        name="held_out",
     )  # fmt: skip
     parts = {
         name: _parts_of(name, values, data.design.levels_of(name)) for name, values in table.items()
@@ -404,10 +407,11 @@ def check(
     if by is not None:
         statistics = list(_of_parts(as_choice(by, "by", parts), *parts[by], data))
     elif held_out is not None:
-        statistics += _of_predictions(data.categories, means.mean()[rows])
+        statistics += _of_predictions(data.categories, predicted.mean()[rows])
     rng = np.random.default_rng(seed)
     pairs = []
-    for probs, size in zip(means.each({}), _sizes(means), strict=True):
+    each = predicted.probabilities(predicted.table)
+    for probs, size in zip(each, _sizes(run, max_draws), strict=True):
         made = data.made(rng, probs[rows], totals, size)
         expected = totals[:, None] * probs[rows]
         observed, drawn = (
