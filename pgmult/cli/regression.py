@@ -34,7 +34,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "formula", metavar="FORMULA",
         help='such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...',
     )  # fmt: skip
-    fit.add_argument("--weight", metavar="COLUMN", help="respondents that a row stands for")
+    fit.add_argument("--weight", metavar="COLUMN", help="observations that a row stands for")
     fit.add_argument(
         "--family", choices=["categories", "dirichlet_multinomial", "poisson", "negative_binomial"],
         help="distribution of the outcome; default: counts of several categories scatter",
@@ -84,7 +84,7 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "model": options.formula,
     }
-    said = f"{options.table}: {data.respondents.sum():,.0f} respondents in {data.num_rows:,} cells"
+    said = f"{options.table}: {data.respondents.sum():,.0f} observations in {data.num_rows:,} cells"
     said += "" if data.is_events else f", {data.num_categories} categories"
     said = "\n".join(filter(None, (said, left_out)))
     return Job(model, data, model.default_keep, notes, said=said)
@@ -141,7 +141,8 @@ def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) ->
 
 
 _HELD_OUT = table_option(
-    "--held-out", "rows that neither run was shown; without it respondents are told from each other"
+    "--held-out",
+    "rows that neither run was shown; without it observations are told from each other",
 )
 
 
@@ -232,7 +233,7 @@ ROOM = Room(
             ),
             ask=_check,
         ),
-        Question("loo", "how well each respondent is told from all others"),
+        Question("loo", "how well each observation is told from all others"),
         Question(
             "export", "probabilities in all cells of the data", [PROBABILITY], "predict", tidy=True
         ),

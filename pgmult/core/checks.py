@@ -7,7 +7,7 @@ a test, and means more (Gelman, Meng and Stern 1996, "Posterior predictive asses
 fitness via realized discrepancies").
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import FloatArray
 
 _ODD = 0.025  # p beyond which a statistic is
+_MOST_NAMED = 6  # statistics, where data and simulations agree
 _HOW_TO_READ = (
     "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how often"
     " those are as large or larger. Near 0 or 1 the model lacks something."
@@ -28,7 +29,7 @@ _HOW_TO_READ = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PredictiveChecks(Answer):
-    """Statistics of the data and of what the model makes; printing it says what to think of them.
+    """Statistics of the data and of simulated data, with a verdict in words.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class PredictiveChecks(Answer):
         p = above + 0.5 * equal
         odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]
         odd += [advice[n][1] for n, value in zip(names, p, strict=True) if value > 1.0 - _ODD]
-        verdict = " ".join(filter(None, odd)) or "Data that the model makes look like the data."
+        verdict = " ".join(filter(None, odd)) or _agreement(names)
         return cls(names, seen, made, np.asarray(p), verdict)
 
     def table(self) -> Table:
@@ -120,3 +121,11 @@ class PredictiveChecks(Answer):
         """Return the section of a report, whose verdict holds that of the check."""
         table = replace(self.table(), caption="")
         return Section(title, note, table=table, figures=[self.figure(**options)])
+
+
+def _agreement(names: Sequence[str]) -> str:
+    """Say in which statistics data and simulations agree: nothing else was looked at."""
+    listed = ", ".join(names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    listed += f" and {more} more" if more > 0 else ""
+    return f"Data simulated from the model agree with the data in {listed}."

@@ -9,7 +9,7 @@
 ...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> check(posterior).verdict
-'Data that the model makes look like the data.'
+'Data simulated from the model agree with the data in dispersion, empty cells, largest share.'
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Results of an additive regression as probabilities, for rows and for populations.
 
-Every answer is an average of probabilities over rows, in each draw: over the respondents of the
+Every answer is an average of probabilities over rows, in each draw: over the observations of the
 data or the cells of a census, as they are or with columns set to certain values, all together or in
 parts. `predict` and `poststratify` give averages (multilevel regression and poststratification:
 Gelman and Little 1997; Park, Gelman and Bafumi 2004), `effects` gives them with one column set to
@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def predict(
         Of an `AdditiveRegression`.
     new : table, optional
         With the columns that the formula names; if left out, the cells of the data, weighted by
-        their respondents.
+        their observations.
     at : mapping from column to value or list of values, optional
         Columns to set in all rows; each value of a list is a separate setting.
     by : str or sequence of str, optional
@@ -150,11 +150,11 @@ def poststratify(
     weight : str, optional
         Column of the census with the number of people in each cell.
     margins : mapping from a column to a mapping from its labels to people, optional
-        Where only margins of the population are known: the respondents are weighted so that they
+        Where only margins of the population are known: the observations are weighted so that they
         have these (`pgmult.regression.raking.rake`), and stand for the population.
     new_levels : bool, optional
         Whether the census may have labels of groupings that the data lack, such as a state without
-        respondents. If left out, some labels may be such, and a warning says which, but not all
+        observations. If left out, some labels may be such, and a warning says which, but not all
         labels of a column, which would be those of the data written otherwise.
     probability, max_draws, random_seed : as in `predict`
 
@@ -192,7 +192,7 @@ def poststratify(
 
 
 def _warn_of_gaps(data: AdditiveRows, census: Mapping[str, Any]) -> None:
-    """Warn of labels that respondents have and the census has not."""
+    """Warn of labels that observations have and the census has not."""
     for column in data.design.covariates:
         levels, present = data.design.levels_of(column), set()
         if levels:
@@ -201,7 +201,7 @@ def _warn_of_gaps(data: AdditiveRows, census: Mapping[str, Any]) -> None:
         if lacking:
             warnings.warn(
                 f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
-                " respondents with it: shares are of a population without them",
+                " observations with it: shares are of a population without them",
                 stacklevel=3,
             )
 
@@ -221,7 +221,7 @@ def effects(
 ) -> Estimand:
     """Probabilities of the categories if a column had certain values in all rows.
 
-    Averages over the respondents, all else as it is. ``found.difference(column, a, b)`` compares
+    Averages over the observations, all else as it is. ``found.difference(column, a, b)`` compares
     two values.
 
     Parameters
@@ -234,7 +234,7 @@ def effects(
         Labels, or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
     at, by : as in `predict`
     population : table, optional
-        Over whose rows to average, instead of over the respondents.
+        Over whose rows to average, instead of over the observations.
     weight, probability, max_draws, random_seed : as in `predict`
 
     Returns
@@ -279,8 +279,8 @@ def comparisons(
 ) -> Estimand:
     """Compare probabilities of the categories at one value of a column with those at another.
 
-    Probabilities are averaged over the respondents with everything else unchanged, as in `effects`,
-    and compared draw by draw.
+    Probabilities are averaged over the observations with everything else unchanged, as in
+    `effects`, and compared draw by draw.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ def comparisons(
         steps = np.array([pair.one.keywords["step"] for pair in pairs])
         return replace(answer, draws=np.moveaxis(np.moveaxis(answer.draws, 1, -1) / steps, -1, 1))
     is_ratio = measure != "difference"
-    compared = {**answer.labels["comparison"]}
+    compared = dict(cast("Mapping[str, Any]", answer.labels["comparison"]))
     if is_ratio:
         compared["comparison"] = [name.replace(" less ", " / ") for name in compared["comparison"]]
     labels = {**answer.labels, "comparison": compared}
@@ -353,7 +353,7 @@ def contrasts(
     """How log odds against a reference category change between values of a column.
 
     What coefficients of a multinomial logit are: log p(category) / p(reference) at one value less
-    that at another, averaged over the respondents, since here it may differ between them.
+    that at another, averaged over the observations, since here it may differ between them.
 
     Parameters
     ----------
@@ -395,7 +395,7 @@ def groups(
 ) -> Estimand:
     """Effects of the levels of a grouping: differences of probabilities from their mean level.
 
-    Each of the respondents, or 500 of them evenly spread, is given the effects of one level after
+    Each of the observations, or 500 of them evenly spread, is given the effects of one level after
     another, and keeps everything else.
 
     Parameters
@@ -427,7 +427,8 @@ def groups(
     name = next(iter(groupings)) if column is None else as_choice(column, "column", groupings)
     sample = predicted_rows(run, max_draws=max_draws).spread(_MOST_RESPONDENTS)
     design_of_sample = design.like(sample.table, num_rows=len(sample))
-    share = np.asarray(sample.weights) / np.sum(sample.weights)
+    weights = np.asarray(sample.weights)
+    share = weights / weights.sum()
     place, term = groupings[name]
     levels, averages = term.known.names, []
     for level in range(len(levels)):
@@ -451,7 +452,7 @@ def groups(
 def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int = 400) -> Estimand:
     """The share of the outcomes' variance that goes with each term of the formula.
 
-    The variance of an outcome is that of its probabilities between respondents, plus that within
+    The variance of an outcome is that of its probabilities between observations, plus that within
     each: sum over categories of p (1 - p). The former is divided among the terms. A term's part is
     the mean of two covariances with the probabilities: of what they lose if only this term is set
     to its mean, and of what they gain over the means if only this term varies.
@@ -513,7 +514,7 @@ def predicted_rows(
     ----------
     run : Posterior
     new : table, optional
-        The cells of the data, weighted by their respondents, by default.
+        The cells of the data, weighted by their observations, by default.
     also : columns beside those of the formula that are needed; None is ignored
     new_levels : bool, optional
         Whether groupings may have labels that the data lack; None if some, but not all may.
@@ -696,7 +697,7 @@ def known_there(design: Design) -> set[str]:
 
 
 def _sd_of(data: AdditiveRows, column: str) -> float:
-    """Standard deviation of a column over the respondents."""
+    """Standard deviation of a column over the observations."""
     columns, people = data.design.columns, data.respondents
     values = columns.values[:, columns.place(column)]
     mean = np.average(values, weights=people)

@@ -38,7 +38,7 @@ class AdditiveRows:
         How many rows of the table a row of events stands for.
     entries : int64 array, ``(num_entries, 2)``, or None
         In the order of the table's rows, each count that is not 0: its cell times K plus its
-        category, and how many respondents it is. It matches respondents between runs with different
+        category, and how many observations it is. It matches observations of runs with different
         cells. None of fractional weights.
     is_ordered : bool
         Whether the categories have an order, in which they stand.
@@ -81,22 +81,22 @@ class AdditiveRows:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether respondents have fractional weights.
+        """Whether observations have fractional weights.
 
         The posterior is exact, of a likelihood in which each row adds its share, and averages over
-        respondents are weighted. But weighted counts are no data that can be simulated, and nobody
+        observations are weighted. But weighted counts are no data that can be simulated, and nobody
         can be left out of them: `loo`, and `check` and `compare` without rows held out, are not
         for them.
         """
         return bool((self.counts % 1.0).any() or (self.respondents % 1.0).any())
 
     def refuse_weights(self, why: str) -> None:
-        """Raise ValueError if respondents have fractional weights."""
+        """Raise ValueError if observations have fractional weights."""
         if self.is_weighted:
             raise ValueError(f"rows must have whole weights {why}, got fractions")
 
     def each_of(self, column: NDArray[Any]) -> NDArray[Any]:
-        """What the respondents have of a column of the cells; of weighted ones 10,000 in shares."""
+        """Repeat a column of the cells for each observation; for 10,000 in shares if weighted."""
         people = self.respondents
         if not self.is_weighted:
             return np.repeat(column, people.astype(np.int64))
@@ -165,7 +165,7 @@ class AdditiveRows:
         return f"Mean {self.categories[0]}" if self.is_events else "Probabilities of categories"
 
     def observed(self) -> ObservedRows:
-        """The respondents, one per row; the cells, where respondents are more than 100,000.
+        """The observations, one per row; the cells, where observations are more than 100,000.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class AdditiveRows:
     def made(
         self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
     ) -> IntArray:
-        """Simulated counts of `totals` respondents per row, or events in `totals` rows like it.
+        """Simulated counts of `totals` observations per row, or events in `totals` rows like it.
 
         Parameters
         ----------

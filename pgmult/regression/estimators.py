@@ -221,7 +221,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         y : array, ``(n_samples,)``, or array or data frame, ``(n_samples, n_classes)``
             Classes, or counts of them; the columns of a data frame name them.
         sample_weight : array, ``(n_samples,)``, optional
-            How many respondents a row stands for; fractions are its share of the likelihood.
+            How many observations a row stands for; fractions are its share of the likelihood.
 
         Raises
         ------

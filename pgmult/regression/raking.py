@@ -1,8 +1,8 @@
-"""Raking: weights of respondents that agree with the margins of a population.
+"""Raking: weights of observations that agree with the margins of a population.
 
 Where only margins of a population are known (so many women, so many aged 30 to 44), and no table of
 all combinations, iterative proportional fitting (Deming and Stephan 1940) multiplies the weights of
-the respondents until each margin holds. Combinations within the margins are as associated as they
+the observations until each margin holds. Combinations within the margins are as associated as they
 are in the sample.
 
 >>> rake({"sex": ["f", "f", "m"], "age": ["old", "young", "young"]}, [1.0, 1.0, 1.0],
@@ -31,7 +31,7 @@ def rake(
     ----------
     table : mapping from a column to its cells, ``(num_rows,)``
     weights : array, ``(num_rows,)``
-        Weights to start from, such as numbers of respondents.
+        Weights to start from, such as numbers of observations.
     margins : mapping from a column to a mapping from each of its labels to people
 
     Returns
@@ -61,7 +61,7 @@ def rake(
         if ((sizes == 0.0) & (target > 0.0)).any():
             empty = labels[int(np.argmax((sizes == 0.0) & (target > 0.0)))]
             raise ValueError(
-                f"margins of {column!r} have people of {empty!r}, and the data have no respondents"
+                f"margins of {column!r} have people of {empty!r}, and the data have no observations"
                 " of it (join it with another label)"
             )
         total = total or target.sum()
@@ -79,5 +79,5 @@ def rake(
             return raked
     raise ValueError(
         f"margins of {', '.join(map(repr, margins))} contradict each other: no weights"
-        " of the respondents have all of them (leave one out, or join labels)"
+        " of the observations have all of them (leave one out, or join labels)"
     )

@@ -14,7 +14,7 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Cell, Interval, Report, Section
-from pgmult.core.tabled import Column
+from pgmult.core.tabled import Column, probability_text
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import listed, quantiles, told_values
@@ -39,9 +39,9 @@ _MOST_BESIDE = 4  # categories whose numbers stand beside a figure
 _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
 _CURVE = np.linspace(0.02, 0.98, 13)  # quantiles of a number at which its effects are drawn
 _WEIGHTED = (
-    "Each respondent adds the share of the likelihood that the weight says, so intervals are those"
-    " of as many independent respondents as the weights add up to; whether the model fits can be"
-    " told by rows held out."
+    "Each observation contributes to the likelihood in proportion to its weight, so intervals are"
+    " those of as many independent observations as the weights add up to. Rows held out show"
+    " whether the model fits."
 )
 _FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
@@ -89,15 +89,17 @@ def report(
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
     sections = [answer.section() for answer in beats]
     if apart is not None:
-        sections.append(_shown(apart, "What each column does", "All else as it is", f"+{form}"))
+        sections.append(
+            _shown(apart, "What each column does", "Everything else unchanged", f"+{form}")
+        )
     by_group = [_by_group(rows, term) for term in design.terms if isinstance(term, GroupTerm)]
     for answer in by_group:
         title = f"{kind} by {answer.axes[0]}"
-        sections.append(_shown(answer, title, "Means over the respondents", form))
+        sections.append(_shown(answer, title, "Means over the observations", form))
     effects = [_effect(data, sample, column) for column in design.columns.names.tolist()]
     for answer in effects:
-        title = f"If all had the same {answer.axes[0]}"
-        sections.append(_shown(answer, title, "All else as it is", form))
+        title = f"By {answer.axes[0]}, everything else unchanged"
+        sections.append(_shown(answer, title, "Averages over the observations", form))
     sections += [] if shares is None else [_variances(shares)]
     sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
@@ -109,7 +111,7 @@ def report(
         *(sentence for answer in beats for sentence in answer.sentences),
         *_what_matters(effects, data.is_events),
         *(Leading(_extremes(answer), f"{kind} by {answer.axes[0]}") for answer in by_group),
-        *([] if shares is None else [Leading(_explained(shares), "What goes with each term")]),
+        *([] if shares is None else [Leading(_explained(shares), "What each term explains")]),
         _WEIGHTED if checked is None else checked.verdict,
         *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
     ]
@@ -150,9 +152,9 @@ def _in_short(data: AdditiveRows) -> str:
     listed = ", ".join(
         f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
     )
-    people = f"{number:,} respondents"
+    people = f"{number:,} observations"
     if data.is_weighted:
-        people = f"Respondents of a weight of {number:,.6g} together"
+        people = f"Observations of a weight of {number:,.6g} together"
     return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {listed}."
 
 
@@ -176,7 +178,7 @@ def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
 
 
 def _by_group(rows: Rows, term: GroupTerm) -> Estimand:
-    """Mean probabilities of the respondents in each level of a grouping that has any."""
+    """Mean probabilities of the observations in each level of a grouping that has any."""
     return average(over=rows, by=term.variables)
 
 
@@ -204,7 +206,7 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
         f"With everything else unchanged, {column} makes the largest difference: at {texts[most]}"
         f" rather than {texts[least]}, {category} is {gap} {more}."
     )
-    return [Leading(sentence, f"If all had the same {column}")]
+    return [Leading(sentence, f"By {column}, everything else unchanged")]
 
 
 def _extremes(shares: Estimand) -> str:
@@ -220,7 +222,7 @@ def _extremes(shares: Estimand) -> str:
     above = float(np.mean(shares.draws[:, top, k] > shares.draws[:, low, k]))
     return (
         f"By {shares.axes[0]}, {categories[k]} differs most: from {ends[0]} to {ends[1]}; the"
-        f" second is the larger with probability {above:.2f}."
+        f" second is larger with probability {probability_text(above)}."
     )
 
 
@@ -231,7 +233,7 @@ def _explained(shares: Estimand) -> str:
     order = np.argsort(-mean[:-1], kind="stable")
     listed = ", ".join(f"{terms[i]} {100.0 * mean[i]:.1f} %" for i in order)
     return (
-        f"The terms go with {100.0 * (1.0 - mean[-1]):.0f} % of the variance of single outcomes:"
+        f"The terms explain {100.0 * (1.0 - mean[-1]):.0f} % of the variance of single outcomes:"
         f" {listed}."
     )
 
@@ -292,16 +294,16 @@ def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Sect
 
 
 def _variances(shares: Estimand) -> Section:
-    """What each term goes with."""
+    """Show how much of the variance each term explains."""
     mean, (lower, upper) = shares.mean, shares.interval()
     rows = [
         (term, Interval(100 * mean[i], 100 * lower[i], 100 * upper[i], ".1f"))
         for i, term in enumerate(np.asarray(shares.labels["term"]).tolist())
     ]
     return Section(
-        "What goes with each term",
+        "What each term explains",
         "Percent of the variance of single outcomes [90 % interval]. Most of it is chance in any"
-        " survey: a single answer is hard to tell even where shares are known.",
+        " survey: a single answer is hard to predict even where shares are certain.",
         head=("term", "%"), rows=rows,
     )  # fmt: skip
 
@@ -343,7 +345,7 @@ def _nearness(run: Posterior, data: AdditiveRows) -> list[str]:
     """How near the approximation is, that the draws are from or that the sampler goes around."""
     spread = max(approximation.spread for approximation in run.model.approximations(data))
     near = (
-        "can hardly be told from the posterior"
+        "is almost the posterior"
         if spread < _FAR[0]
         else "is near the posterior"
         if spread < _FAR[1]

@@ -81,7 +81,7 @@ def rows_of(
     formula : str
     table : table, data frame, or mapping from name to column
     weights : str, optional
-        Column of how many respondents a row stands for: a weight w raises the row's likelihood to
+        Column of how many observations a row stands for: a weight w raises the row's likelihood to
         the power w. See `AdditiveRows.is_weighted` for what fractions leave out.
     ordered : sequence of categories or bool, optional
         Categories from the lowest to the highest; True for those of the outcome in the order that
@@ -203,7 +203,7 @@ def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
     if (total := float(times.sum())) > _MORE * len(times):
         warnings.warn(
             f"weights add up to {total:,.6g} in {len(times):,} rows: intervals are those of so many"
-            f" independent respondents (divide by the mean weight, {total / len(times):.4g}, if a"
+            f" independent observations (divide by the mean weight, {total / len(times):.4g}, if a"
             " row is one)",
             stacklevel=4,
         )

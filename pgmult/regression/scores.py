@@ -1,6 +1,6 @@
-"""How well an additive regression predicts respondents, and which patterns it misses.
+"""How well an additive regression predicts observations, and which patterns it misses.
 
-`loo` predicts each respondent from all the others, by importance sampling; `compare` sets this
+`loo` predicts each observation from all the others, by importance sampling; `compare` sets this
 beside simple models, shares of everybody or of those in the same group, or beside another run.
 `check` compares counts in parts of the data with counts simulated from the model: if a term is
 missing, the simulated parts differ too little.
@@ -21,6 +21,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.averages import Rows
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison, between_two
+from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table
@@ -40,30 +41,32 @@ _BINS = 4  # of numbers
 _MOST_COLUMNS = 8  # whose pairs are looked at, too
 _LEAST = 0.5  # added to expected counts that something is divided by
 _MOST_RIVALS = 6
-_HOW = "Each respondent is told from all the others, by Pareto-smoothed importance sampling."
-_TO_BE_TOLD = "to be told from each other (compare(held_out=...) tells other rows)"
-_HELD_OUT = "Of respondents that were held out."
+_HOW = "Each observation is predicted from all the others, by Pareto-smoothed importance sampling."
+_TO_BE_SCORED = "to be predicted from each other (compare(held_out=...) predicts other rows)"
+_HELD_OUT = "Observations that were held out are predicted."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeaveOneOut(Answer):
-    """Log probabilities of respondents given all others; print it for a summary.
+    """Log probabilities of observations given all others; print it for a summary.
 
     Attributes
     ----------
     cells, outcomes : int arrays, ``(num_kinds,)``
-        Cell and category, or number of events, of each kind: respondents of a kind have the same
+        Cell and category, or number of events, of each kind: observations of a kind have the same
         probability.
     counts : int array, ``(num_kinds,)``
-        Respondents of each kind.
+        Observations of each kind.
     log_p : array, ``(num_kinds,)``
-        Log probability of one of them given all other respondents.
+        Log probability of one of them given all other observations.
     fitted : array, ``(num_kinds,)``
-        The same given all respondents, themselves included.
+        The same given all observations, themselves included.
     k : array, ``(num_kinds,)``
         Pareto shapes of the importance weights; above 0.7 `log_p` is unreliable.
     by_chain : array, ``(num_chains, num_kinds)``
         `log_p` by the draws of each chain alone.
+    categories : tuple of str
+        Names of the categories; one for numbers of events.
     """
 
     cells: IntArray
@@ -73,10 +76,31 @@ class LeaveOneOut(Answer):
     fitted: FloatArray
     k: FloatArray
     by_chain: FloatArray
+    categories: tuple[str, ...]
+
+    @property
+    def draws(self) -> FloatArray:
+        """Log probabilities of single observations, whose scatter is the standard error."""
+        return np.repeat(self.log_p, self.counts)
+
+    def figure(self) -> Forest:
+        """Show how well the outcomes of each category are predicted, in nats an observation."""
+        of_category = self.outcomes if len(self.categories) > 1 else np.zeros_like(self.outcomes)
+        means, errors = [], []
+        for k in range(len(self.categories)):
+            counts, log_p = self.counts[of_category == k], self.log_p[of_category == k]
+            number = max(int(counts.sum()), 1)
+            means.append(float(counts @ log_p) / number)
+            errors.append(float(np.sqrt(counts @ (log_p - means[-1]) ** 2)) / number)
+        mean, half = np.array([means]), 1.645 * np.array([errors])
+        return Forest(
+            labels=list(self.categories), mean=mean, lower=mean - half, upper=mean + half,
+            legend={}, name="category", caption=_HOW, x_label="nats an observation, 90 % interval",
+        )  # fmt: skip
 
     @property
     def elpd(self) -> float:
-        """Sum of `log_p` over respondents."""
+        """Sum of `log_p` over observations."""
         return float(self.counts @ self.log_p)
 
     @property
@@ -93,7 +117,7 @@ class LeaveOneOut(Answer):
 
     @property
     def num_rough(self) -> int:
-        """Respondents whose `log_p` is unreliable."""
+        """Observations whose `log_p` is unreliable."""
         return int(self.counts[self.k > LARGE_K].sum())
 
     def table(self) -> Table:
@@ -101,13 +125,13 @@ class LeaveOneOut(Answer):
         number, error = int(self.counts.sum()), self.error
         rows = {
             "log probability, sum": (self.elpd, error),
-            "nats a respondent": (self.elpd / number, error / number),
+            "nats an observation": (self.elpd / number, error / number),
             "effective parameters": (self.num_parameters, np.nan),
-            f"respondents with k above {LARGE_K}": (float(self.num_rough), np.nan),
+            f"observations with k above {LARGE_K}": (float(self.num_rough), np.nan),
         }
         values, errors = zip(*rows.values(), strict=True)
         return Table(
-            f"{number:,} respondents. {_HOW}",
+            f"{number:,} observations. {_HOW}",
             [
                 Column("quantity", list(rows), "quantity"),
                 Column("value", values, "value", lambda x: f"{x:.6g}"),
@@ -116,7 +140,7 @@ class LeaveOneOut(Answer):
         )
 
     def score(self, chosen: IntArray | None = None) -> Score:
-        """Scores for comparisons, by respondent, or in another order of their kinds."""
+        """Scores for comparisons, by observation, or in another order of their kinds."""
         units = np.repeat(np.arange(len(self.counts)), self.counts) if chosen is None else chosen
         return Score(
             self.log_p[units], np.ones(len(units), dtype=np.int64), self.by_chain[:, units],
@@ -125,7 +149,7 @@ class LeaveOneOut(Answer):
 
 
 def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
-    """How well each respondent is predicted from all the others.
+    """How well each observation is predicted from all the others.
 
     Parameters
     ----------
@@ -137,9 +161,9 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     Returns
     -------
     LeaveOneOut
-        Of single respondents, not of cells: the log score of Vehtari, Gelman and Gabry (2017).
+        Of single observations, not of cells: the log score of Vehtari, Gelman and Gabry (2017).
     """
-    data_of_run(run).refuse_weights(_TO_BE_TOLD)
+    data_of_run(run).refuse_weights(_TO_BE_SCORED)
     used = as_positive_int(max_draws, "max_draws")
     used = max(used - used % run.num_chains, 1)
     data = data_of_run(run)
@@ -147,11 +171,12 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     log_p = _log_probabilities(run, predicted_rows(run, max_draws=used), kinds, used)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
     smoothed = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
-    return LeaveOneOut(*kinds, smoothed.log_p, _mean_of_logs(log_p), smoothed.k, smoothed.by_chain)
+    fitted, names = _mean_of_logs(log_p), tuple(map(str, data.categories))
+    return LeaveOneOut(*kinds, smoothed.log_p, fitted, smoothed.k, smoothed.by_chain, names)
 
 
 class _Kinds(NamedTuple):
-    """Respondents of one cell and outcome, who are told alike, and how many they are."""
+    """Observations of one cell and outcome, which have one probability, and how many there are."""
 
     cells: IntArray
     outcomes: IntArray
@@ -205,11 +230,11 @@ def compare(
         Of an `AdditiveRegression`.
     other : Posterior, optional
         A run of the same table with another formula, or of the same outcome if there are rows held
-        out. If left out, the simple models are the shares of all respondents, and of those with the
-        same label of a column or grouping.
+        out. If left out, the simple models are the shares of all observations, and of those with
+        the same label of a column or grouping.
     held_out : table, optional
         Rows that were not in the fit, with all columns that the formulas name; if left out,
-        respondents are left out one at a time: see `loo`.
+        observations are left out one at a time: see `loo`.
     names : pair of str
         What two runs are called.
     max_draws : int
@@ -217,14 +242,14 @@ def compare(
     Raises
     ------
     ValueError
-        If a column is missing, or the runs are of other respondents.
+        If a column is missing, or the runs are of other observations.
     """
     first = data_of_run(run)
     if other is None:
         score = _scored(run, held_out, max_draws)
         rivals = _rivals(first, held_out)
         how = _HOW if held_out is None else _HELD_OUT
-        return Comparison.of({"this model": score, **rivals}, "a respondent", how, _ADVICE)
+        return Comparison.of({"this model": score, **rivals}, "an observation", how, _ADVICE)
     second = data_of_run(as_kind(other, "other", Posterior))
     if not np.array_equal(first.categories, second.categories):
         raise ValueError(
@@ -234,7 +259,7 @@ def compare(
     both = (run, first), (other, second)
     if held_out is not None:
         scored = (_scored(one, held_out, max_draws) for one, _ in both)
-        return between_two(names, scored, "a respondent", _HELD_OUT)
+        return between_two(names, scored, "an observation", _HELD_OUT)
     kinds = [_kinds_in_turn(data) for _, data in both]
     ours, theirs = (
         data.counts[kind, 0] if data.is_events else kind % data.num_categories
@@ -250,25 +275,25 @@ def compare(
             len(one_left_out.counts)
         )
         scores.append(one_left_out.score(place[kind]))
-    return between_two(names, scores, "a respondent", _HOW)
+    return between_two(names, scores, "an observation", _HOW)
 
 
 _ADVICE = {
-    "overall shares": "report the shares of all respondents",
-    "the overall mean": "report the mean of all respondents",
+    "overall shares": "report the shares of all observations",
+    "the overall mean": "report the mean of all observations",
 }
 
 
 def _kinds_in_turn(data: AdditiveRows) -> IntArray:
-    """Cell and category of each respondent, as one number, in the order of the table; or cell."""
-    data.refuse_weights(_TO_BE_TOLD)
+    """Cell and category of each observation, as one number, in the order of the table; or cell."""
+    data.refuse_weights(_TO_BE_SCORED)
     if data.entries is None:
         raise ValueError("run must be of rows of a table, by formula (or give rows held out)")
     return np.repeat(data.entries[:, 0], data.entries[:, 1])
 
 
 def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
-    """Log probabilities of respondents, of the run itself or held out."""
+    """Log probabilities of observations, of the run itself or held out."""
     if held_out is None:
         return loo(run, max_draws=max_draws).score()
     data = data_of_run(run)
@@ -280,13 +305,13 @@ def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
 
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
-    """Score so many respondents of each kind."""
+    """Score so many observations of each kind."""
     units = np.repeat(np.arange(len(counts)), counts)
     return Score(log_p[units], np.ones(len(units), dtype=np.int64))
 
 
 def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
-    """Shares of all respondents, and of those of a label, without the one who is told; or means."""
+    """Score shares (or means) of all others, and of the others with the same label."""
     counts, table = data.counts, table_of(data.design)
     names = [name for name, column in table.items() if np.asarray(column).dtype.kind not in "fM"]
     all_of, by = ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
@@ -334,7 +359,7 @@ def _by_means(
 ) -> FloatArray:  # fmt: skip
     """Log probabilities of events, their means those of the others of a part and an average one.
 
-    The outcome has the law of the model, its size told by the data.
+    The outcome has the distribution of the model, with the size estimated from the data.
     """
     y, exposures, times = data.counts[:, 0], _exposures(data.design), data.respondents
     events, exposure = np.bincount(code, times * y), np.bincount(code, times * exposures)
@@ -399,7 +424,7 @@ def check(
     }
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
     overall = list(_of_events(data.categories[0]) if data.is_events else _shares(data.categories))
-    if data.is_events:  # one respondent a row
+    if data.is_events:  # one observation a row
         rows = np.repeat(rows, times.astype(np.int64))
         counts, totals = counts[rows], np.ones(len(rows), dtype=np.int64)
         parts = {name: (labels, codes[rows]) for name, (labels, codes) in parts.items()}

@@ -23,12 +23,8 @@ NO_NUMBERS = {"report", "export", "refit"}  # a page, files, another run
 
 # What answers lack that rooms have not yet completed: class -> attributes.
 LACKING = {
+    "Imputed": {"figure"},
     "TopWord": {"table", "figure", "draws"},
-    "LeaveOneOut": {"figure", "draws"},
-    "Imputed": {"figure", "draws"},
-    "StepProbs": {"draws"},
-    "Forecast": {"draws"},
-    "States": {"figure", "draws"},
 }
 
 

@@ -261,7 +261,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         return self.probability_link(data).probs(self.predictors(state, data))
 
     def observed_rows(self, data: AdditiveRows) -> ObservedRows:
-        """The respondents, one per row; the cells, where respondents are more than 100,000.
+        """The observations, one per row; the cells, where observations are more than 100,000.
 
         Raises
         ------

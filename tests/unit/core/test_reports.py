@@ -186,7 +186,7 @@ def test_checks_advise_on_what_is_odd():
     advice = {"spread": ("too much", "too little"), "zeros": ("more zeros", "fewer zeros")}
     usual, strange = {"spread": 0.0, "zeros": 0.0}, {"spread": 9.0, "zeros": -9.0}
     found = PredictiveChecks.of(((usual, each) for each in made), advice)
-    assert "look like the data" in found.verdict
+    assert "agree with the data in" in found.verdict
     odd = PredictiveChecks.of(((strange, each) for each in made), advice)
     assert odd.verdict == "too much fewer zeros"
     assert odd.p_values.tolist() == [0.0, 1.0]

@@ -68,7 +68,7 @@ def test_verdict_names_what_rose_and_what_fell():
     assert "From year 2000 to 2011 (mean over 2 places) A rose most: from 0.20 to 0.64" in said
     assert "C fell most" in said
     assert "Intervals of the 200 counts at 1 inputs that were held out" in said
-    assert "One unit of the data cannot tell the model from" in said
+    assert "The data have one unit, too few to compare the model with" in said
     assert "The truth is known here: the 90 % intervals hold" in said
     assert "The chains agree on the probabilities" in said
     names = [section.title for section in found.sections]
@@ -177,7 +177,7 @@ def test_check_passes_what_fits_and_refuses_what_does_not():
     data, _ = field()
     fits = check(drawn(data, spread=0.01), data=data)
     assert 0.05 < fits.p_values[0] < 0.95
-    assert "look like the data" in fits.verdict
+    assert "agree with the data in" in fits.verdict
     rough, _ = field(scatter=0.05)
     found = check(drawn(rough, spread=0.01), data=rough)
     assert found.p_values[0] < 0.01

@@ -276,10 +276,10 @@ def test_a_model_beats_the_obvious_where_there_is_something_to_find():
     gain = (runs[0].loo().elpd - runs[1].loo().elpd) / 400
     both = runs[0].compare(runs[1], names=("one", "two"))
     assert both.sentences[0].startswith(
-        f"One predicts a respondent better than two: {gain:+.3f} ± "
+        f"One predicts an observation better than two: {gain:+.3f} ± "
     )
     held = runs[0].compare(runs[1], signal)
-    assert "predicts a respondent better than" in held.sentences[0]
+    assert "predicts an observation better than" in held.sentences[0]
     assert runs[0].compare(held_out=signal | {"region": [99] * 400}).gains[1].sign == 1
     with pytest.raises(ValueError, match="other must be a run of the same rows"):
         runs[0].compare(
@@ -423,7 +423,7 @@ def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
         chains=2, random_seed=0, progressbar=False,
     )  # fmt: skip
     told = draws.report(tmp_path / "page.html", title=hostile)
-    assert any(one.startswith("400 respondents in ") for one in told.verdict)
+    assert any(one.startswith("400 observations in ") for one in told.verdict)
     assert any(line.startswith("By region, ") for line in told.verdict)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
@@ -444,7 +444,7 @@ def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     fit = ["regression", "fit", str(tmp_path / "survey.csv"), formula, "--out", str(out), *few]
     assert cli.main(fit) == 0
     assert (out / "report.html").exists()
-    assert "400 respondents" in capsys.readouterr().out
+    assert "400 observations" in capsys.readouterr().out
     census = [str(tmp_path / "census.csv"), "--by", "region", "--weight", "people"]
     assert cli.main(["regression", "poststratify", str(out), *census]) == 0
     told = capsys.readouterr()
@@ -487,4 +487,4 @@ def test_numbers_of_groupings_are_compared_where_the_data_are(formula):
         progressbar=False,
     )  # fmt: skip
     assert found.comparisons().axes == ("comparison", "category")
-    assert "If all had the same year" in str(found.report())
+    assert "By year, everything else unchanged" in str(found.report())

@@ -117,7 +117,7 @@ def test_raked_respondents_have_the_margins(run):
         ({}, "must name a column, got none"),
         ({"age": {"old": 1}}, "must name columns of the data, got 'age'"),
         ({"sex": {"f": 1}}, "margins of 'sex'.*must be one of f, got 'm'"),
-        ({"sex": {"f": 1, "m": 1, "x": 1}}, "'x', and the data have no respondents of it"),
+        ({"sex": {"f": 1, "m": 1, "x": 1}}, "'x', and the data have no observations of it"),
         ({"sex": {"f": -1, "m": 2}}, "must be numbers of people, 0 or more"),
     ],
     ids=["none", "column", "label", "nobody", "negative"],

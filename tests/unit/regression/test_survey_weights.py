@@ -128,8 +128,8 @@ def test_averages_are_weighted_and_reports_say_so(run, tmp_path):
     means = run.predict(at={}).draws
     np.testing.assert_allclose(means, np.einsum("n,dnk->dk", share, cells))
     told = str(run.report(tmp_path / "page.html"))
-    assert f"Respondents of a weight of {data.respondents.sum():g}" in told
-    assert "as many independent respondents as the weights add up to" in " ".join(told.split())
+    assert f"Observations of a weight of {data.respondents.sum():g}" in told
+    assert "as many independent observations as the weights add up to" in " ".join(told.split())
     for answer in (
         run.effects("x"), run.comparisons(), run.groups(), run.variance_shares(),
         run.check(TABLE), run.compare(held_out=TABLE),
@@ -141,8 +141,8 @@ def test_what_needs_single_respondents_is_refused(run):
     rng = np.random.default_rng(0)
     state = run.model.init(rng, run.data)
     for ask, said in (
-        (run.loo, "told from each other"), (run.compare, "held_out"), (run.check, "held_out"),
-        (lambda: run.compare(run), "told from each other"),
+        (run.loo, "predicted from each other"), (run.compare, "held_out"), (run.check, "held_out"),
+        (lambda: run.compare(run), "predicted from each other"),
         (lambda: run.model.simulate(rng, state, run.data), "to be simulated"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):

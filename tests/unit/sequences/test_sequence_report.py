@@ -98,7 +98,7 @@ def test_missing_steps_as_counts(sampled):
 
 def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
     posterior, *_ = sampled
-    assert "look like the data" in check(posterior).verdict
+    assert "agree with the data in" in check(posterior).verdict
     rng = np.random.default_rng(4)
     doubled = as_sequences(["".join(c + c for c in rng.choice(list("abc"), size=60))] * 3)
     model = MultinomialLDS(state_dim=1)
