@@ -1,40 +1,36 @@
 """The actions of ``pgmult FAMILY``: the same words and the same options for every family.
 
 A family of data has a `Room`: how ``fit`` reads its files and makes a model of them, how it
-reports, and which further questions it answers. Everything else is here, once: to sample and to
-resume, to show and to write the page, to compare two runs, to print an answer or to write it.
+reports, and which further questions it answers. This module has everything else, once: to sample
+and to resume, to show and to write the page, to compare two runs, to print or write an answer.
 """
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.runs import Job, StoredRun, refuse_held, resumed, sampled
 from pgmult.cli.shared import (
-    AT,
-    BY,
     DIFFERENCE,
     INTERRUPTED,
     PAGE,
-    PROBABILITY,
     SEED,
     Option,
     Recipe,
     add_running,
     add_writing,
+    arguments_of,
     begin_compiling,
     complain,
     free_name,
-    give,
-    option,
-    silence_what_is_told_anyway,
-    tell,
-    told_by,
+    print_answer,
+    print_report,
+    silence_reported_warnings,
+    waited,
     whole,
 )
 from pgmult.core.family import Family
@@ -53,54 +49,105 @@ Parser = argparse.ArgumentParser
 class Question:
     """An action that asks a run something.
 
+    Its options are the parameters of the verb that answers (`pgmult.cli.verbs.options_of`), and
+    those that the command line adds.
+
     Attributes
     ----------
     word, help : str
-    options : sequence of Option
+    more : sequence of Option
+        Options beside those of the verb.
     verb : str
-        The word of the run that answers, if it is another one.
+        The verb that answers, if it is not `word`.
+    first, required, only, skip, names, defaults
+        As in `pgmult.cli.verbs.options_of`.
     ask : callable, optional
-        Answers instead of the run: ``ask(run, options, told)``, where `told` is what the options
-        tell; None where the answer has been printed.
+        ``ask(run, options, arguments)`` answers instead of the run, with the arguments that the
+        options give; None where it has printed the answer.
     tidy : bool
         Whether the answer is printed as rows of CSV.
     writes : bool
         Whether the answer is a table that ``--out`` can write.
-    draws : bool
-        Whether the answer can be drawn: ``--figure``.
     """
 
     word: str
     help: str
-    options: Sequence[Option] = ()
+    more: Sequence[Option] = ()
     verb: str = ""
+    first: Sequence[str] = ()
+    required: Sequence[str] = ()
+    only: Sequence[str] | None = None
+    skip: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     ask: Callable[[StoredRun, Options, dict[str, Any]], Any] | None = None
     tidy: bool = False
     writes: bool = True
-    draws: bool = False
 
-    def answer(self, run: StoredRun, options: Options) -> Any:
-        """What the run says."""
-        told = told_by(self.options, options)
+    @property
+    def answers(self) -> str:
+        """The verb that answers."""
+        return self.verb or self.word.replace("-", "_")
+
+    def options(self, family: Family) -> list[Option]:
+        """Return the options of the verb, and those beside them."""
+        from pgmult.cli.verbs import options_of
+
+        verb = family.verbs[self.answers].load()
+        derived = options_of(
+            verb, first=self.first, required=self.required, only=self.only, skip=self.skip,
+            names=self.names, defaults=self.defaults,
+        )  # fmt: skip
+        return [*derived, *self.more]
+
+    def add(self, parser: Parser, family: Family) -> None:
+        """Add the options to the parser of the action."""
+        for option in self.options(family):
+            option.add(parser)
+        if self.writes:
+            add_writing(parser)
+
+    def answer(self, run: StoredRun, family: Family, options: Options) -> Any:
+        """Return the answer of a run."""
+        arguments = arguments_of(self.options(family), options)
         if self.ask is not None:
-            return self.ask(run, options, told)
-        return run.ask(self.verb or self.word.replace("-", "_"), **told)
+            return self.ask(run, options, arguments)
+        return run.ask(self.answers, **arguments)
 
 
-CHECK = Question("check", "where the data are not as the model would have them", [SEED])
+CHECK = Question("check", "Compare the data with data that the model simulates")
 
 
-def _effects(run: StoredRun, options: Options, told: dict[str, Any]) -> Any:
-    found, ends = run.ask("effects", **told), options.difference
-    return found if ends is None else found.difference(options.column, *ends)
+def _effects(run: StoredRun, options: Options, arguments: dict[str, Any]) -> Any:
+    ends = options.difference
+    if ends is None:
+        return run.ask("effects", **arguments)
+    return run.ask("effects", **arguments | {"values": ends}).difference(options.column, *ends)
 
 
-def effects_question(help_text: str, column: str) -> Question:
-    """What a column does, where averages over observed rows tell it."""
-    asked = option("column", metavar="COLUMN", help=column)
-    return Question(
-        "effects", help_text, (asked, BY, AT, DIFFERENCE, PROBABILITY), ask=_effects, draws=True
-    )
+def effects_question(help_text: str) -> Question:
+    """Make the question what a column does, with differences between two of its values."""
+    return Question("effects", help_text, [DIFFERENCE], first=["column"], ask=_effects)
+
+
+class ActionParser(Parser):
+    """A parser of an action whose options are added when it is first used.
+
+    Help of other actions then needs no import of what answers this one.
+    """
+
+    fill: Callable[[], None] | None = None
+
+    def complete(self) -> None:
+        """Add the options, unless they are there."""
+        fill, self.fill = self.fill, None
+        if fill is not None:
+            fill()
+
+    def parse_known_args(self, *arguments: Any, **options: Any) -> Any:
+        """Parse arguments, with all options."""
+        self.complete()
+        return super().parse_known_args(*arguments, **options)
 
 
 def _report_of(run: StoredRun, options: Options | None) -> Any:
@@ -119,19 +166,19 @@ class Room:
     ----------
     family : Family
     help, examples, source : str
-        What it is for, how it is used, and what ``fit`` samples from.
+        Its purpose, examples of its use, and what ``fit`` samples from.
     draws, tune : int
-        Of each chain, unless told otherwise: a run ends sooner, once it is settled.
+        Default numbers for each chain; a run ends sooner, once it has converged.
     add_fit : callable
-        Adds to a parser the options that describe data and a model.
+        ``add_fit(parser)`` adds the options that describe data and a model.
     job : callable
-        ``job(options)``: the model and the data that they describe.
+        ``job(options)`` makes the model and the data that they describe.
     compare : callable
-        ``compare(first, second, options)`` of two runs: a report.
+        ``compare(first, second, options)`` compares two runs.
     report : callable
         ``report(run, options)``; options are those of ``show``, or None.
     rivals : callable
-        ``rivals(run)``: the run beside the simple rivals of its family, a `Comparison`.
+        ``rivals(run)`` compares the run with the simple rivals of its family.
     questions : sequence of Question
     more : sequences of (word, help, add, command)
         Actions that are not about a run.
@@ -163,95 +210,100 @@ class Room:
 
 
 def add_room(commands: Any, room: Room) -> None:
-    """``pgmult FAMILY`` with its actions."""
+    """Add ``pgmult FAMILY`` with its actions."""
     parser = commands.add_parser(
         room.family.name, help=room.help, epilog="examples:\n" + room.examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ActionParser)
 
-    def action(word: str, text: str, command: Callable[[Room, Options], int]) -> Parser:
-        added: Parser = actions.add_parser(word, help=text)
+    def action(word: str, text: str, command: Callable[[Room, Options], int]) -> ActionParser:
+        added: ActionParser = actions.add_parser(word, help=text, description=f"{text}.")
         added.set_defaults(command=partial(command, room))
         return added
 
-    fit = action("fit", f"sample a model of {room.source}", _fit)
-    resume = action("resume", "go on with a run, to the draws of one without a break", _resume)
+    fit = action("fit", f"Sample a model of {room.source}", _fit)
+    resume = action("resume", "Continue a run that was interrupted, or draw more", _resume)
     _add_sampling(room, fit, resume)
-    show = action("show", "print what a run found", _show)
+    show = action("show", "Print the report of a run", _show)
     _add_run(show)
     _add_json(show)
     room.add_show(show)
-    report = action("report", "write the page of a run anew", _report)
+    report = action("report", "Write the page of a run again", _report)
     _add_run(report)
-    report.add_argument("--out", type=Path, metavar="PAGE", help="default: RUN/report.html")
+    report.add_argument(
+        "--out", type=Path, metavar="PAGE", help="Path of the page (default: RUN/report.html)"
+    )
     for question in room.questions:
         asking = action(question.word, question.help, partial(_ask, question))
         _add_run(asking)
-        for one in question.options:
-            one.add(asking)
-        if question.writes:
-            add_writing(asking, figure=question.draws)
-    told = "a run with simple rivals, or two runs of the same data"
-    compare = action("compare", told, _compare)
+        asking.fill = partial(question.add, asking, room.family)
+    compare = action(
+        "compare", "Compare a run with simple rivals, or two runs of the same data", _compare
+    )
     _add_run(compare, "first")
-    compare.add_argument("second", type=Path, metavar="OTHER", nargs="?")
+    compare.add_argument(
+        "second", type=Path, metavar="OTHER", nargs="?",
+        help="Run to compare with (default: simple rivals)",
+    )  # fmt: skip
     _add_json(compare)
-    room.add_compare(compare)
+    compare.fill = partial(room.add_compare, compare)
     for word, text, add, command in room.more:
-        one = actions.add_parser(word, help=text)
-        one.set_defaults(command=command)
-        add(one)
+        other = actions.add_parser(word, help=text, description=f"{text}.")
+        other.set_defaults(command=command)
+        add(other)
 
 
 def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
-    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
-    fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
+    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="Run directory")
+    fit.add_argument(
+        "--title", metavar="TEXT", help="Title of the report (default: the file's name)"
+    )
     fit.add_argument(
         "--draws",
         **whole(
             1,
-            told=f"kept of each chain (default: at most {room.draws}, until what the report tells"
-            " first is settled)",
+            text=f"Draws per chain (default: until the main results have converged, at most"
+            f" {room.draws})",
         ),
     )
-    for name, value, least, told in (
-        ("tune", room.tune, 0, "updates of all unknowns before the first draw"),
-        ("chains", 4, 1, "from starts of their own, to be compared"),
-        ("thin", 1, 1, "updates for each draw that is kept"),
+    for name, value, least, text in (
+        ("tune", room.tune, 0, "Sweeps of each chain before its first draw"),
+        ("chains", 4, 1, "Number of chains, each from a start of its own"),
+        ("thin", 1, 1, "Sweeps per draw"),
     ):
-        fit.add_argument(f"--{name}", **whole(least, value, told))
+        fit.add_argument(f"--{name}", **whole(least, value, text))
     SEED.add(fit)
     _add_run(resume)
-    resume.add_argument("--draws", **whole(1, told="to have in the end"))
+    resume.add_argument("--draws", **whole(1, text="Draws per chain when the run ends"))
     for parser in (fit, resume):
         add_running(parser)
         parser.add_argument(
             "--until", metavar="GOAL",
-            help="end sooner: once the draws are worth so many independent ones (400ess), after a"
-            " time (90s, 5min, 2h), or once the report is settled (settled, the default without"
-            " --draws); --draws is then the most of a chain",
+            help="End the run early: at an effective sample size (400ess), after a time (90s, 5min,"
+            " 2h), or when the main results have converged (settled, the default without --draws);"
+            " --draws is then the maximum",
         )  # fmt: skip
         _add_json(parser)
         if room.takes_cluster:
             parser.add_argument(
                 "--cluster", metavar="WHERE",
-                help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
-                " variables of single rows are not stored then",
+                help="Sample on a cluster: local, for worker processes, or the address of a Dask"
+                " scheduler, tcp://...; variables of single rows are not stored then",
             )  # fmt: skip
         parser.add_argument(
             "--no-compare", dest="compares", action="store_false",
-            help="do not score the model beside simple rivals",
+            help="Do not compare the model with simple rivals",
         )  # fmt: skip
     room.add_fit(fit)
 
 
 def _add_run(parser: Parser, name: str = "run") -> None:
-    parser.add_argument(name, type=Path, metavar="RUN")
+    parser.add_argument(name, type=Path, metavar="RUN", help="Run directory")
 
 
 def _add_json(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, for machines")
+    parser.add_argument("--json", action="store_true", help="Print JSON")
 
 
 def _fit(room: Room, options: Options) -> int:
@@ -265,10 +317,10 @@ def _fit(room: Room, options: Options) -> int:
     job = room.job(options)
     until = {} if options.until is None else {"until": options.until}
     job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})
-    if not options.json and job.said:
-        print(job.said, flush=True)
+    if not options.json and job.note:
+        print(job.note, flush=True)
     if not options.json:
-        print(f"The page, provisional at first: {options.out / PAGE}", flush=True)
+        print(f"Page, provisional until the run ends: {options.out / PAGE}", flush=True)
     run = sampled(options, room.family, job, lambda run: room.report(run, None))
     return _finish(room, options, run, options.out)
 
@@ -279,18 +331,21 @@ def _resume(room: Room, options: Options) -> int:
 
 
 def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) -> int:
-    """Print the report of a run that has ended, write its page, and say how to go on."""
+    """Print the report of a run that has ended, write its page, and say how to continue."""
     if run is not None:
         if options.compares:
             _compare_with_rivals(room.rivals, run)
         if not options.json:
             print()
-        tell(options, room.report(run, None), run.path / PAGE)
+        report = room.report(run, None)
+        run = run.after(waited())
+        report = replace(report, facts={**report.facts, "run": run.facts["run"]})
+        print_report(options, report, run.path / PAGE)
         if not options.json:
-            print(f"The same with pictures: {run.path / PAGE}; the draws: {run.path}")
+            print(f"Page with figures: {run.path / PAGE}; draws: {run.path}")
     if run is None or run.is_unfinished:
         complain(
-            f"interrupted; what was drawn is in {asked}: go on with"
+            f"interrupted; the draws so far are in {asked}: continue with"
             f" pgmult {room.family.name} resume {shlex.quote(str(asked))}"
         )
         return INTERRUPTED
@@ -298,7 +353,7 @@ def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) ->
 
 
 def _compare_with_rivals(rivals: Callable[[StoredRun], "Comparison"], run: StoredRun) -> None:
-    """Keep how a run does beside its rivals; data that are too few to say so do not end a job."""
+    """Store the comparison of a run with its rivals; too few data for one do not end a job."""
     try:
         run.keep_comparison(rivals(run))
     except ValueError as error:
@@ -306,7 +361,7 @@ def _compare_with_rivals(rivals: Callable[[StoredRun], "Comparison"], run: Store
 
 
 def _show(room: Room, options: Options) -> int:
-    tell(options, room.report(StoredRun.open(options.run, room.family), options))
+    print_report(options, room.report(StoredRun.open(options.run, room.family), options))
     return 0
 
 
@@ -320,22 +375,22 @@ def _report(room: Room, options: Options) -> int:
 def _compare(room: Room, options: Options) -> int:
     first = StoredRun.open(options.first, room.family)
     if options.second is None:
-        found = room.rivals(first)
-        first.keep_comparison(found)
-        give(found, options)
+        compared = room.rivals(first)
+        first.keep_comparison(compared)
+        print_answer(compared, options)
         return 0
     second = StoredRun.open(options.second, room.family)
     room.recipe.follow(options, first.notes)
-    give(room.compare(first, second, options), options)
+    print_answer(room.compare(first, second, options), options)
     return 0
 
 
 def _ask(question: Question, room: Room, options: Options) -> int:
     run = StoredRun.open(options.run, room.family)
     room.recipe.follow(options, run.notes)
-    answer = question.answer(run, options)
+    answer = question.answer(run, room.family, options)
     if answer is not None:
-        give(answer, options, tidy=question.tidy)
+        print_answer(answer, options, tidy=question.tidy)
     return 0
 
 
@@ -349,20 +404,20 @@ class Demo:
     Attributes
     ----------
     name, help : str
-        What `pgmult.cli.demos` makes under that name is sampled and reported.
-    own : str
-        How to go on with data of one's own.
+        `pgmult.cli.demos` makes the model and the data of this name.
+    next_step : str
+        How to continue with other data.
     kernel_set : str
-        What it compiles, in the lists of `pgmult.compiled.ahead`.
+        Name of its list of functions to compile, in `pgmult.compiled.ahead`.
     draws, tune, chains : int
-        Unless told otherwise.
+        Default numbers.
     add : callable
-        Adds the demonstration's own options to a parser.
+        ``add(parser)`` adds further options.
     """
 
     name: str
     help: str
-    own: str
+    next_step: str
     kernel_set: str
     draws: int
     tune: int
@@ -371,7 +426,7 @@ class Demo:
 
 
 def add_demo(demos: Any, demo: Demo) -> None:
-    """A demonstration with its options."""
+    """Add a demonstration with its options."""
     parser = demos.add_parser(demo.name, help=demo.help)
     parser.set_defaults(command=partial(_demo, demo))
     for name, value, least in (
@@ -379,7 +434,10 @@ def add_demo(demos: Any, demo: Demo) -> None:
     ):  # fmt: skip
         parser.add_argument(f"--{name}", **whole(least, value))
     parser.add_argument(
-        "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
+        "--out",
+        type=Path,
+        metavar="RUN",
+        help="Store the draws in a directory (default: write a page only)",
     )
     SEED.add(parser)
     add_running(parser)
@@ -388,26 +446,26 @@ def add_demo(demos: Any, demo: Demo) -> None:
 
 
 def _demo(demo: Demo, options: Options) -> int:
-    began = perf_counter()
     begin_compiling(demo.kernel_set, options)
     from pgmult.cli.demos import run_demo
+    from pgmult.core.reports import run_in_words
 
-    silence_what_is_told_anyway()
-    posterior, report = run_demo(demo.name, options, (lambda text: None) if options.json else _say)
+    silence_reported_warnings()
+    posterior, report = run_demo(
+        demo.name, options, (lambda text: None) if options.json else partial(print, flush=True)
+    )
+    seconds = waited()
+    report = replace(report, facts={**report.facts, "run": run_in_words(posterior, seconds)})
     free = free_name(f"pgmult-demo-{demo.name}", ".html")
     page = free if options.out is None else options.out / PAGE
     if not options.json:
         print()
-    tell(options, report, page)
+    print_report(options, report, page)
     if not options.json:
-        draws = "" if options.out is None else f"; the draws: {options.out}"
-        print(f"The same with pictures: {page}{draws}")
-        print(f"{perf_counter() - began:.0f} s in all. {demo.own}")
+        draws = "" if options.out is None else f"; draws: {options.out}"
+        print(f"Page with figures: {page}{draws}")
+        print(f"{seconds:.0f} s in all. {demo.next_step}")
     if posterior.num_draws < options.draws:
         complain("interrupted; the report is of the draws so far")
         return INTERRUPTED
     return 0
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)

@@ -11,18 +11,11 @@ from pgmult.choice.family import CHOICE
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
-    AT,
-    BY,
     GAPS,
-    PROBABILITY,
-    SEED,
-    TABLE,
     add_incomplete,
     add_table,
     complain,
-    option,
     read_table,
-    table_option,
 )
 
 if TYPE_CHECKING:
@@ -37,35 +30,37 @@ _SHOWN = 5  # occasions that are left out, named
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "table", type=Path, metavar="TABLE",
-        help="file with a row for each alternative of an occasion, or each occasion (--wide)",
+        help="File with a row for each alternative of an occasion, or each occasion (--wide)",
     )  # fmt: skip
     fit.add_argument(
-        "formula", metavar="FORMULA", help='such as "taken ~ price + time + (price + time | who)"'
+        "formula",
+        metavar="FORMULA",
+        help='Formula, such as "taken ~ price + time + (price + time | who)"',
     )
     for name, metavar, text in (
-        ("--alternative", "COLUMN", "column of the alternative's name"),
-        ("--base", "LABEL", "alternative whose constant is 0"),
-        ("--available", "COLUMNS", "columns that say what was available, with --wide: av.{}"),
-        ("--none", "LABEL", 'alternative that is "none of these", whose attributes are 0'),
-        ("--worst", "COLUMN", "column that marks the worst; the formula's marks the best"),
-        ("--weight", "COLUMN", "number of occasions that one stands for"),
+        ("--alternative", "COLUMN", "Column of the alternative's name"),
+        ("--base", "LABEL", "Alternative whose constant is 0"),
+        ("--available", "COLUMNS", "Columns that say what was available, with --wide: av.{}"),
+        ("--none", "LABEL", 'Alternative that is "none of these", whose attributes are 0'),
+        ("--worst", "COLUMN", "Column that marks the worst; the formula's marks the best"),
+        ("--weight", "COLUMN", "Number of occasions that one stands for"),
     ):
         fit.add_argument(name, metavar=metavar, help=text)
     fit.add_argument(
-        "--occasion", nargs="+", metavar="COLUMN", help="column(s) that identify a choice occasion"
+        "--occasion", nargs="+", metavar="COLUMN", help="Column(s) that identify a choice occasion"
     )
     fit.add_argument(
         "--wide", nargs="+", type=_pattern, metavar="ATTRIBUTE=COLUMNS",
-        help="columns of an attribute, {} for the alternative: price=price.{}",
+        help="Columns of an attribute, {} for the alternative: price=price.{}",
     )  # fmt: skip
     fit.add_argument(
         "--ranks", action="store_true",
-        help="read the left-hand side as ranks of the alternatives, 1 the best",
+        help="Read the left-hand side as ranks of the alternatives, 1 the best",
     )  # fmt: skip
     for word in ("positive", "negative"):
         fit.add_argument(
             f"--{word}", nargs="+", default=[], metavar="ATTRIBUTE",
-            help=f"assume that everybody's coefficient is {word}",
+            help=f"Assume that everybody's coefficient is {word}",
         )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
@@ -235,16 +230,16 @@ def _job(options: argparse.Namespace) -> Job:
         for name, most in coded_columns(data).items()
     ]
     lines = [f"{options.table}: {data!r}", left_out, *codes]
-    return Job(model, data, model.default_keep, notes, said="\n".join(filter(None, lines)))
+    return Job(model, data, model.default_keep, notes, note="\n".join(filter(None, lines)))
 
 
 def _predict(
-    run: StoredRun, options: argparse.Namespace, told: dict[str, Any], verb: str = "predict"
+    run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any], verb: str = "predict"
 ) -> Any:
     """Answer for a long table, or for one as wide as that of the run, by the rows that it has."""
     import numpy as np
 
-    table, wide, labels, said = told.pop("new"), run.notes.get("wide"), {}, ""
+    table, wide, labels, said = arguments.pop("new"), run.notes.get("wide"), {}, ""
     if wide is not None and not {"alternative", *wide["attributes"]} <= table.cells.keys():
         table, said = _long(table, wide, options)
         labels = {name: table.columns[name] for name in ("occasion", "alternative")}
@@ -254,7 +249,7 @@ def _predict(
             columns = {**columns, "occasion": options.occasion}
         gaps, said = _gaps(table, run.notes["model"], columns, outcome=False)
         table, labels = table[~gaps], {"row": np.flatnonzero(~gaps)}
-    found = run.ask(verb, table, **told)
+    found = run.ask(verb, table, **arguments)
     if said:
         complain(said)
     if labels and "row" in found.axes:
@@ -262,24 +257,14 @@ def _predict(
     return found
 
 
-_BY = option("--by", required=True, metavar="COLUMN", help="column of the alternative's name")
-_GROUP = option("--by", metavar="COLUMN", help="column that divides occasions into groups")
-_PER = option("per", metavar="PRICE", help="column of numbers in whose units others are worth")
-_PREDICT = (
-    table_option("new", "with the columns of the formula"),
-    option(
-        "--occasion", nargs="+", metavar="COLUMN",
-        help="column(s) that identify a choice occasion; default: those of the run",
-    ),
-    option(
-        "--new-levels", to="new_people", action="store_true", help="accept new people, or nobody"
-    ),
-    PROBABILITY, SEED, TABLE, GAPS,
-)  # fmt: skip
+_NEW: dict[str, Any] = {
+    "more": [GAPS], "first": ["new"], "required": ["new"], "names": {"new_people": "new-levels"},
+    "ask": _predict, "tidy": True,
+}  # fmt: skip
 
 ROOM = Room(
     CHOICE,
-    "choices among alternatives by people whose tastes differ",
+    "Choices among alternatives by people whose tastes differ",
     '  pgmult choice fit trips.csv "taken ~ price + time + (price + time | who)" --occasion trip'
     " --out run\n"
     "  pgmult choice worth run price\n"
@@ -288,69 +273,33 @@ ROOM = Room(
     draws=500, tune=200, add_fit=_add_fit, job=_job,
     compare=lambda first, second, options: first.ask("compare", second.posterior),
     questions=(
+        Question("tastes", "Show coefficients over people, or those of each person"),
+        Question("worth", "Show the worth of a unit of each attribute", first=["per"]),
+        Question("predict", "Predict probabilities in the rows of a table", **_NEW),
         Question(
-            "tastes", "coefficients over people, or of each",
-            (option("--people", action="store_true", help="show each person"), PROBABILITY),
-            draws=True,
+            "simulate", "Simulate shares of alternatives in the occasions of a table",
+            verb="predict", **_NEW | {"required": ["new", "by"]},
         ),
+        effects_question("Show shares of alternatives if a column had certain values"),
         Question(
-            "worth", "what a unit of each attribute is worth", (_PER, AT, BY, PROBABILITY),
-            draws=True,
-        ),
-        Question(
-            "predict", "probabilities in the rows of a table", _PREDICT, ask=_predict, tidy=True
-        ),
-        Question(
-            "simulate", "shares of alternatives in the occasions of a table", (*_PREDICT, _BY),
-            ask=_predict, tidy=True,
-        ),
-        effects_question(
-            "shares of alternatives if a column had certain values in the rows of --at",
-            "a column of the formula",
+            "elasticities", "Show percent changes of shares if a column grows by one percent",
+            first=["column"],
         ),
         Question(
-            "elasticities", "by how many percent shares change if a column grows by one",
-            (
-                option("column", metavar="COLUMN", help="column of numbers that grows"),
-                _BY, AT, PROBABILITY,
-            ),
-            draws=True,
+            "surplus", "Show the change of consumer surplus from the data to another table",
+            **_NEW | {"ask": partial(_predict, verb="surplus"), "tidy": False},
         ),
+        Question("diversion", "Show where the buyers of an alternative go without it"),
         Question(
-            "surplus", "change of consumer surplus from the data to another table, per choice",
-            (*_PREDICT, option("--per", default="price", metavar="PRICE", help="column of the"
-                               " price (default: price)"), _GROUP),
-            ask=partial(_predict, verb="surplus"), draws=True,
+            "scores", "Show scores of the labels of a column, with sum 100", first=["column"]
         ),
-        Question(
-            "diversion", "where the buyers of an alternative go if it is taken away",
-            (
-                option("--by", metavar="COLUMN", help="column of the alternative's name"),
-                option("--without", metavar="LABEL", help="show shares with and without it"),
-                PROBABILITY,
-            ),
-            draws=True,
-        ),
-        Question(
-            "scores", "scores of the labels of a column, with sum 100",
-            (
-                option("column", nargs="?", metavar="COLUMN", help="column of labels (MaxDiff)"),
-                PROBABILITY,
-            ),
-            draws=True,
-        ),
-        Question("importances", "relative importance of attributes", (PROBABILITY,), draws=True),
-        Question(
-            "marginal-means", "share of profiles with each level that were chosen",
-            (_GROUP, PROBABILITY, SEED), draws=True,
-        ),
-        Question(
-            "amce", "average marginal component effects of levels",
-            (_GROUP, PROBABILITY, SEED), draws=True,
-        ),
+        Question("importances", "Show the relative importance of attributes"),
+        Question("marginal-means", "Show the share of profiles with each level that were chosen"),
+        Question("amce", "Show average marginal component effects of levels"),
         CHECK,
         Question(
-            "export", "probabilities of all alternatives of the data", (), "predict", tidy=True
+            "export", "Write the probabilities of all alternatives of the data", verb="predict",
+            only=["probability"], tidy=True,
         ),
     ),
 )  # fmt: skip

@@ -26,41 +26,41 @@ from pgmult.core._version import __version__
 
 
 def _add_topics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topics", **whole(2, 12, metavar="K"))
+    parser.add_argument("--topics", **whole(2, 12, "Number of topics", metavar="K"))
 
 
 DEMOS = (
     Demo(
-        "topics", "what presidents speak of, by party and year: messages that ship",
-        "Your own texts with their columns, a CSV row each:\n"
+        "topics", "Topics of messages of US presidents, by party and year",
+        "For other texts, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
         "StructuralTopics", draws=60, tune=120, add=_add_topics,
     ),
     Demo(
-        "fields", "six names of newborn girls over years and states: counts that ship",
-        "Your own counts, a row each:\n"
+        "fields", "Six names of newborn girls over years and states",
+        "For other counts, a row each:\n"
         "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
         "    --category name --count n --out run",
         "MultinomialGP separable", draws=200, tune=100,
     ),
     Demo(
-        "sequences", "four years of rain in Seattle: seasons that nobody told of",
-        "Your own sequences, a row a step:\n"
+        "sequences", "Four years of rain in Seattle, and their seasons",
+        "For other sequences, a row for each step:\n"
         "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
         "    --every day --out visits",
         "MultinomialHMM", draws=400, tune=200,
     ),
     Demo(
-        "regression", "who was admitted to Berkeley in 1973: a paradox, resolved",
-        "Your own survey, a row a respondent:\n"
+        "regression", "Admissions to Berkeley in 1973: Simpson's paradox",
+        "For another survey, a row for each respondent:\n"
         '  pgmult regression fit survey.csv "vote ~ sex + s(age) + (1 | state)" --out run\n'
         "  pgmult regression poststratify run census.csv --by state --weight people",
         "AdditiveRegression", draws=300, tune=100,
     ),
     Demo(
-        "choice", "by plane, train, bus or car: what an hour is worth to travellers",
-        "Your own choices, a row an alternative:\n"
+        "choice", "Choices between plane, train, bus and car, and the value of time",
+        "For other choices, a row for each alternative:\n"
         '  pgmult choice fit trips.csv "taken ~ price + time + (price + time | person)" \\\n'
         "    --occasion person trip --out run",
         "MixedLogit", draws=300, tune=100,
@@ -114,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="pgmult", description="Bayesian inference for dependent multinomial data.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="start with:\n"
-        "  pgmult demo                    what it finds, in half a minute, and how sure it is\n"
-        "  pgmult survey.csv              what a table holds, and the commands that fit it\n"
+        "  pgmult demo                    a topic model of real texts, in half a minute\n"
+        "  pgmult survey.csv              the columns of a table, and the commands that fit it\n"
         "  pgmult topics fit --help       the options of an action of a command",
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_look(commands)
     demo = commands.add_parser(
-        "demo", help="a first job, without a download", epilog="Without FAMILY: topics."
+        "demo", help="Run an example, without a download", epilog="Without FAMILY: topics."
     )
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
     for one in DEMOS:
@@ -131,8 +131,10 @@ def _parser() -> argparse.ArgumentParser:
     for room in (TOPICS, FIELDS, SEQUENCES, REGRESSION, CHOICE):
         add_room(commands, room)
 
-    warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
+    warmup = commands.add_parser(
+        "warmup", help="Compile now, so that the next command starts at once"
+    )
     warmup.set_defaults(command=_warmup)
-    doctor = commands.add_parser("doctor", help="check this installation")
+    doctor = commands.add_parser("doctor", help="Check this installation")
     doctor.set_defaults(command=_doctor)
     return parser

@@ -5,7 +5,7 @@ import os
 from time import perf_counter
 from typing import Any
 
-from pgmult.cli.shared import silence_what_is_told_anyway
+from pgmult.cli.shared import silence_reported_warnings
 from pgmult.core._version import __version__
 
 
@@ -44,7 +44,7 @@ def _run_everything_once() -> None:
 
     rng = np.random.default_rng(0)
     training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
-    silence_what_is_told_anyway()
+    silence_reported_warnings()
     columns = {"year": np.arange(8.0), "party": ["a", "b"] * 4}
     structured = with_covariates(training, columns, content="~ party")
     models: list[tuple[Any, Any]] = [

@@ -11,17 +11,12 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     GAPS,
-    PROBABILITY,
-    SEED,
-    TABLE,
     add_incomplete,
     add_table,
     complete,
-    option,
     predict_complete,
     read_table,
     share,
-    table_option,
     whole,
 )
 from pgmult.fields.family import FIELDS
@@ -31,46 +26,50 @@ _OTHER = "(other)"
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv or .jsonl")
+    fit.add_argument("table", type=Path, metavar="TABLE", help="A .csv, .tsv or .jsonl file")
     fit.add_argument(
         "--inputs", nargs="+", required=True, metavar="COLUMN",
-        help="where and when: numbers, dates (1999-12-31), or names of places",
+        help="Columns of times and places: numbers, dates (1999-12-31) or names of places",
     )  # fmt: skip
-    fit.add_argument("--category", required=True, metavar="COLUMN", help="whose shares are wanted")
-    fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
+    fit.add_argument("--category", required=True, metavar="COLUMN", help="Column of the categories")
+    fit.add_argument(
+        "--count", metavar="COLUMN", help="Column of counts (default: a row is one observation)"
+    )
     fit.add_argument(
         "--places", action="append", default=[], metavar="WHERE",
-        help="where the names among the inputs lie: us-states, or a table with a column of the"
-        " names (called as the input, or its first one) and columns lat and lon (degrees) or x and"
-        " y; COLUMN=WHERE if several are names",
+        help="Locations of the places that an input names: us-states, or a table with a column of"
+        " the names (of the input's name, or its first column) and columns lat and lon (degrees) or"
+        " x and y; COLUMN=WHERE if several inputs are names",
     )  # fmt: skip
     fit.add_argument(
         "--coordinates", nargs="+", default=[], metavar="COLUMN",
-        help="columns of the table of places that say where (default: lat and lon, or x and y)",
+        help="Columns of coordinates in the table of places (default: lat and lon, or x and y)",
     )  # fmt: skip
     fit.add_argument(
         "--absent", choices=["zero", "not-counted"],
-        help="what a category without a row at some inputs was there (default: not counted where"
+        help="Meaning of a category without a row at some inputs (default: not counted where"
         " all places of a year lack it and would have had it, else 0)",
     )  # fmt: skip
-    fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
-    told = f"keep the most frequent ones, and make {_OTHER} of the rest"
-    fit.add_argument("--max-categories", **whole(2, told=told, metavar="K"))
+    fit.add_argument(
+        "--at", type=Path, metavar="TABLE", help="Table of further inputs to predict at"
+    )
+    text = f"Use the K - 1 most frequent categories, and {_OTHER} for all others"
+    fit.add_argument("--max-categories", **whole(2, text=text, metavar="K"))
     fit.add_argument(
         "--length-scale", action="append", default=[], metavar="COLUMN=X",
-        help="prior median of how far probabilities remember (default: a third of the range)",
+        help="Prior median of the length scale of an input (default: a third of its range)",
     )  # fmt: skip
     fit.add_argument(
         "--overdispersion", type=float, default=0.05, metavar="X",
-        help="variance of what every input has to itself; 0 for none (default: 0.05)",
+        help="Variance of independent noise at every input; 0 for none (default: 0.05)",
     )  # fmt: skip
     fit.add_argument(
         "--structure", choices=["auto", "dense", "state_space", "separable"],
-        default="auto", help="how the fields are computed (default: an exact one that fits)",
+        default="auto", help="Algorithm of the Gaussian processes (default: an exact one)",
     )  # fmt: skip
     fit.add_argument(
         "--hold-out", metavar="SHARE or COLUMN=VALUE",
-        help="hide a share of the inputs, or those from a value on, and score them",
+        help="Hold out a share of the inputs, or those from a value on, and score them",
     )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
@@ -119,9 +118,9 @@ def _job(options: argparse.Namespace) -> Job:
     hidden = {} if held_out is None else {"counts": held_out}
     others = [f"{guess} (--absent zero or not-counted says so)" if guess else ""]
     others += [f"{zeros} (--absent not-counted if they could not be)" if zeros else ""]
-    told = (f"{options.table}: {data_in_words(data)}", left_out, *others)
-    said = "\n".join(filter(None, told))
-    return Job(model, data, model.default_keep, notes, hidden, said)
+    notices = (f"{options.table}: {data_in_words(data)}", left_out, *others)
+    note = "\n".join(filter(None, notices))
+    return Job(model, data, model.default_keep, notes, hidden, note)
 
 
 def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
@@ -138,9 +137,9 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    told["places"], new = run.notes.get("places"), told.pop("new")
-    return predict_complete(run, new, [*(run.data.columns or ())], options, told)
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    arguments["places"], new = run.notes.get("places"), arguments.pop("new")
+    return predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
 
 
 def _rivals(run: StoredRun) -> Any:
@@ -328,7 +327,7 @@ def _covariance(
 
 ROOM = Room(
     FIELDS,
-    "shares of categories that move over time and space (Gaussian processes)",
+    "Shares of categories over time and space (Gaussian processes)",
     "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
     "    --category name --count n --hold-out 0.1 --out run\n"
     "  pgmult fields predict run elsewhere.csv --out probabilities.csv",
@@ -337,18 +336,14 @@ ROOM = Room(
     rivals=_rivals,
     questions=(
         Question(
-            "predict", "probabilities with intervals at other inputs",
-            (
-                table_option("new", "of inputs: the columns of fit"),
-                option("--max-draws", **whole(1, 200)),
-                PROBABILITY, SEED, TABLE, GAPS,
-            ),
+            "predict", "Predict probabilities at other inputs", [GAPS], first=["new"],
+            required=["new"], skip=["inputs", "places"], defaults={"max_draws": 200},
             ask=_predict, tidy=True,
         ),
-        effects_question("mean shares at each value of an input", "one of the inputs"),
+        effects_question("Average shares of the categories at each value of an input"),
         Question(
-            "export", "probabilities at all inputs as a tidy table", [PROBABILITY], "predict",
-            tidy=True,
+            "export", "Write the probabilities at all inputs as a table", verb="predict",
+            only=["probability"], tidy=True,
         ),
         CHECK,
     ),

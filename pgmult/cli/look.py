@@ -16,7 +16,7 @@ from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgmult.cli.shared import add_table, plain, read_table, tell
+from pgmult.cli.shared import add_table, plain, print_report, read_table
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Report, Section
@@ -742,7 +742,7 @@ def _look(options: argparse.Namespace) -> int:
     path: Path = options.file
     kind: str = recognise(path).kind
     if kind == "table":
-        tell(options, _of_table(path, options))
+        print_report(options, _of_table(path, options))
         return 0
     if suffix_of(path) in _SEQUENCE_FILES:
         kind = "FASTA"
@@ -758,7 +758,7 @@ def _look(options: argparse.Namespace) -> int:
         what = [*(of_words if kind == "text" else []), ("--out", ["run-sequences"])]
         command = _command(["sequences", "fit", _file(path)], what)
         jobs.append(_Job("Sequences", why, [command]))
-    tell(options, _report(f"{plain(str(path))}: {kind}", [], jobs))
+    print_report(options, _report(f"{plain(str(path))}: {kind}", [], jobs))
     return 0
 
 

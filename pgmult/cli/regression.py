@@ -4,66 +4,66 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from pgmult.cli.actions import Question, Room
+from pgmult.cli.actions import Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
-    AT,
-    BY,
-    DIFFERENCE,
     GAPS,
-    PROBABILITY,
-    SEED,
-    TABLE,
+    Option,
     add_incomplete,
     add_table,
+    arguments_of,
     complain,
     complete_for,
-    option,
     predict_complete,
     read_table,
-    table_option,
-    value_of,
 )
 from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv, .jsonl or .parquet")
+    fit.add_argument(
+        "table", type=Path, metavar="TABLE", help="A .csv, .tsv, .jsonl or .parquet file"
+    )
     fit.add_argument(
         "formula", metavar="FORMULA",
-        help='such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...',
+        help='Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...',
     )  # fmt: skip
-    fit.add_argument("--weight", metavar="COLUMN", help="observations that a row stands for")
+    fit.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="Column of the number of observations that a row stands for",
+    )
     fit.add_argument(
         "--family", choices=["categories", "dirichlet_multinomial", "poisson", "negative_binomial"],
-        help="distribution of the outcome; default: counts of several categories scatter",
+        help="Distribution of the outcome (default: categories, or dirichlet_multinomial for rows"
+        " of counts of several categories)",
     )  # fmt: skip
     fit.add_argument(
         "--ordered", nargs="+", metavar="CATEGORY",
-        help="categories from the lowest to the highest, if they have an order",
+        help="Categories from the lowest to the highest, if they have an order",
     )  # fmt: skip
     fit.add_argument(
         "--method", choices=["sampling", "approximate"], default="sampling",
-        help="draw from the posterior, or at once from an approximation (default: sampling)",
+        help="Sample the posterior, or draw from an approximation (default: sampling)",
     )  # fmt: skip
     fit.add_argument(
         "--link", choices=["auto", "softmax", "cumulative", "stick_breaking"], default="auto",
-        help="link of categories; default: cumulative if they have an order, else softmax",
+        help="Link of categories (default: cumulative if they have an order, else softmax)",
     )  # fmt: skip
     fit.add_argument(
         "--map", action="append", default=[], metavar="NAME=FILE",
-        help="of car(area, NAME): a table of neighbours, or .json or .geojson",
+        help="Map of car(area, NAME): a table of neighbours, or a .json or .geojson file",
     )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
 
 
-def _map(told: str, options: argparse.Namespace) -> tuple[str, Any]:
+def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:
     """The name of a map, and a table of neighbours or the path of a GeoJSON file."""
-    name, equals, file = told.partition("=")
+    name, equals, file = text.partition("=")
     if not (name and equals and file):
-        raise ValueError(f"--map must be NAME=FILE, got {told!r}")
+        raise ValueError(f"--map must be NAME=FILE, got {text!r}")
     path = Path(file)
     return name, path if path.suffix in (".json", ".geojson") else read_table(path, options)
 
@@ -75,7 +75,7 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
-        maps=dict(_map(told, options) for told in options.map),
+        maps=dict(_map(text, options) for text in options.map),
     )  # fmt: skip
     model = AdditiveRegression(method=options.method, link=options.link)
     notes = {
@@ -84,82 +84,57 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "model": options.formula,
     }
-    said = f"{options.table}: {data.respondents.sum():,.0f} observations in {data.num_rows:,} cells"
-    said += "" if data.is_events else f", {data.num_categories} categories"
-    said = "\n".join(filter(None, (said, left_out)))
-    return Job(model, data, model.default_keep, notes, said=said)
+    note = f"{options.table}: {data.respondents.sum():,.0f} observations in {data.num_rows:,} cells"
+    note += "" if data.is_events else f", {data.num_categories} categories"
+    note = "\n".join(filter(None, (note, left_out)))
+    return Job(model, data, model.default_keep, notes, note=note)
 
 
-_NEW_LEVELS = option("--new-levels", action="store_true", help="groups may be new ones")
-_AVERAGES = (
-    BY, AT, option("--weight", metavar="COLUMN", help="how much a row of the table counts"),
-    PROBABILITY, SEED, TABLE,
-)  # fmt: skip
-_VALUES = (
-    option("--values", nargs="+", type=value_of, metavar="VALUE"),
-    table_option("--population", "average over its rows, not the data's"),
-    *_AVERAGES,
-)
-_COMPARISONS = (
-    option(
-        "column", nargs="?", metavar="COLUMN",
-        help="one that the formula names; default: all of them",
-    ),
-    *_VALUES,
-    option("--step", type=float, metavar="X", help="of numbers; default: a standard deviation"),
-)  # fmt: skip
-
-
-def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    if options.difference is None:
-        return run.ask("effects", **told)
-    found = run.ask("effects", **told | {"values": options.difference})
-    return found.difference(options.column, *options.difference)
-
-
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    new = told.pop("new")
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    new = arguments.pop("new")
     if new is None:
-        return run.ask("predict", **told)
+        return run.ask("predict", **arguments)
     columns = parse(str(run.data.design.formula)).columns
-    return predict_complete(run, new, columns, options, told)
+    return predict_complete(run, new, columns, options, arguments)
 
 
-def _without_gaps(run: StoredRun, options: argparse.Namespace, told: Any) -> dict[str, Any]:
-    """What options tell of held-out rows, those with a gap left out if so asked."""
-    if told["held_out"] is None:
-        return dict(told)
+def _without_gaps(
+    run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Leave out held-out rows with a gap, if that is asked for."""
+    if arguments["held_out"] is None:
+        return arguments
     formula = str(run.data.design.formula)
-    table, said = complete_for([formula], told["held_out"], options)
-    if said:
-        complain(said)
-    return {**told, "held_out": table}
+    table, note = complete_for([formula], arguments["held_out"], options)
+    if note:
+        complain(note)
+    return {**arguments, "held_out": table}
 
 
-def _check(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    return run.ask("check", **_without_gaps(run, options, told))
+def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    return run.ask("check", **_without_gaps(run, options, arguments))
 
 
-_HELD_OUT = table_option(
-    "--held-out",
-    "rows that neither run was shown; without it observations are told from each other",
-)
+def _compare_options() -> list[Option]:
+    from pgmult.cli.verbs import options_of
+
+    return [*options_of(REGRESSION.verbs["compare"].load(), only=["held_out"]), GAPS]
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    _HELD_OUT.add(parser)
-    add_table(parser)
-    add_incomplete(parser)
+    for option in _compare_options():
+        option.add(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    told = _without_gaps(first, options, _HELD_OUT.told(options))
-    return first.ask("compare", second.posterior, **told)
+    arguments = _without_gaps(first, options, arguments_of(_compare_options(), options))
+    names = str(first.path), str(second.path)
+    return first.ask("compare", second.posterior, names=names, **arguments)
 
 
 ROOM = Room(
     REGRESSION,
-    "categories from covariates, groups that pool, shares of a population",
+    "Categories from covariates and groups, and shares of a population",
     '  pgmult regression fit survey.csv "vote ~ sex + s(age) + (1 | state)" --out run\n'
     "  pgmult regression poststratify run census.csv --by state --weight people --out shares.csv\n"
     "  pgmult regression effects run sex --difference f m",
@@ -168,74 +143,30 @@ ROOM = Room(
     add_compare=_add_compare,
     questions=(
         Question(
-            "predict", "probabilities in rows",
-            (
-                table_option(
-                    "new", "with the columns of the formula; default: the cells of the data",
-                    nargs="?",
-                ),
-                _NEW_LEVELS, *_AVERAGES, GAPS,
-            ),
+            "predict", "Predict probabilities in rows of a table", [GAPS], first=["new"],
             ask=_predict, tidy=True,
         ),
         Question(
-            "poststratify", "shares of the categories in a population",
-            (
-                table_option("census", "a row a cell of the population", metavar="CENSUS"),
-                option("--weight", required=True, metavar="COLUMN", help="people in a cell"),
-                option("--by", metavar="COLUMN", help="shares in each of its labels"),
-                option(
-                    "--new-levels", action="store_true", default=None,
-                    help="all labels of a grouping may be new ones; default: some may",
-                ),
-                PROBABILITY, SEED, TABLE,
-            ),
+            "poststratify", "Estimate shares of the categories in a population", first=["census"],
             tidy=True,
         ),
+        effects_question("Show probabilities if a column had certain values in all rows"),
         Question(
-            "effects", "probabilities if a column had certain values",
-            (
-                option("column", metavar="COLUMN", help="one that the formula names"),
-                *_VALUES, DIFFERENCE,
-            ),
-            ask=_effects, draws=True,
+            "comparisons", "Show how probabilities differ between values of columns",
+            first=["column"],
         ),
         Question(
-            "comparisons", "how probabilities differ between values of columns", _COMPARISONS,
-            draws=True,
+            "contrasts", "Show how log odds differ between values of columns", first=["column"]
         ),
+        Question("groups", "Show the effects of the levels of a grouping", first=["column"]),
+        Question("variance-shares", "Show how much of the variance each term explains"),
         Question(
-            "contrasts", "how log odds against a category differ between values of columns",
-            (
-                *_COMPARISONS,
-                option(
-                    "--reference", metavar="CATEGORY",
-                    help="of log odds; default: the most frequent",
-                ),
-            ),
-            draws=True,
+            "check", "Compare the data with data that the model simulates", [GAPS], ask=_check
         ),
+        Question("loo", "Score the prediction of each observation from all others"),
         Question(
-            "groups", "effects of the levels of a grouping, sorted",
-            (
-                option("column", nargs="?", metavar="COLUMN", help="default: the first grouping"),
-                PROBABILITY,
-            ),
-            draws=True,
-        ),
-        Question("variance-shares", "how much of the variance goes with each term", draws=True),
-        Question(
-            "check", "where the data are not as the model has them",
-            (
-                table_option("--held-out", "rows that the model was not shown"),
-                option("--by", metavar="COLUMN", help="shares in each of its parts"),
-                SEED, TABLE, GAPS,
-            ),
-            ask=_check,
-        ),
-        Question("loo", "how well each observation is told from all others"),
-        Question(
-            "export", "probabilities in all cells of the data", [PROBABILITY], "predict", tidy=True
+            "export", "Write the probabilities in all cells of the data", verb="predict",
+            only=["probability"], tidy=True,
         ),
     ),
 )  # fmt: skip

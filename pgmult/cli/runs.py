@@ -10,13 +10,13 @@ import argparse
 import errno
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.previews import Previews
-from pgmult.cli.shared import PAGE, running, silence_what_is_told_anyway
+from pgmult.cli.shared import PAGE, running, silence_reported_warnings
 from pgmult.core.family import Family, family_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Job:
         and mappings of these.
     held_out : mapping from name to array
         Counts that the model is not shown.
-    said : str
-        What was read.
+    note : str
+        Description of what was read.
     """
 
     model: Any
@@ -48,7 +48,7 @@ class Job:
     keep: tuple[str, ...] | Mapping[str, int]
     notes: Mapping[str, Any]
     held_out: Mapping[str, Any] = field(default_factory=dict)
-    said: str = ""
+    note: str = ""
 
     def write(self, run: Path, family: str) -> None:
         """Held-out counts first: where the notes are, everything is."""
@@ -56,9 +56,7 @@ class Job:
 
         if self.held_out:
             sealed.write_npz(run / _HELD_OUT, self.held_out, sealed.seed_of(_HELD_OUT))
-        notes = {"family": family, **self.notes}
-        text = json.dumps(notes, ensure_ascii=False, indent=1) + "\n"
-        sealed.write(run / _NOTES, text.encode())
+        _write_notes(run, {"family": family, **self.notes})
 
 
 @dataclass(frozen=True)
@@ -149,11 +147,20 @@ class StoredRun:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known of the run, in words: how it was sampled, and what the notes tell."""
+        """Facts of the run, in words: how it was sampled, and what the notes say."""
         from pgmult.core.reports import run_in_words
 
-        told = {name: str(self.notes[name]) for name in ("source", "model") if name in self.notes}
-        return {"run": run_in_words(self.posterior), **told}
+        notes = {name: str(self.notes[name]) for name in ("source", "model") if name in self.notes}
+        return {"run": run_in_words(self.posterior, self.notes.get("waited")), **notes}
+
+    def after(self, seconds: float) -> "StoredRun":
+        """Return the run with a note of how long its user waited, which is stored, too."""
+        if not self.notes:
+            return self
+        family = family_of(self.posterior.model)
+        notes = {**self.notes, "waited": round(self.notes.get("waited", 0.0) + seconds, 1)}
+        _write_notes(self.path, {"family": "" if family is None else family.name, **notes})
+        return replace(self, notes=notes)
 
     @property
     def is_unfinished(self) -> bool:
@@ -183,6 +190,13 @@ class StoredRun:
         why = "unknown" if found is None else found.verbs[word].refusal(self.posterior)
         if why:
             raise ValueError(f"{self.path} cannot answer {word!r}: {why}")
+
+
+def _write_notes(run: Path, notes: Mapping[str, Any]) -> None:
+    from pgmult.core import sealed
+
+    text = json.dumps(notes, ensure_ascii=False, indent=1) + "\n"
+    sealed.write(run / _NOTES, text.encode())
 
 
 def _notes(run: Path, family: Family) -> dict[str, Any]:
@@ -231,7 +245,7 @@ def sampled(
     """
     from pgmult.sampling.driver import sample
 
-    silence_what_is_told_anyway()
+    silence_reported_warnings()
     noted = False
 
     def note(sweep: Any) -> None:
@@ -268,7 +282,7 @@ def resumed(
     if not options.run.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
     notes = _notes(options.run, family)
-    silence_what_is_told_anyway()
+    silence_reported_warnings()
     until = options.until
     if until is None and options.draws is None and "until" not in Run(options.run).meta["attrs"]:
         until = notes.get("until")  # the goal that it was begun with, and has not reached

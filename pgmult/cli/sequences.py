@@ -12,14 +12,9 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.previews import page_of_brief_run
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
-    AT,
-    BY,
     DIFFERENCE,
     PAGE,
-    PROBABILITY,
     READING,
-    SEED,
-    TABLE,
     Option,
     Recipe,
     add_incomplete,
@@ -32,7 +27,6 @@ from pgmult.cli.shared import (
     option,
     read_table,
     share,
-    table_option,
     unfollow,
     whole,
     width,
@@ -52,7 +46,7 @@ _COLUMNS = (
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
     text = "Keep the K most frequent symbols; steps of others are missing and summed out"
-    fit.add_argument("--max-symbols", **whole(2, told=text, metavar="K"))
+    fit.add_argument("--max-symbols", **whole(2, text=text, metavar="K"))
     fit.add_argument(
         "--symbols",
         metavar="A,B,...",
@@ -87,7 +81,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
             help=f"Formula of what acts on the {name} of hmm alone, instead of --inputs",
         )  # fmt: skip
     text = "Leave the last steps out of the fit and score them"
-    fit.add_argument("--hold-out", **whole(1, told=text, metavar="STEPS"))
+    fit.add_argument("--hold-out", **whole(1, text=text, metavar="STEPS"))
 
 
 def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
@@ -169,8 +163,8 @@ def _job(options: argparse.Namespace) -> Job:
         data, words = taken, f"{words}, which looks at no inputs"
         held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
     notes["model"] = words
-    said = f"{notes['source']}: {data_in_words(data)}"
-    return Job(model, data, _draws_kept(model, data, options), notes, held_out, said)
+    note = f"{notes['source']}: {data_in_words(data)}"
+    return Job(model, data, _draws_kept(model, data, options), notes, held_out, note)
 
 
 def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str, int]:
@@ -439,13 +433,6 @@ _LEVELS = option(
 )  # fmt: skip
 
 
-_FILTERED = option(
-    "--filtered", action="store_true",
-    help="Predict each step from those before it alone; without it, probabilities are smoothed:"
-    " later steps of the sequence count, too",
-)  # fmt: skip
-
-
 def _add_optional(parser: argparse.ArgumentParser) -> None:
     _add_data(parser, nargs="?")
 
@@ -510,7 +497,7 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
 
 ROOM = Room(
     SEQUENCES,
-    "symbols whose probabilities move from step to step (linear dynamics)",
+    "Sequences of symbols, whose probabilities change from step to step",
     "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
     "    --every day --hold-out 14 --out run\n"
     "  pgmult sequences fit genes.fasta --out run\n"
@@ -526,60 +513,48 @@ ROOM = Room(
     report=lambda run, options: run.report(held_out=_later(run)),
     questions=(
         Question(
-            "predict", "probabilities at the steps of other sequences, smoothed or filtered",
-            (Option(_add_data), _FILTERED, _LEVELS, SEED), ask=_predict, tidy=True,
+            "predict", "Predict probabilities at the steps of other sequences",
+            [Option(_add_data), _LEVELS], only=["filtered", "random_seed"], ask=_predict,
+            tidy=True,
         ),
         Question(
-            "forecast", "what comes after the last step, with intervals",
-            (
-                option("--steps", type=at_least(1), required=True, metavar="N"),
-                table_option(
-                    "--future", "Table of the inputs of the steps ahead, with the columns of the"
-                    " formula, of sequences and of times", to="inputs",
-                ),
-                TABLE,
+            "forecast", "Forecast the steps after the last one",
+            [
                 aside(
                     "--next-change", action="store_true",
                     help="Show how long the symbol observed last continues, and what comes then",
                 ),
-                SEED,
-            ),
-            ask=_forecast, tidy=True,
+            ],
+            only=["steps", "inputs", "random_seed"], names={"inputs": "future"}, ask=_forecast,
+            tidy=True,
         ),
         Question(
-            "states", "what the hidden states of hmm are, with intervals, and when they are",
-            (
+            "states", "Show the hidden states of hmm, and when they are occupied",
+            [
                 Option(_add_optional),
-                PROBABILITY,
-                _FILTERED,
                 aside(
                     "--steps", action="store_true",
                     help="Show the most probable path of states, and probabilities, at each step",
                 ),
-            ),
+            ],
             ask=_states,
         ),
         Question(
-            "transitions", "probabilities of the next symbol or hidden state, given the present",
-            (
-                AT, BY, DIFFERENCE, PROBABILITY,
-                aside(
-                    "--durations", action="store_true", help="Show the mean steps of a visit"
-                ),
-                aside("--reach", **whole(1, told="Show chances of reaching each within N steps")),
-                aside("--occupancy", **whole(1, told="Show shares 0 to N steps ahead")),
-                aside("--time-in", **whole(1, told="Show expected time in each in N steps")),
-            ),
-            ask=_transitions, draws=True,
+            "transitions", "Show probabilities of the next symbol or state, given the present one",
+            [
+                DIFFERENCE,
+                aside("--durations", action="store_true", help="Show the mean steps of a visit"),
+                aside("--reach", **whole(1, text="Show chances of reaching each within N steps")),
+                aside("--occupancy", **whole(1, text="Show shares 0 to N steps ahead")),
+                aside("--time-in", **whole(1, text="Show expected time in each in N steps")),
+            ],
+            ask=_transitions,
         ),
         Question(
-            "export", "probabilities at all steps as a tidy table", [_FILTERED, _LEVELS], "predict",
-            tidy=True,
+            "export", "Write the probabilities at all steps as a table", [_LEVELS], "predict",
+            only=["filtered"], tidy=True,
         ),
-        effects_question(
-            "mean probabilities in each sequence, or by an input",
-            "sequence, step or time, or an input of hmm",
-        ),
+        effects_question("Show mean probabilities in each sequence, or by an input"),
         CHECK,
     ),
 )  # fmt: skip

@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple, TextIO
+
+_BEGAN = perf_counter()
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
@@ -22,13 +25,13 @@ _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127:
 
 
 def complain(message: str) -> None:
-    """One line on the error stream, without codes that colour a terminal.
+    """Print one line on the error stream, without codes that colour a terminal.
 
-    What messages advise in Python is named as it is here.
+    Arguments that messages advise in Python are replaced by the options of the command line.
     """
-    told = plain(message).replace("new_levels=True", "--new-levels")
-    told = told.replace("time_zone=", "--time-zone ")
-    print(f"pgmult: {' '.join(told.split())}", file=sys.stderr)
+    text = plain(message).replace("new_levels=True", "--new-levels")
+    text = text.replace("time_zone=", "--time-zone ")
+    print(f"pgmult: {' '.join(text.split())}", file=sys.stderr)
 
 
 def plain(text: str) -> str:
@@ -43,8 +46,8 @@ def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     complain(f"warning: {message}")
 
 
-def silence_what_is_told_anyway() -> None:
-    """No warnings where the report says the same in its place."""
+def silence_reported_warnings() -> None:
+    """Silence warnings that repeat what the report says."""
     from pgmult.sampling.diagnostics import ConvergenceWarning
 
     warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
@@ -71,12 +74,12 @@ def at_least(minimum: int) -> Any:
 
 
 def whole(
-    least: int, default: int | None = None, told: str = "", metavar: str = "N"
+    least: int, default: int | None = None, text: str = "", metavar: str = "N"
 ) -> dict[str, Any]:
-    """What argparse is told of a whole number from `least` on; the help says the default."""
-    usual = "" if default is None else f"default: {default}"
-    text = "; ".join(filter(None, (told, usual))) or None
-    return {"type": at_least(least), "default": default, "metavar": metavar, "help": text}
+    """Arguments of argparse for a whole number from `least` on; the help states the default."""
+    usual = "" if default is None else f"(default: {default})"
+    words = " ".join(filter(None, (text, usual))) or None
+    return {"type": at_least(least), "default": default, "metavar": metavar, "help": words}
 
 
 def share(text: str) -> float:
@@ -103,18 +106,18 @@ def value_of(text: str) -> Any:
 
 
 class Option(NamedTuple):
-    """An option of an action, and what it tells the function that answers.
+    """An option of an action.
 
     Attributes
     ----------
     add : callable
-        Adds it to a parser.
-    told : callable
-        ``told(options)``: keyword arguments of the answer.
+        ``add(parser)`` adds the option to a parser.
+    arguments : callable
+        ``arguments(options)`` returns keyword arguments for the function that answers.
     """
 
     add: Callable[[Any], Any]
-    told: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda options: {}
+    arguments: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda options: {}
 
 
 def option(
@@ -124,47 +127,47 @@ def option(
     read: Callable[[Any, argparse.Namespace], Any] | None = None,
     **how: Any,
 ) -> Option:
-    """An option that is one argument of the answer.
+    """Make an option that gives one argument of the function that answers.
 
     Parameters
     ----------
     name : str
     to : str, optional
-        The argument, where it has another name than the option.
+        Name of the argument, if it is not that of the option.
     read : callable, optional
-        ``read(value, options)`` makes the argument of what was given.
+        ``read(value, options)`` makes the argument from the value of the option.
     how : optional
-        What argparse is told.
+        Arguments of ``add_argument``.
     """
-    own = name.lstrip("-").replace("-", "_")
+    place = name.lstrip("-").replace("-", "_")
 
-    def told(options: argparse.Namespace) -> dict[str, Any]:
-        value = getattr(options, own)
+    def arguments(options: argparse.Namespace) -> dict[str, Any]:
+        value = getattr(options, place)
         if read is not None and value is not None:
             value = read(value, options)
-        return {own if to is None else to: value}
+        return {place if to is None else to: value}
 
-    return Option(lambda parser: parser.add_argument(name, **how), told)
+    return Option(lambda parser: parser.add_argument(name, **how), arguments)
 
 
 def aside(name: str, **how: Any) -> Option:
-    """An option that is no argument of the answer: whoever asks looks at it."""
+    """Make an option that is no argument of the function: the command itself reads it."""
     return Option(lambda parser: parser.add_argument(name, **how))
 
 
-def told_by(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, Any]:
-    """What options tell the answer together."""
-    return {name: value for one in asked for name, value in one.told(options).items()}
+def arguments_of(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the keyword arguments that options give to a function."""
+    return {name: value for one in asked for name, value in one.arguments(options).items()}
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
-    """Options of every command that draws."""
-    parser.add_argument("--cores", **whole(1, told="default: all"))
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    """Add the options of every command that samples."""
+    parser.add_argument("--cores", **whole(1, text="Use N cores (default: all)"))
+    parser.add_argument("--quiet", action="store_true", help="Show no progress line")
 
 
 def running(options: argparse.Namespace) -> dict[str, Any]:
-    """What `pgmult.sample` is told by the options of a command that draws."""
+    """Return the arguments of `pgmult.sample` that options give."""
     return {
         "draws": options.draws, "tune": options.tune, "chains": options.chains,
         "random_seed": options.seed, "cores": options.cores, "progressbar": not options.quiet,
@@ -173,19 +176,19 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, Any] | None:
-    """Columns and the values that ``--at`` gives them."""
-    found: dict[str, Any] = {}
+    """Return columns with the values that ``--at`` gives them."""
+    settings: dict[str, Any] = {}
     for text in texts:
-        name, equals, given = text.partition("=")
+        name, equals, cells = text.partition("=")
         if not equals:
             raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
-        values = [value_of(part) for part in given.split(",")]
-        found[name.strip()] = values if len(values) > 1 else values[0]
-    return found or None
+        values = [value_of(cell) for cell in cells.split(",")]
+        settings[name.strip()] = values if len(values) > 1 else values[0]
+    return settings or None
 
 
 def begin_compiling(kernel_set: str, options: argparse.Namespace) -> None:
-    """Have other processes compile what a model needs, while this one imports and reads."""
+    """Compile what a model needs in other processes, while this one imports and reads."""
     from pgmult.compiled.ahead import compile_ahead
     from pgmult.core.machine import as_cores
 
@@ -199,16 +202,16 @@ def kept_every(
     sizes: Mapping[str, int], most_bytes: int, options: argparse.Namespace, *,
     keep: int | None = None, more: str = "",
 ) -> int:  # fmt: skip
-    """Every how manyth draw is kept of large variables: of as many as fit, or as asked.
+    """Return the thinning interval of large variables: every n-th draw is stored.
 
     Parameters
     ----------
     sizes : mapping from name to int
         How many numbers a draw of each has.
     most_bytes : int
-        For all draws of all chains together; every draw is kept if they take half of that.
+        Bytes that all draws of all chains may take; every draw is stored if they take half of that.
     keep : int, optional
-        As many draws are kept instead, where a user can ask for that.
+        How many draws to store instead, where a user can ask for that.
     more : str
         How a user asks for more.
     """
@@ -232,60 +235,62 @@ def _nth(number: int) -> str:
 
 
 def add_table(parser: Any) -> None:
-    """How to read a table."""
-    parser.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
-    parser.add_argument("--encoding", metavar="NAME", help="default: utf-8")
+    """Add the options that say how to read a table."""
+    parser.add_argument(
+        "--delimiter", metavar="CHAR",
+        help="Character between the columns (default: the one that the header has)",
+    )  # fmt: skip
+    parser.add_argument("--encoding", metavar="NAME", help="Encoding of the file (default: utf-8)")
     parser.add_argument(
         "--na-values", nargs="+", metavar="TEXT",
-        help="what a cell without a value reads (default: nothing, or NA)",
+        help="Text of a cell without a value (default: nothing, or NA)",
     )  # fmt: skip
     parser.add_argument(
-        "--time-zone",
-        metavar="NAME",
-        help="whose clocks show times without a zone, and whose calendar those of several have",
-    )
+        "--time-zone", metavar="NAME",
+        help="Time zone of times that are written without one, and of the calendar where times have"
+        " several",
+    )  # fmt: skip
 
 
 def read_table(path: Any, options: argparse.Namespace) -> Any:
-    """A table, read as options say."""
+    """Read a table as options say."""
     from pgmult.datasets.tables import read
 
-    told = {name: getattr(options, name) for name in READING if name != "drop_incomplete"}
-    return read(path, **{name: value for name, value in told.items() if value is not None})
+    how = {name: getattr(options, name) for name in READING if name != "drop_incomplete"}
+    return read(path, **{name: value for name, value in how.items() if value is not None})
 
 
 def add_incomplete(parser: Any) -> None:
-    """What becomes of rows with a gap."""
+    """Add the option that leaves out rows with a gap."""
     parser.add_argument(
         "--drop-incomplete", action="store_true", default=None,
-        help="leave out rows without a value of a column that is used",
+        help="Leave out rows that lack a value of a column that is used",
     )  # fmt: skip
 
 
-SEED = option("--seed", to="random_seed", **whole(0, 0))
+SEED = option("--seed", to="random_seed", **whole(0, 0, "Seed of the random numbers"))
 PROBABILITY = option(
-    "--probability", type=share, default=0.9, metavar="P", help="of intervals; default: 0.9"
-)
-BY = option("--by", metavar="COLUMN", help="for each label of another column")
+    "--probability", type=share, default=0.9, metavar="P",
+    help="Probability of the intervals (default: 0.9)",
+)  # fmt: skip
 AT = option(
     "--at", read=_settings, action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
-    help="hold a column at a value, or take these values of it; may be repeated",
+    help="Set a column to a value, or use the rows with these values; may be repeated",
 )  # fmt: skip
 DIFFERENCE = aside(
-    "--difference", nargs=2, type=value_of, metavar="VALUE", help="the first less the second"
-)
+    "--difference", nargs=2, type=value_of, metavar="VALUE",
+    help="Subtract the answer at the second value from that at the first",
+)  # fmt: skip
 TABLE, GAPS = Option(add_table), Option(add_incomplete)
 
 
-def table_option(name: str, help_text: str, *, to: str | None = None, **how: Any) -> Option:
-    """A table that the answer is given, read as the options of `TABLE` say."""
-    return option(
-        name, to=to, read=read_table, type=Path, help=help_text, **({"metavar": "TABLE"} | how)
-    )
+def table_option(name: str, *, to: str | None = None, **how: Any) -> Option:
+    """Make an option for a table, which is read as the options of `TABLE` say."""
+    return option(name, to=to, read=read_table, type=Path, **({"metavar": "TABLE"} | how))
 
 
-def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> None:
-    """Where an answer goes."""
+def add_writing(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where an answer goes."""
 
     def table_file(text: str) -> Path:
         if not text.endswith((".csv", ".json")):
@@ -293,18 +298,20 @@ def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> Non
         return Path(text)
 
     parser.add_argument(
-        "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
+        "--out", type=table_file, metavar="FILE",
+        help="Write the table to a .csv or .json file (default: print it)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="Print JSON")
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE", help="Draw the answer to a file, such as x.svg"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON, for machines")
-    if figure:
-        parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
 
 
 def complete(
     table: Any, used: Mapping[str, str | None], options: argparse.Namespace, what_to_do: str,
     or_else: str = "leave such rows out",
 ) -> tuple[Any, str]:  # fmt: skip
-    """A table without gaps in the columns that are used: such rows are refused, or left out.
+    """Return a table without gaps in the columns that are used: refuse or leave out such rows.
 
     Parameters
     ----------
@@ -320,7 +327,7 @@ def complete(
     Returns
     -------
     table : Table
-    said : str
+    note : str
         How many rows were left out; empty for none.
 
     Raises
@@ -330,15 +337,15 @@ def complete(
     """
     import numpy as np
 
-    there = {what: name for what, name in used.items() if name is not None and name in table.cells}
+    present = {what: n for what, n in used.items() if n is not None and n in table.cells}
     if options.drop_incomplete:
-        holed = [name for name in dict.fromkeys(there.values()) if table.missing(name).any()]
+        holed = [name for name in dict.fromkeys(present.values()) if table.missing(name).any()]
         gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
         if gaps.all():
             raise ValueError(f"{table.source}: every row lacks a value of {listed}")
         rows = "1 row is" if gaps.sum() == 1 else f"{gaps.sum():,} rows are"
         return table[~gaps], f"{rows} left out, without a value of {listed}" if holed else ""
-    for what, name in there.items():
+    for what, name in present.items():
         gaps = table.missing(name)
         if gaps.any():
             raise ValueError(
@@ -353,7 +360,7 @@ def complete(
 def complete_for(
     formulas: Sequence[str | None], table: Any, options: argparse.Namespace, *columns: str | None
 ) -> tuple[Any, str]:
-    """The table without rows that lack what formulas, or other columns, need, if asked for."""
+    """Leave out the rows that lack a value of a column of formulas, if that is asked for."""
     from pgmult.formulas.language import names_in, parse
 
     if not options.drop_incomplete:
@@ -365,31 +372,35 @@ def complete_for(
 
 
 def predict_complete(
-    run: Any, table: Any, columns: Sequence[str], options: argparse.Namespace, told: dict[str, Any]
+    run: Any,
+    table: Any,
+    columns: Sequence[str],
+    options: argparse.Namespace,
+    arguments: dict[str, Any],
 ) -> Any:
-    """Probabilities in the rows of a table that have a value of these columns.
+    """Predict the rows of a table that have a value of these columns.
 
-    Rows keep their numbers in the table; which are left out is said on the error stream.
+    Rows keep their numbers in the table; the error stream says which are left out.
     """
     import numpy as np
 
-    kept, said = complete_for([], table, options, *columns)
-    found = run.ask("predict", kept, **told)
-    if said:
-        complain(said)
-        if "row" in found.axes:
+    complete_rows, note = complete_for([], table, options, *columns)
+    answer = run.ask("predict", complete_rows, **arguments)
+    if note:
+        complain(note)
+        if "row" in answer.axes:
             rows = np.flatnonzero(~table.missing(*(name for name in columns if name in table)))
-            return replace(found, labels={**found.labels, "row": rows})
-    return found
+            return replace(answer, labels={**answer.labels, "row": rows})
+    return answer
 
 
 class Recipe(NamedTuple):
-    """Options of ``fit`` that say how its file becomes data, and so hold for other files, too.
+    """Options of ``fit`` that say how a file becomes data; other files are read by them, too.
 
     Attributes
     ----------
     columns : tuple of str
-        Those that name columns: for another file all of them are told, or none.
+        Options that name columns: for another file all of them are stated, or none.
     others : tuple of str
     """
 
@@ -397,28 +408,28 @@ class Recipe(NamedTuple):
     others: tuple[str, ...] = READING
 
     def write(self, options: argparse.Namespace) -> dict[str, Any]:
-        """For the notes of a run: what these options were told."""
-        told = {name: getattr(options, name) for name in (*self.columns, *self.others)}
-        return {"recipe": {name: value for name, value in told.items() if value is not None}}
+        """Return the values of these options, for the notes of a run."""
+        values = {name: getattr(options, name) for name in (*self.columns, *self.others)}
+        return {"recipe": {name: value for name, value in values.items() if value is not None}}
 
     def follow(self, options: argparse.Namespace, notes: Mapping[str, Any]) -> None:
-        """Read another file as that of a run was, in all that options do not tell.
+        """Read another file as that of a run was, except where options say otherwise.
 
-        ``options.followed`` are the names of those that are as in the run.
+        ``options.followed`` are the names of the options that the run has set.
         """
-        known = notes.get("recipe", {})
+        recipe = notes.get("recipe", {})
         asked = vars(options)
         named = any(asked.get(name) is not None for name in self.columns)
         options.followed = [
-            name for name in known
+            name for name in recipe
             if name in asked and asked[name] is None and not (named and name in self.columns)
         ]  # fmt: skip
         for name in options.followed:
-            setattr(options, name, known[name])
+            setattr(options, name, recipe[name])
 
 
 def unfollow(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Leave out what a run's recipe says and a file of another kind cannot use."""
+    """Reset options of a run's recipe that a file of another kind cannot use."""
     for name in set(names).intersection(options.followed):
         setattr(options, name, None)
 
@@ -426,14 +437,14 @@ def unfollow(options: argparse.Namespace, names: Sequence[str]) -> None:
 # --------------------------------------------------------------------------- answers
 
 
-def give(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> None:
+def print_answer(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> None:
     """Print an answer, or write its table and its figure where options say so.
 
     Parameters
     ----------
     answer : Report, or an object with a ``table`` or ``to_columns``, or mapping of columns
     options : Namespace
-        With ``out``, ``json`` and ``figure`` where the command has them.
+        It has ``out``, ``json`` and ``figure`` where the command has them.
     tidy : bool
         Whether the screen shows rows of CSV, too.
     """
@@ -441,7 +452,7 @@ def give(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> Non
 
     out, as_rows = getattr(options, "out", None), getattr(options, "json", False)
     if isinstance(answer, Report):
-        tell(options, answer)
+        print_report(options, answer)
     elif out is not None or as_rows or tidy:
         write_table(columns_of(answer), out, as_rows)
     else:
@@ -449,17 +460,17 @@ def give(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> Non
     draw(answer, getattr(options, "figure", None), sys.stderr if as_rows else sys.stdout)
 
 
-def draw(answer: Any, path: Path | None, told: TextIO | None = None) -> None:
-    """Draw an answer into a file, where a path is given."""
+def draw(answer: Any, path: Path | None, stream: TextIO | None = None) -> None:
+    """Draw an answer to a file, if there is a path."""
     if path is not None:
         axes = answer.plot()
         figure = getattr(axes, "figure", axes)
         figure.savefig(path, bbox_inches="tight")
-        print(f"The same as a picture: {path}", file=told)
+        print(f"Figure: {path}", file=stream)
 
 
 def columns_of(answer: Any) -> Mapping[str, Any]:
-    """The numbers of an answer, by column."""
+    """Return the numbers of an answer, by column."""
     from pgmult.core.tabled import Table
 
     if isinstance(answer, Mapping | Table):
@@ -469,7 +480,7 @@ def columns_of(answer: Any) -> Mapping[str, Any]:
 
 
 def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> None:
-    """A tidy table as CSV, or as JSON with an object a row; to a file or on the terminal."""
+    """Write a table as CSV, or as JSON with an object a row; to a file or to the terminal."""
     from pgmult.core.tabled import print_csv, write_csv
 
     if out is None and not as_rows:
@@ -501,8 +512,8 @@ def _cell(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def tell(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
-    """A report on the terminal, or as JSON; and its page."""
+def print_report(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
+    """Print a report, as text or as JSON, and write its page."""
     report.save(page)
     if options.json:
         print(report.json())
@@ -511,10 +522,15 @@ def tell(options: argparse.Namespace, report: Any, page: Path | None = None) -> 
 
 
 def free_name(name: str, suffix: str) -> Path:
-    """A path that does not exist: the name itself, or the name with a number."""
+    """Return a path that does not exist: the name itself, or the name with a number."""
     numbered = (f"{name}-{number}" for number in count(2))
     names = (Path(f"{one}{suffix}") for one in chain([name], numbered))
     return next(path for path in names if not path.exists())
+
+
+def waited() -> float:
+    """Return the seconds since the command began."""
+    return perf_counter() - _BEGAN
 
 
 def width() -> int:

@@ -12,10 +12,8 @@ from typing import Any
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
-    AT,
-    BY,
+    DIFFERENCE,
     GAPS,
-    PROBABILITY,
     READING,
     SEED,
     Option,
@@ -29,13 +27,12 @@ from pgmult.cli.shared import (
     begin_compiling,
     complete_for,
     draw,
-    give,
     kept_every,
     option,
+    print_answer,
     read_table,
-    silence_what_is_told_anyway,
+    silence_reported_warnings,
     unfollow,
-    value_of,
     whole,
 )
 from pgmult.topics.family import TOPICS
@@ -54,60 +51,71 @@ _MOST_BYTES = 72_000_000  # of these, unless told otherwise; states of chains co
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "corpus", metavar="CORPUS",
-        help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv, .jsonl or"
-        " .parquet, or what pack wrote",
+        help="LDA-C file, folder or file of text, .npz of counts, .csv, .tsv, .jsonl or .parquet,"
+        " or the folder that pack wrote",
     )  # fmt: skip
-    fit.add_argument("--topics", **whole(2, 50, metavar="K"))
+    fit.add_argument("--topics", **whole(2, 50, "Number of topics", metavar="K"))
     fit.add_argument(
         "--keep-theta", action=argparse.BooleanOptionalAction,
-        help="store proportions of topics in documents (default: if these are fewer than words,"
-        " and with covariates)",
+        help="Store shares of topics in documents (default: if these are fewer than words, and"
+        " with covariates)",
     )  # fmt: skip
     fit.add_argument(
         "--keep",
         **whole(
             1,
-            told="draws to store of words of topics and of --keep-theta, of all chains (default: as"
-            " many as take 72 MB); of all else every draw is stored",
+            text="Number of draws to store of the topics and of --keep-theta, over all chains"
+            " (default: as many as take 72 MB); all draws are stored of other variables",
         ),
     )
     fit.add_argument(
         "--starts", choices=["own", "shared"], default="own",
-        help="where chains begin: each at a start of its own, to see which topics are found again"
-        " (default), or all at one, to read one mode",
+        help="Start each chain at a start of its own, to see which topics recur (default), or all"
+        " at the same",
     )  # fmt: skip
     _add_corpus(fit.add_argument_group("corpus"))
     fit.add_argument(
         "--keywords", metavar="FILE",
-        help="what some topics are about, a line each: a name, a colon and words (economy: tax,"
-        " jobs); run.keywords() tells how strongly they were taken up",
+        help="File of words that topics must have, a line for each topic: a name, a colon and"
+        " words (economy: tax, jobs)",
     )  # fmt: skip
-    _add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
+    _add_covariates(fit.add_argument_group("covariates of a table, for a structural topic model"))
 
 
 def _add_corpus(group: Any) -> None:
     """Options of how a corpus is read."""
-    group.add_argument("--vocabulary", metavar="FILE", help="a word a line, for files of counts")
-    group.add_argument("--column", metavar="NAME", help="where the texts of a table are")
-    group.add_argument("--names", metavar="NAME", help="the column that names a table's documents")
+    group.add_argument(
+        "--vocabulary", metavar="FILE", help="File of the words, one a line, for files of counts"
+    )
+    group.add_argument("--column", metavar="NAME", help="Column of the texts of a table")
+    group.add_argument("--names", metavar="NAME", help="Column of the names of documents")
     group.add_argument(
         "--documents",
         choices=["lines", "paragraphs"],
-        help="what is a document in a file of text (default: lines)",
+        help="Documents of a file of text (default: lines)",
     )
     add_table(group)
     group.add_argument(
-        "--stop-words", metavar="FILE", help="a word a line, or english (default), or none"
+        "--stop-words",
+        metavar="FILE",
+        help="File of stop words, one a line; or english (default), or none",
     )
     group.add_argument(
         "--keep-addresses", action=argparse.BooleanOptionalAction,
-        help="keep web addresses and names of users (@name), which are taken out otherwise",
+        help="Keep web addresses and names of users (@name), which are removed otherwise",
     )  # fmt: skip
-    group.add_argument("--ngrams", **whole(1, told="count runs of up to N words, too"))
-    group.add_argument("--min-count", **whole(1, told="of a word, in all"))
-    group.add_argument("--min-documents", **whole(1, told="with a word"))
-    group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
-    group.add_argument("--max-words", **whole(2, told="size of the vocabulary", metavar="V"))
+    group.add_argument("--ngrams", **whole(1, text="Count runs of up to N words, too"))
+    group.add_argument("--min-count", **whole(1, text="Drop words that occur fewer than N times"))
+    group.add_argument(
+        "--min-documents", **whole(1, text="Drop words that occur in fewer than N documents")
+    )
+    group.add_argument(
+        "--max-document-share",
+        type=float,
+        metavar="X",
+        help="Drop words that occur in more than this share of documents",
+    )
+    group.add_argument("--max-words", **whole(2, text="Use the V most frequent words", metavar="V"))
 
 
 def _add_covariates(group: Any) -> None:
@@ -115,10 +123,12 @@ def _add_covariates(group: Any) -> None:
     group.add_argument(
         "--prevalence",
         metavar="FORMULA",
-        help='what shares of topics depend on: "~ party * s(year) + (1 | author)"',
+        help='Formula of what shares of topics depend on: "~ party * s(year) + (1 | author)"',
     )
     group.add_argument(
-        "--content", metavar="FORMULA", help='what the words of topics depend on: "~ party"'
+        "--content",
+        metavar="FORMULA",
+        help='Formula of what the words of topics depend on: "~ party"',
     )
     add_incomplete(group)
 
@@ -281,13 +291,13 @@ def _repeats(corpus: Any) -> int:
 
 
 def _add_show(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--words", **whole(1, 8, "words a topic"))
+    show.add_argument("--words", **whole(1, 8, "Words per topic"))
     show.add_argument(
         "--by", choices=["probability", "frex"], default="probability",
-        help="what words are ranked by (default: probability)",
+        help="Rank words by this (default: probability)",
     )  # fmt: skip
-    show.add_argument("--topic", **whole(0, told="this topic alone", metavar="K"))
-    show.add_argument("--documents", **whole(0, told="documents a topic"))
+    show.add_argument("--topic", **whole(0, text="Show this topic only", metavar="K"))
+    show.add_argument("--documents", **whole(0, text="Documents per topic"))
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
@@ -308,36 +318,27 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return made if topic is None else made.topic(topic)
 
 
-_TOPIC = {"type": at_least(0), "nargs": "+", "metavar": "K", "help": "these topics alone"}
-_EFFECTS = (
-    option("column", to="variable", metavar="COLUMN", help="whose effect it is"),
-    BY, AT,
-    aside(
-        "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
-    ),
-    option(
-        "--scope", choices=["population", "documents"], default="population",
-        help="of new authors, or of those in the documents (default: population)",
-    ),
-    aside("--topic", **_TOPIC), PROBABILITY, SEED,
-)  # fmt: skip
+_TOPIC = {"type": at_least(0), "nargs": "+", "metavar": "K", "help": "Show these topics only"}
+_OF_EFFECTS = (DIFFERENCE, aside("--topic", **_TOPIC))
 
 
-def _effects(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    found = run.ask("effects", **told)
+def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    shares = run.ask("effects", **arguments)
     if options.difference is not None:
-        found = found.difference(options.column, *map(value_of, options.difference))
-    return found if options.topic is None else found.take(options.topic)
+        shares = shares.difference(options.column, *options.difference)
+    return shares if options.topic is None else shares.take(options.topic)
 
 
 def _add_content(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", **_TOPIC)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help="two to be compared")
-    parser.add_argument("--words", **whole(1, 8))
-    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="Two groups to compare")
+    parser.add_argument("--words", **whole(1, 8, "Words per topic"))
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE", help="Draw the answer to a file, such as x.svg"
+    )
 
 
-def _content(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
     found = run.ask("content")
     groups = ", ".join(map(str, found.groups))
     if not options.groups:
@@ -375,34 +376,34 @@ def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]
     return corpus, "\n".join(said)
 
 
-def _refit(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
     run.must_answer("refit")
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
     corpus, said = _read_others(run, options)
-    made = run.ask("refit", corpus, **told)
+    made = run.ask("refit", corpus, **arguments)
     made.save(options.out, with_data=True)
-    print(f"{said}\nGo on with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
+    print(f"{said}\nContinue with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
     from pgmult.topics.exports import document_columns
     from pgmult.topics.summaries.effects import topic_names
 
     run.must_answer("predict")
     corpus, said = _read_others(run, options)
-    found = run.ask("predict", corpus, **told)
+    found = run.ask("predict", corpus, **arguments)
     print(said, found, sep="\n", file=sys.stdout if options.out else sys.stderr)
     return document_columns(found.topics, found.corpus, topic_names(run.posterior, None))
 
 
-def _export(run: StoredRun, options: argparse.Namespace, told: dict[str, Any]) -> Any:
-    for path in run.ask("export", **told):
+def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    for path in run.ask("export", **arguments):
         print(path)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--words", **whole(1, 8, "words a topic"))
+    parser.add_argument("--words", **whole(1, 8, "Words per topic"))
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -416,9 +417,9 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
 
 
 def _add_pack(pack: argparse.ArgumentParser) -> None:
-    pack.add_argument("corpus", metavar="CORPUS", help="as of fit")
-    pack.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write it")
-    pack.add_argument("--quiet", action="store_true", help="no progress line")
+    pack.add_argument("corpus", metavar="CORPUS", help="Corpus, in the form that fit reads")
+    pack.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="Folder to write")
+    pack.add_argument("--quiet", action="store_true", help="Show no progress line")
     _add_corpus(pack.add_argument_group("corpus"))
 
 
@@ -436,28 +437,38 @@ def _pack(options: argparse.Namespace) -> int:
     losses = losses_of(options.out)
     if losses is not None:
         print(f"\n{losses}")
-    print(f"\nGo on with: pgmult topics fit {shlex.quote(str(options.out))} --topics 50 --out run")
+    print(
+        f"\nContinue with: pgmult topics fit {shlex.quote(str(options.out))} --topics 50 --out run"
+    )
     return 0
 
 
 def _add_search(search: argparse.ArgumentParser) -> None:
-    search.add_argument("corpus", metavar="CORPUS", help="as of fit")
+    search.add_argument("corpus", metavar="CORPUS", help="Corpus, in the form that fit reads")
     search.add_argument(
-        "--topics", type=at_least(2), nargs="+", required=True, metavar="K", help="to be compared"
+        "--topics",
+        type=at_least(2),
+        nargs="+",
+        required=True,
+        metavar="K",
+        help="Numbers of topics to compare",
     )
-    for name, least, value in (("draws", 1, 200), ("tune", 0, 300), ("chains", 1, 2)):
-        search.add_argument(f"--{name}", **whole(least, value))
+    for name, least, value, text in (
+        ("draws", 1, 200, "Draws per chain"), ("tune", 0, 300, "Sweeps before the first draw"),
+        ("chains", 1, 2, "Number of chains"),
+    ):  # fmt: skip
+        search.add_argument(f"--{name}", **whole(least, value, text))
     SEED.add(search)
     add_running(search)
-    add_writing(search, figure=True)
+    add_writing(search)
     _add_corpus(search.add_argument_group("corpus"))
-    _add_covariates(search.add_argument_group("covariates, out of a table"))
+    _add_covariates(search.add_argument_group("covariates of a table"))
 
 
 def _search(options: argparse.Namespace) -> int:
     from pgmult.topics.scores.selection import search_num_topics
 
-    silence_what_is_told_anyway()
+    silence_reported_warnings()
     corpus, said = _read_documents(options)
     _print_corpus(corpus, said)
     found = search_num_topics(
@@ -465,13 +476,13 @@ def _search(options: argparse.Namespace) -> int:
         chains=options.chains, cores=options.cores, random_seed=options.seed,
         progressbar=not options.quiet,
     )  # fmt: skip
-    give(found, options)
+    print_answer(found, options)
     return 0
 
 
 ROOM = Room(
     TOPICS,
-    "topic models of your own corpus",
+    "Topic models of a corpus",
     "  pgmult topics fit articles.csv --column text --topics 50 --out run\n"
     "  pgmult topics show run --topic 3 --documents 5\n"
     "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
@@ -482,67 +493,56 @@ ROOM = Room(
     recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", *_COVARIATES)),
     questions=(
         Question(
-            "effects", "what covariates do to shares of topics", _EFFECTS, ask=_effects, draws=True
+            "effects", "Show how shares of topics depend on a covariate", _OF_EFFECTS,
+            first=["variable"], skip=["chain", "num_simulated"], names={"variable": "column"},
+            ask=_effects,
         ),
         Question(
-            "content", "which words groups say a topic in", [Option(_add_content)], ask=_content,
-            writes=False,
+            "content", "Show the words that groups use for a topic", [Option(_add_content)],
+            only=[], ask=_content, writes=False,
         ),
         Question(
-            "quotes", "texts of documents that are most about a topic",
+            "quotes", "Show texts of the documents with the largest share of a topic",
+            skip=["chain"], names={"num_quotes": "quotes", "max_characters": "characters"},
+        ),
+        Question(
+            "check", "Compare the data with data that the model simulates", skip=["chain"],
+            names={"groups": "by"},
+        ),
+        Question(
+            "predict", "Predict shares of topics in new documents",
             (
-                option("--topic", **_TOPIC),
-                option("--quotes", to="num_quotes", **whole(1, 3)),
-                option("--characters", to="max_characters", **whole(1, 400)),
-            ),
-        ),
-        Question(
-            "check", "where the data are not as the model would have them",
-            (
-                option(
-                    "--by", to="groups", nargs="+", metavar="COLUMN",
-                    help="to look within its labels",
-                ),
-                SEED,
-            ),
-        ),
-        Question(
-            "predict", "shares of topics in new documents",
-            (
-                aside("corpus", metavar="CORPUS", help="as of fit, with the same columns"),
-                option("--new-levels", action="store_true", help="groups may be new ones"),
-                PROBABILITY, SEED,
+                aside("corpus", metavar="CORPUS", help="New documents, in the form that fit reads"),
                 Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))), GAPS,
             ),
-            ask=_predict, tidy=True,
+            only=["new_levels", "probability", "random_seed"], ask=_predict, tidy=True,
         ),
         Question(
-            "refit", "sample what covariates do in other documents, with the topics of a run",
+            "refit", "Sample the effects of covariates in other documents, with a run's topics",
             (
-                aside("corpus", metavar="CORPUS", help="as of fit, with columns of its own"),
-                aside(
-                    "--out", type=Path, required=True, metavar="RUN",
-                    help="run directory, to be asked for effects",
-                ),
-                SEED,
+                aside("corpus", metavar="CORPUS", help="Documents, in the form that fit reads"),
+                aside("--out", type=Path, required=True, metavar="RUN", help="New run directory"),
                 Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
                 Option(lambda parser: _add_covariates(parser.add_argument_group("covariates"))),
             ),
-            ask=_refit, writes=False,
+            only=["random_seed"], ask=_refit, writes=False,
         ),
         Question(
-            "export", "write a run as files for other programs",
+            "export", "Write a run as files for other programs",
             (
-                option("--out", to="folder", type=Path, required=True, metavar="FOLDER"),
+                option(
+                    "--out", to="folder", type=Path, required=True, metavar="FOLDER",
+                    help="Folder for the files",
+                ),
             ),
-            ask=_export, writes=False,
+            only=[], ask=_export, writes=False,
         ),
     ),
     more=(
         (
-            "pack", "write a corpus that may be larger than memory, for fit to read from disk",
+            "pack", "Write a corpus that may be larger than memory, for fit to read from disk",
             _add_pack, _pack,
         ),
-        ("search", "compare numbers of topics on held-out words", _add_search, _search),
+        ("search", "Compare numbers of topics on held-out words", _add_search, _search),
     ),
 )  # fmt: skip

@@ -304,16 +304,21 @@ class Report:
         return joined(tag("style", STYLE, self.style), _bullets(self.verdict), told)
 
 
-def run_in_words(run: Any) -> str:
-    """How a posterior was sampled: chains, draws, tuning, seconds, seed."""
+def run_in_words(run: Any, waited: float | None = None) -> str:
+    """State how a posterior was sampled: chains, draws, tuning, seconds, seed.
+
+    The seconds are those that the user `waited`, if that is known, or those of the slowest chain.
+    """
     attrs = run.attrs
     words = f"{run.num_chains} x {run.num_draws} draws"
     if "ended" not in attrs and run.num_draws < attrs.get("draws", 0):
         words += f" (of {attrs['draws']} planned)"
     if "tune" in attrs:
         words += f" after {attrs['tune']} sweeps of tuning"
-    if "seconds" in attrs:
-        words += f", {max(attrs['seconds']):.0f} s"
+    if waited is not None:
+        words += f", {waited:.0f} s"
+    elif "seconds" in attrs:
+        words += f", {max(attrs['seconds']):.0f} s of sampling"
     if "random_seed" in attrs:
         words += f", seed {attrs['random_seed']}"
     return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")

@@ -53,7 +53,7 @@ class TestPack:
         code, output, errors = run(capsys, "topics", "pack", corpus, "--out", packed, "--quiet")
         assert (code, errors) == (0, "")
         assert f"{packed}: Corpus(20 documents, 8 words" in output
-        assert f"Go on with: pgmult topics fit {packed} " in output
+        assert f"Continue with: pgmult topics fit {packed} " in output
         code, output, errors = fit(capsys, packed, tmp_path / "one", *SMALL)
         assert (code, errors) == (0, "")
         assert "(packed corpus): Corpus(20 documents" in output
@@ -175,7 +175,7 @@ class TestFit:
         small = ["--topics", 3, "--draws", 6, "--tune", 2, "--chains", 1, "--quiet"]
         code, output, errors = fit(capsys, corpus, out, *small)
         assert code == 130
-        assert f"go on with pgmult topics resume {tmp_path / 'run'}" in errors
+        assert f"continue with pgmult topics resume {tmp_path / 'run'}" in errors
         assert "1 x 2 draws (of 6 planned)" in output
         assert pgmult.load(out).num_draws == 2
         monkeypatch.setattr(CorrelatedTopics, "step", step)
@@ -189,7 +189,7 @@ class TestFit:
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
         code, _, errors = fit(capsys, corpus, tmp_path / "run", *SMALL)
         assert code == 130
-        assert f"go on with pgmult topics resume {tmp_path / 'run'}" in errors
+        assert f"continue with pgmult topics resume {tmp_path / 'run'}" in errors
         assert "Traceback" not in errors
 
 
@@ -386,7 +386,7 @@ class TestDemo:
         for name in ("pgmult-demo-regression.html", "pgmult-demo-regression-2.html"):
             code, output, _ = run(capsys, "demo", "regression", *self.SMALL)
             assert code == 0
-            assert f"The same with pictures: {name}" in output
+            assert f"Page with figures: {name}" in output
         assert sorted(path.name for path in tmp_path.iterdir()) == [
             "pgmult-demo-regression-2.html",
             "pgmult-demo-regression.html",

@@ -1,0 +1,172 @@
+"""Options of a question, from the signature and the docstring of the function that answers it.
+
+>>> def effects(run, column: str, *, step: float | None = None, probability: float = 0.9):
+...     '''Effects.
+...
+...     Parameters
+...     ----------
+...     column : str
+...         A column of the table. More is said here.
+...     step : float, optional
+...         Size of the change.
+...     '''
+>>> import argparse
+>>> from pgmult.cli.shared import arguments_of
+>>> parser = argparse.ArgumentParser()
+>>> options = options_of(effects, first=["column"])
+>>> for option in options:
+...     _ = option.add(parser)
+>>> arguments_of(options, parser.parse_args(["age", "--step", "2"]))
+{'column': 'age', 'step': 2.0, 'probability': 0.9}
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pgmult.cli.shared import (
+    AT,
+    SEED,
+    TABLE,
+    Option,
+    at_least,
+    option,
+    share,
+    table_option,
+    value_of,
+)
+
+_RUN = ("run", "other", "data", "names")  # parameters that the command line fills in by itself
+_COLUMNS = ("column", "variable", "by", "groups", "weight", "occasion", "attribute", "per")
+_BARE = r"(Of|Whose|As|By|In|With|To|At|For|On|Over|Those|That|Which)\b"
+_USUAL = {
+    "probability": "Probability of the intervals",
+    "max_draws": "Use at most N draws, evenly spread over the chains",
+    "by": "Answer separately for each label of a column",
+    "weight": "Column that says how much a row counts",
+}
+"""Help for parameters that a docstring names without a sentence."""
+
+
+def options_of(
+    function: Callable[..., Any],
+    *,
+    first: Sequence[str] = (),
+    required: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> list[Option]:
+    """Make an option for each parameter of a verb that a command line can give.
+
+    Parameters
+    ----------
+    function : callable
+        A verb, which takes a run first.
+    first : sequence of str
+        Parameters that are given by position.
+    required : sequence of str
+        Parameters that must be given although they have a default.
+    only, skip : sequence of str
+        Parameters that become options (all by default), and those that do not.
+    names : mapping from a parameter to the name of its option
+    defaults : mapping from a parameter to a value
+        Defaults that differ from those of the function.
+    """
+    texts = described(function)
+    options, reads_tables = [], False
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        if name in (*_RUN, *skip) or (only is not None and name not in only):
+            continue
+        kind, text = texts.get(name, ("", ""))
+        is_required = name in required or parameter.default is inspect.Parameter.empty
+        default = None if is_required else (defaults or {}).get(name, parameter.default)
+        how = _how(name, parameter.annotation, kind)
+        if how is None:
+            continue
+        if how is AT or how is SEED:
+            options.append(how)
+            continue
+        text = _plain(name, text)
+        if default not in (None, False) and "default" not in text:
+            text += f" (default: {default})"
+        how |= {"help": text.replace("%", "%%"), "to": name}
+        flag = (names or {}).get(name, name).replace("_", "-")
+        if name not in first:
+            flag = f"--{flag}"
+            how |= {"required": True} if is_required else {"default": default}
+        elif not is_required:
+            how |= {"nargs": "?", "default": default}
+        is_table = how.pop("is_table", False)
+        reads_tables |= is_table
+        options.append(table_option(flag, **how) if is_table else option(flag, **how))
+    return options + [TABLE] * reads_tables
+
+
+def described(function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+    """Return the type and the first sentence of each parameter in a numpydoc docstring.
+
+    Parameters that are described "as in" another function have what its docstring says.
+    """
+    text = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")[2]
+    text = re.split(r"\n\n\w+\n---", text)[0]
+    entries = re.findall(r"^(\w[\w, ]*) : ([^\n]*)((?:\n(?:    [^\n]*)?)*)", text, re.MULTILINE)
+    module, described_there = sys.modules[function.__module__], {}
+    for names, kind, body in entries:
+        sentence = re.split(r"[.;:](?:\s|$)", " ".join(body.split()))[0]
+        other = re.match(r"as in `(\w+)`", kind)
+        there = {} if other is None else described(getattr(module, other[1]))
+        for name in re.split(r",\s*", names.strip()):
+            described_there[name] = there.get(name, (kind, sentence))
+    return described_there
+
+
+def _plain(name: str, text: str) -> str:
+    """Help of a parameter, without marks of code and names that only Python has."""
+    if not text or re.match(_BARE, text) or "`" in text:
+        text = _USUAL.get(name, text)
+    return re.sub(r"`+\"?([^`\"]*)\"?`+", r"\1", text.replace("`new`", "the table"))
+
+
+def _how(name: str, annotation: Any, kind: str) -> Any:
+    """What argparse must know of a parameter, or a shared option; None if it takes no text."""
+    if name == "at":
+        return AT
+    if name == "random_seed":
+        return SEED
+    kinds = [one for one in _alternatives(annotation) if one is not type(None)]
+    metavar = "COLUMN" if name in _COLUMNS else name.upper()
+    if re.search(r"\btable\b", kind):
+        return {"is_table": True}
+    if bool in kinds:
+        return {"action": "store_true"}
+    origins = [get_origin(one) for one in kinds]
+    if Literal in origins:
+        return {"choices": get_args(kinds[origins.index(Literal)])}
+    inside = next((get_args(one)[0] for one in kinds if get_origin(one) is Sequence), None)
+    several = {} if inside is None else {"nargs": "+"}
+    if inside is Any:
+        return {"type": value_of, "metavar": "VALUE", **several}
+    if float in kinds or inside is float:
+        is_share = name == "probability"
+        return {
+            "type": share if is_share else float,
+            "metavar": "P" if is_share else "X",
+            **several,
+        }
+    if int in kinds or inside is int:
+        least = 0 if several else 1
+        return {"type": at_least(least), "metavar": "N", **several}
+    if str in kinds:
+        return {"metavar": metavar, **several}
+    return None
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, or the one type that it is."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    return get_args(annotation) if is_union else (annotation,)
