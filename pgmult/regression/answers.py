@@ -47,6 +47,7 @@ from pgmult.sampling.posterior import Posterior
 
 _AT_ONCE = 1 << 18  # predictors
 _AS_FAR = ("bs", *NAMED)  # functions that are known where the data are
+OutcomeName = Literal["categories", "at_least", "score"]
 _MEASURES: Mapping[str, tuple[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
     "difference": ("differences", np.subtract),
     "ratio": ("ratios", np.divide),
@@ -65,6 +66,7 @@ def predict(
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
     new_levels: bool = False,
+    outcome: OutcomeName = "categories",
     probability: float = 0.9,
     max_draws: int = 2000,
     random_seed: int = 0,
@@ -88,6 +90,9 @@ def predict(
         Whether groupings may have labels that the data lack: their effects are drawn from the law
         of the grouping, one for all rows of a label. A warning says which of them look like labels
         of the data that are written otherwise, such as 1 for 01.
+    outcome : {"categories", "at_least", "score"}
+        Answer for each category; or, where they are ordered, for each category or a higher one, or
+        for the mean score, the lowest category being 1.
     probability : float
         Of the intervals.
     max_draws : int
@@ -112,11 +117,15 @@ def predict(
         run, new, also=(by, weight), new_levels=as_flag(new_levels, "new_levels"),
         max_draws=max_draws, random_seed=random_seed,
     )  # fmt: skip
-    quantity = data_of_run(run).quantity
+    rows, quantity = _of_outcome(run, rows, outcome)
     if at is None and by is None and weight is None:
         draws = np.array(list(rows.probabilities(rows.table)))
         return Estimand(
-            draws, ("row", "category"), rows.labels, caption=f"{quantity}.", probability=probability
+            draws,
+            ("row", *rows.labels),
+            rows.labels,
+            caption=f"{quantity}.",
+            probability=probability,
         )
     caption = f"{quantity}, averaged over the rows{in_words(as_mapping(at, 'at'))}."
     return average(
@@ -132,6 +141,7 @@ def poststratify(
     weight: str | None = None,
     margins: Mapping[str, Mapping[Any, float]] | None = None,
     new_levels: bool | None = None,
+    outcome: OutcomeName = "categories",
     probability: float = 0.9,
     max_draws: int = 2000,
     random_seed: int = 0,
@@ -156,7 +166,7 @@ def poststratify(
         Whether the census may have labels of groupings that the data lack, such as a state without
         observations. If left out, some labels may be such, and a warning says which, but not all
         labels of a column, which would be those of the data written otherwise.
-    probability, max_draws, random_seed : as in `predict`
+    outcome, probability, max_draws, random_seed : as in `predict`
 
     Returns
     -------
@@ -182,9 +192,10 @@ def poststratify(
     if margins is not None:
         weights = rake(rows.table, data.respondents, as_mapping(margins, "margins"))
         rows = replace(rows, weights=weights)
+    rows, quantity = _of_outcome(run, rows, outcome)
     columns = [by] if isinstance(by, str) else list(by or ())
     of = f"by {' and '.join(columns)}" if columns else "of the population"
-    caption = f"{data.quantity} {of}."
+    caption = f"{quantity} {of}."
     shares = average(over=rows, by=by, weight=weight, caption=caption, probability=probability)
     if margins is None:
         _warn_of_gaps(data, rows.table)
@@ -215,6 +226,7 @@ def effects(
     by: str | Sequence[str] | None = None,
     population: Any = None,
     weight: str | None = None,
+    outcome: OutcomeName = "categories",
     probability: float = 0.9,
     max_draws: int = 1000,
     random_seed: int = 0,
@@ -235,7 +247,7 @@ def effects(
     at, by : as in `predict`
     population : table, optional
         Over whose rows to average, instead of over the observations.
-    weight, probability, max_draws, random_seed : as in `predict`
+    weight, outcome, probability, max_draws, random_seed : as in `predict`
 
     Returns
     -------
@@ -253,7 +265,8 @@ def effects(
     if column in (at := as_mapping(at, "at")):
         raise ValueError(f"at must not set {column!r}, whose values are asked for")
     rows = _population(run, population, by, weight, max_draws, random_seed)
-    caption = f"{data.quantity} if all had this {column}{in_words(at)}."
+    rows, quantity = _of_outcome(run, rows, outcome)
+    caption = f"{quantity} if all had this {column}{in_words(at)}."
     words = f"column {column!r}"
     with under_name("values", of=f"at[{column!r}]"), under_name(f"values of {words}", of=words):
         return average(
@@ -273,6 +286,7 @@ def comparisons(
     by: str | Sequence[str] | None = None,
     population: Any = None,
     weight: str | None = None,
+    outcome: OutcomeName = "categories",
     probability: float = 0.9,
     max_draws: int = 1000,
     random_seed: int = 0,
@@ -299,7 +313,7 @@ def comparisons(
         numbers, per unit or per day.
     step : float, optional
         Width of the step, of dates in days; default: one standard deviation, in two digits.
-    at, by, population, weight, probability, max_draws, random_seed : as in `effects`
+    at, by, population, weight, outcome, probability, max_draws, random_seed : as in `effects`
 
     Returns
     -------
@@ -315,13 +329,15 @@ def comparisons(
     at = as_mapping(at, "at")
     as_choice(measure, "measure", _MEASURES)
     data = data_of_run(run)
-    if measure == "odds_ratio" and data.is_events:
-        raise ValueError("measure must be 'ratio' or 'difference' of numbers of events")
+    if measure == "odds_ratio" and (data.is_events or outcome == "score"):
+        raise ValueError("measure must be 'ratio' or 'difference' of numbers, which have no odds")
     pairs = pairs_of(data, column, values, step, is_derivative=measure == "derivative")
+    rows = _population(run, population, by, weight, max_draws, random_seed)
+    rows, quantity = _of_outcome(run, rows, outcome)
     answer = differences(
-        pairs, over=_population(run, population, by, weight, max_draws, random_seed), set=at,
-        by=by, weight=weight, probability=probability, contrast=_MEASURES[measure][1],
-        caption=f"{data.quantity}: {_MEASURES[measure][0]}, everything else unchanged"
+        pairs, over=rows, set=at, by=by, weight=weight, probability=probability,
+        contrast=_MEASURES[measure][1],
+        caption=f"{quantity}: {_MEASURES[measure][0]}, everything else unchanged"
         f"{in_words(at)}.",
     )  # fmt: skip
     if measure == "derivative":
@@ -560,6 +576,25 @@ def predicted_rows(
         return cells[column].order or data.design.levels_of(column) or None
 
     return Rows(table, probabilities, {"category": data.categories}, weights, order_of)
+
+
+def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
+    """Return rows of what is asked of ordered categories, and what it is in words."""
+    data = data_of_run(run)
+    as_choice(outcome, "outcome", ("categories", "at_least", "score"))
+    if outcome == "categories":
+        return rows, data.quantity
+    if not data.is_ordered:
+        raise ValueError(f"outcome must be 'categories' where these have no order, got {outcome!r}")
+    if outcome == "score":
+        scores = np.arange(1.0, data.num_categories + 1.0)[:, None]
+        return rows.mapped(lambda p: np.asarray(p @ scores), {"category": ["score"]}), "Mean score"
+    names = [f"{name} or higher" for name in data.categories.tolist()[1:]]
+
+    def at_least(probs: FloatArray) -> FloatArray:
+        return np.asarray(np.cumsum(probs[:, ::-1], axis=1)[:, -2::-1])
+
+    return rows.mapped(at_least, {"category": names}), "Probabilities of a category or a higher one"
 
 
 def _population(

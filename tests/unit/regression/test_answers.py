@@ -171,3 +171,37 @@ def test_a_cyclic_spline_closes_after_its_period():
     np.testing.assert_allclose(around[0], around[1])
     with pytest.raises(ValueError, match="positive period or an upper bound"):
         make_design(table, len(dates), "cc(x, df=4, period=-1)")
+
+
+def test_ordered_categories_are_answered_in_their_order():
+    """At least k and the mean score are sums over probabilities, draw by draw."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=200)
+    places = np.digitize(x + rng.logistic(size=200), [-1.0, 0.5])
+    answer = np.array(["low", "mid", "high"])[places].tolist()
+    rows = pgmult.read({"answer": answer, "x": x}).rows(
+        "answer ~ x", ordered=["low", "mid", "high"]
+    )
+    with pytest.warns(pgmult.ConvergenceWarning):
+        run = pgmult.sample(
+            AdditiveRegression(), rows, draws=20, tune=10, chains=2, random_seed=0,
+            progressbar=False,
+        )  # fmt: skip
+    probs = run.effects("x", [-1.0, 1.0]).draws
+    higher = run.effects("x", [-1.0, 1.0], outcome="at_least")
+    assert higher.labels["category"] == ["mid or higher", "high or higher"]
+    np.testing.assert_allclose(higher.draws[..., 0], probs[..., 1] + probs[..., 2])
+    np.testing.assert_allclose(higher.draws[..., 1], probs[..., 2])
+    score = run.comparisons("x", [-1.0, 1.0], outcome="score")
+    expected = (probs[:, 1] - probs[:, 0]) @ [1.0, 2.0, 3.0]
+    np.testing.assert_allclose(score.draws[:, 0, 0], expected, atol=1e-12)
+    odds = run.comparisons("x", [-1.0, 1.0], outcome="at_least", measure="odds_ratio")
+    one, other = higher.draws[:, 1], higher.draws[:, 0]
+    np.testing.assert_allclose(odds.draws[:, 0], one / (1 - one) / (other / (1 - other)))
+    with pytest.raises(ValueError, match="which have no odds"):
+        run.comparisons("x", outcome="score", measure="odds_ratio")
+
+
+def test_categories_without_an_order_have_no_score(run):
+    with pytest.raises(ValueError, match="outcome must be 'categories' where these have no order"):
+        run.effects("sex", outcome="score")
