@@ -178,7 +178,10 @@ class ReportsFirst(Protocol):
     reported_names: Sequence[str]
 
     def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
-        """Numbers of the report, from a draw's stored variables; empty if they are not stored."""
+        """Numbers of the report, from a draw's stored variables, ``(number, label)``."""
+
+    def label_probs(self, state: Any, data: Any) -> FloatArray:
+        """Distributions by which labels of several chains are matched, ``(label, ...)``."""
 
 
 @runtime_checkable

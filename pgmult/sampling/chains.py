@@ -114,7 +114,9 @@ class Chains:
                 for look in [settings.draws] if goal is None else goal.looks(settings.draws):
                     self._stop_at = settings.tune + look * settings.thin
                     self._go(recorders, store, running)
-                    reached = not self._stop.is_set() and self.watch.is_reached(look)
+                    reached = not self._stop.is_set() and self.watch.is_reached(
+                        look, [chain.state for chain in self.chains], self._plan.data
+                    )
                     if self._stop.is_set() or reached:
                         break
         finally:

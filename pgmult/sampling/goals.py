@@ -10,8 +10,8 @@ A run is settled once what a report tells first is worth a hundred independent d
 many as the model says, and the chains' log likelihoods agree. Chains of topics stay in different
 modes and never agree. They are settled once the log likelihood of each is level, that is, its mean
 moves by less than 1/4000 of itself from the first half of the draws to the second, and once most
-numbers of the report are worth 50 effective draws. Each chain counts by itself, its halves compared
-with each other, so that a number that still drifts is worth few.
+numbers of the report are worth 50 effective draws of the chains that have the topic. A number that
+still drifts, or that chains do not agree on, is worth few.
 
 >>> as_goal("400ess").worth
 400.0
@@ -22,7 +22,7 @@ with each other, so that a number that still drifts is worth few.
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, ReportsFirst, Traits, traits_of
 from pgmult.sampling import diagnostics
+from pgmult.sampling.labels import LabelMatches, match_rows
 from pgmult.sampling.settled import SETTLED
 from pgmult.sampling.store import LOG_LIKELIHOOD, Settings
 
@@ -39,7 +40,6 @@ _FIRST_LOOK, _GROWTH = 50, 1.25
 _ENTRIES = 200  # of a variable that is watched
 _WORTH = 100.0  # independent draws a chain, of what is settled
 _MODES_WORTH = 50.0  # effective draws of all chains together, where these stay in different modes
-_REPORTED = "what the report shows first"
 _LEVEL = 1.0 / 4000.0  # of a log likelihood, by which it moves between the halves of a level chain
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -166,19 +166,19 @@ class Watch:
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
         self.traces = {trace.name: trace for trace in (*self._told, self._score)}
-        self._model: Any = None
+        self._model: ReportsFirst | None = None
         self.names = list(self.traces)
         if self.goal is not None and self.goal.asks_for_level and isinstance(model, ReportsFirst):
             self._model = model
             self.names += [n for n in names if n in model.reported_names and n not in self.names]
-        self._reported = Trace(_REPORTED, chains, labelled=True)
+        self._reported: list[list[FloatArray]] = [[] for _ in range(chains)]
 
     def add(self, chain: int, values: Mapping[str, NDArray[Any]]) -> None:
         """What a chain keeps of a draw."""
         for name, trace in self.traces.items():
             trace.add(chain, values[name])
         if self._model is not None:  # of one draw, so that no chain's numbers get out of step
-            self._reported.add(chain, self._model.reported(values))
+            self._reported[chain].append(self._model.reported(values))
 
     def worth(self, draws: int | None = None) -> float:
         """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
@@ -186,14 +186,18 @@ class Watch:
         worth = (trace.worth(draws) * shares.get(trace.name, 1.0) for trace in self._told)
         return min((value for value in worth if not math.isnan(value)), default=math.nan)
 
-    def is_reached(self, draws: int) -> bool:
-        """Whether so many draws of each chain are what was asked for."""
+    def is_reached(self, draws: int, states: Sequence[Any], data: Any) -> bool:
+        """Whether so many draws of each chain, now in these states, are what was asked for."""
         if self.goal is None or not self.goal.is_of_draws:
             return False
         if self.goal.asks_for_level:
             if not self._score.is_level(draws):
                 return False
-            return self._model is None or self._reported.most_are_worth(_MODES_WORTH, draws)
+            if self._model is None:
+                return True
+            probs = np.stack([self._model.label_probs(state, data) for state in states])
+            values = np.array([chain[:draws] for chain in self._reported])
+            return most_are_worth(_MODES_WORTH, values, match_rows(probs))
         if not self.worth(draws) >= self.goal.worth:
             return False
         return not self.goal.settles or self._score.agrees(draws)
@@ -270,23 +274,6 @@ class Trace:
         before, after = early.mean(axis=1), late.mean(axis=1)
         return bool(np.all(np.abs(after - before) <= _LEVEL * np.abs(after)))
 
-    def most_are_worth(self, worth: float, draws: int) -> bool:
-        """Whether chains together have so many effective draws of three entries of four.
-
-        Labels differ between chains: the lower quartiles of the chains are added up.
-        """
-        values = self._first(draws)
-        if draws < diagnostics.MIN_DRAWS or not values.size:
-            return bool(not values.size)
-        total = 0.0
-        for chain in values:
-            with np.errstate(all="ignore"):
-                effective = diagnostics.ess_bulk(chain[None])
-            moving = effective[np.isfinite(effective)]
-            if len(moving):
-                total += float(np.quantile(moving, 0.25))
-        return total >= worth
-
     def worth(self, draws: int | None = None) -> float:
         """Effective draws of the entry that has fewest, of all chains' first draws; nan of few."""
         values = self._first(draws)
@@ -297,3 +284,26 @@ class Trace:
             found = sum(diagnostics.ess_bulk(group) for group in groups)
         known = np.asarray(found)[np.isfinite(found)]
         return float(known.min()) if len(known) else math.nan
+
+
+def most_are_worth(worth: float, values: FloatArray, matches: LabelMatches) -> bool:
+    """Whether three numbers of four have so many effective draws, of the chains that have a label.
+
+    Parameters
+    ----------
+    worth : float
+    values : array, ``(chain, draw, number, label)``
+    matches : LabelMatches
+        Labels of chains that go with those of the first.
+    """
+    if not values.size or values.shape[1] < diagnostics.MIN_DRAWS:
+        return not values.size
+    effective = []
+    for label, has_it in enumerate(matches.found.T):
+        chains = np.flatnonzero(has_it)
+        one = np.stack([values[c, :, :, matches.order[c, label]] for c in chains])
+        with np.errstate(all="ignore"):
+            effective.append(diagnostics.ess_bulk(one))
+    moving = np.concatenate(effective)
+    moving = moving[np.isfinite(moving)]
+    return not len(moving) or float(np.quantile(moving, 0.25)) >= worth

@@ -78,7 +78,7 @@ from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
 from pgmult.topics.updates.words import DirichletWords
 
-_MOST_EFFECTS = 8  # random effects by which a run is judged settled
+_MOST_EFFECTS = 8  # random effects, and covariates, by which a run is judged settled
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -323,7 +323,7 @@ class StructuralTopics(GaussianTopics):
         """Shares of topics, and expected ones as covariates and random effects vary one by one.
 
         Covariates are centred and scaled: each takes -1 and 1 while the others are average. Of many
-        random effects some, evenly spread, are taken.
+        random effects some, evenly spread, are taken, and of many covariates the first.
         """
         shares = super(StructuralTopics, self).reported(draw)
         if "coefficients" not in draw:
@@ -331,9 +331,10 @@ class StructuralTopics(GaussianTopics):
         centre, *slopes = np.asarray(draw["coefficients"], dtype=np.float64)
         effects = np.asarray(draw.get("effects", centre[None, :][:0]), dtype=np.float64)
         few = np.linspace(0, len(effects) - 1, min(len(effects), _MOST_EFFECTS)).astype(int)
+        slopes = slopes[:_MOST_EFFECTS]
         moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
         psi = centre + np.array([np.zeros_like(centre), *moved])
-        return np.concatenate([shares, self.link().probs(psi).ravel()])
+        return np.concatenate([shares.reshape(-1, self.num_topics), self.link().probs(psi)])
 
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(n,)``.

@@ -55,7 +55,8 @@ from pgmult.topics.updates.collapsed import (
 
 _ROWS = 2**14  # documents that are looked at together
 _FLAT = 0.25  # of a document's distance from the mean of psi, where chains begin, and
-_LONG = 10_000  # tokens of a document, of which half as much is taken away
+_LONG = 10_000  # tokens of a document, of which half as much is taken away, and
+_SHORT = 5.0  # tokens of a document for each topic, below which less is taken away
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
@@ -108,7 +109,8 @@ class Searched:
         An allocation of tokens has documents nearly pure. A chain that begins so needs many hundred
         sweeps to find its way to mixed documents, where the posterior has them, while the way from
         mixed to pure documents takes some fifty. Very long documents stay where they are: their
-        proportions are known, and so are the topics, which would leave their places.
+        proportions are known, and so are the topics, which would leave their places. So do, more or
+        less, documents of few tokens for each topic, whose way from the flat side is slow as well.
 
         Parameters
         ----------
@@ -120,8 +122,8 @@ class Searched:
         if centre is None:
             centre = psi.mean(axis=0)
         lengths = self.allocation.topic_counts.sum(axis=1, keepdims=True)
-        share = 1.0 - (1.0 - _FLAT) * _LONG / (_LONG + lengths)
-        return np.asarray(centre + share * (psi - centre))
+        taken = np.minimum(1.0, lengths / (_SHORT * self.num_topics)) * _LONG / (_LONG + lengths)
+        return np.asarray(centre + (1.0 - (1.0 - _FLAT) * taken) * (psi - centre))
 
     def topics(self) -> FloatArray:
         """Mean word probabilities given the allocation, ``(num_topics, num_words)``."""

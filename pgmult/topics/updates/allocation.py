@@ -306,8 +306,14 @@ class AllocatedTopics(SweepsInBlocks):
         return theta, draw[words]
 
     def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
-        """Shares of topics, which every report begins with; empty if they are not stored."""
-        return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)
+        """Shares of topics, which every report begins with, if they are stored."""
+        return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)[None]
+
+    def label_probs(self, state: Any, data: Any) -> FloatArray:
+        """Words of topics, in all their versions, by which topics of several chains are matched."""
+        return np.asarray(
+            self.mean_topics(state, data).reshape(len(self._topics_of(state, data)), -1)
+        )
 
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""

@@ -11,7 +11,8 @@ from chain_models import Normal, same, values
 import pgmult
 from pgmult.core.typing import traits_of
 from pgmult.sampling import _progress, goals
-from pgmult.sampling.goals import Goal, Trace, as_goal
+from pgmult.sampling.goals import Goal, Trace, as_goal, most_are_worth
+from pgmult.sampling.labels import match_rows
 from pgmult.sampling.store import Run, rectangle
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -126,23 +127,30 @@ class Moded(Normal):
     many_modes, reported_names = True, ("mean",)
 
     def reported(self, draw):
-        return np.atleast_1d(np.repeat(draw["mean"], 4)) * [1.0, 2.0, 3.0, 0.0]
+        return np.outer(np.repeat(draw["mean"], 4), [1.0, 2.0])
+
+    def label_probs(self, state, data):
+        return np.eye(2)
 
 
 def test_what_the_report_shows_must_be_worth_fifty_draws_where_chains_stay_in_modes(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(goals, "_LEVEL", 10.0)
     rng = np.random.default_rng(0)
-    steady, slow = (Trace("reported", 2, labelled=True) for _ in range(2))
-    for draw in range(200):
-        for chain in range(2):
-            noise = rng.standard_normal(8)
-            steady.add(chain, noise)
-            slow.add(chain, noise + 0.05 * draw * np.repeat([1, 0], [3, 5]))
-    assert steady.most_are_worth(50.0, 200)
-    assert not slow.most_are_worth(50.0, 200), "three numbers of eight drift in a chain"
-    assert not steady.most_are_worth(50.0, 3)
+    values = rng.standard_normal((2, 200, 8, 2))
+    both = match_rows(np.stack([np.eye(3)[:2], np.eye(3)[[1, 0]]]))
+    assert most_are_worth(50.0, values, both)
+    drifting = values + 0.05 * np.arange(200)[:, None, None]
+    assert not most_are_worth(50.0, drifting, both)
+    apart = values + np.reshape([0.0, 3.0], (2, 1, 1, 1))
+    assert not most_are_worth(50.0, apart, both), "chains disagree"
+    swapped = values + np.array([[0.0, 9.0], [9.0, 0.0]])[:, None, None]
+    assert most_are_worth(50.0, swapped, both), "but for the names of labels"
+    other = match_rows(np.stack([np.eye(3)[:2], np.eye(3)[[0, 2]]]))
+    apart = values + np.array([[0.0, 0.0], [0.0, 9.0]])[:, None, None]
+    assert most_are_worth(50.0, apart, other), "another label is not compared"
+    assert not most_are_worth(50.0, values[:, :3], both)
+    monkeypatch.setattr(goals, "_LEVEL", 10.0)
     options = {"tune": 10, "chains": 2, "random_seed": 5, "progressbar": False}
     run = pgmult.sample(Moded(), DATA, draws=4000, until="settled", **options)
     assert "most numbers had 50 effective draws" in run.attrs["ended"]
