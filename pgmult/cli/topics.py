@@ -35,6 +35,7 @@ from pgmult.cli.shared import (
     unfollow,
     whole,
 )
+from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
@@ -42,6 +43,8 @@ _COLUMNS = ("column", "names")
 _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
+_FEWEST_DRAWS, _MOST_DRAWS = 500, 4000  # a chain, unless settled before
+_WORK = 3.5e8  # tokens, documents and words of all topics that its sweeps go over, about
 _MOST_BYTES = 72_000_000  # of these, unless told otherwise; states of chains come on top
 
 
@@ -152,6 +155,8 @@ def _job(options: argparse.Namespace) -> Job:
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
     kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
     model = kind(options.topics, keywords=keywords)
+    if options.until == SETTLED and options.draws == _MOST_DRAWS:
+        options.draws = _most_draws(corpus, options.topics)
     keep_theta = options.keep_theta
     if keep_theta is None:  # less than the topics take, or needed for quotes and checks
         few = corpus.num_documents <= corpus.num_words or options.prevalence or options.content
@@ -208,6 +213,14 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
         f"shares of topics in {corpus.num_documents:,} documents are not kept{option};"
         " pgmult.topics.fold_in draws those of chosen documents afterwards"
     )
+
+
+def _most_draws(corpus: Any, num_topics: int) -> int:
+    """Return the draws a chain at which a run ends that has not settled: more of small corpora."""
+    documents = corpus.num_documents
+    work = corpus.num_tokens + num_topics * (documents + corpus.num_words)
+    work += documents * num_topics**3 / 200
+    return int(min(max(_WORK / max(1.0, work), _FEWEST_DRAWS), _MOST_DRAWS))
 
 
 def _read_documents(
@@ -488,7 +501,7 @@ ROOM = Room(
     "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
-    draws=500, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    draws=_MOST_DRAWS, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
     recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", *_COVARIATES)),
     questions=(

@@ -287,7 +287,9 @@ class Trace:
 
 
 def most_are_worth(worth: float, values: FloatArray, matches: LabelMatches) -> bool:
-    """Whether three numbers of four have so many effective draws, of the chains that have a label.
+    """Whether each number of three labels of four has so many effective draws.
+
+    They are those of the chains that have the label.
 
     Parameters
     ----------
@@ -304,6 +306,6 @@ def most_are_worth(worth: float, values: FloatArray, matches: LabelMatches) -> b
         one = np.stack([values[c, :, :, matches.order[c, label]] for c in chains])
         with np.errstate(all="ignore"):
             effective.append(diagnostics.ess_bulk(one))
-    moving = np.concatenate(effective)
-    moving = moving[np.isfinite(moving)]
-    return not len(moving) or float(np.quantile(moving, 0.25)) >= worth
+    by_number = np.array(effective).T  # nan where draws never change
+    moving = by_number[np.isfinite(by_number).any(axis=1)]
+    return bool((np.nanquantile(moving, 0.25, axis=1) >= worth).all())
