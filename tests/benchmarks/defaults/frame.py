@@ -8,8 +8,9 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -41,12 +42,15 @@ class Design:
     fit : words after the file
     simulate : callable
         ``simulate(rng)`` returns the tables by file name, the fitted one first, and the truths.
+    read : callable
+        ``read(file)`` returns mean, sd and ends of each row of an answer, by its labels.
     """
 
     name: str
     command: str
     fit: tuple[str, ...]
     simulate: Callable[[np.random.Generator], tuple[Mapping[str, dict], list[Truth]]]
+    read: Callable[[TextIO], dict] = field(default=lambda file: _rows(file))
 
 
 def coverage(design, num_tables, first=0):
@@ -85,7 +89,7 @@ def _scores(design, tables, truths, folder, seed):
         for level in LEVELS:
             asked = (truth.question, level)
             if asked not in answers:
-                answers[asked] = _answer(design.command, truth.question, level, run, folder)
+                answers[asked] = _answer(design, truth.question, level, run, folder)
             try:
                 mean, sd, lower, upper = answers[asked][truth.key]
             except KeyError:
@@ -95,13 +99,18 @@ def _scores(design, tables, truths, folder, seed):
         yield truth.kind, (mean - truth.value) / max(sd, 1e-12), *ends
 
 
-def _answer(command, question, level, run, folder):
+def _answer(design, question, level, run, folder):
     out = folder / f"answer {level}.csv"
     words = [str(folder / w) if w.endswith(".csv") else w for w in question.arguments]
-    _said([command, question.verb, str(run), *words, "--probability", str(level),
+    _said([design.command, question.verb, str(run), *words, "--probability", str(level),
            "--out", str(out)])  # fmt: skip
     with out.open(newline="", encoding="utf-8") as file:
-        head, *rows = csv.reader(file)
+        return design.read(file)
+
+
+def _rows(file):
+    """Mean, sd and ends by the cells before the mean."""
+    head, *rows = csv.reader(file)
     centre = next(i for i, name in enumerate(head) if name in ("mean", "median", "probability"))
     low, high = (
         next(i for i, name in enumerate(head) if name.endswith(end)) for end in ("lower", "upper")
