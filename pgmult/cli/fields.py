@@ -1,6 +1,7 @@
 """``pgmult fields``: counts of categories at places and times."""
 
 import argparse
+import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,12 @@ from pgmult.fields.family import FIELDS
 
 _STATES, _STATES_REACH = "us-states", 1000.0  # km: of the length scale's prior median
 _OTHER = "(other)"
+# words in the names of columns whose whole numbers are labels
+_LABELS = re.compile(
+    "plot|site|id|block|station|subject|patient|unit|region|district|county|precinct|ward|tract"
+    "|zone|area|code|fip|zip|patch|tank|pen|nest|quadrat|transect|sample|replicate|treatment|group"
+    "|school|village|state|province|constituency|trap|pond|lake"
+)
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -31,10 +38,14 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--inputs", nargs="+", required=True, metavar="COLUMN",
         help="Columns of times and places: numbers, dates (1999-12-31) or names of places",
     )  # fmt: skip
-    fit.add_argument("--category", required=True, metavar="COLUMN", help="Column of the categories")
+    fit.add_argument("--category", metavar="COLUMN", help="Column of the categories")
     fit.add_argument(
         "--count", metavar="COLUMN", help="Column of counts (default: a row is one observation)"
     )
+    fit.add_argument(
+        "--wide", nargs="+", default=[], metavar="COLUMN",
+        help="Columns of counts, one for each category, in place of --category and --count",
+    )  # fmt: skip
     fit.add_argument(
         "--places", action="append", default=[], metavar="WHERE",
         help="Locations of the places that an input names: us-states, or a table with a column of"
@@ -47,8 +58,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument(
         "--absent", choices=["zero", "not-counted"],
-        help="Meaning of a category without a row at some inputs (default: not counted where"
-        " all places of a year lack it and would have had it, else 0)",
+        help="Meaning of a category without a row at some inputs (default: not counted if"
+        " no place has it in a year and counts were to be expected, else 0)",
     )  # fmt: skip
     fit.add_argument(
         "--at", type=Path, metavar="TABLE", help="Table of further inputs to predict at"
@@ -83,16 +94,20 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.fields.reports import data_in_words
     from pgmult.fields.tables import read_field
 
+    if bool(options.wide) == bool(options.category):
+        raise ValueError("say which column is the --category, or which ones are --wide counts")
     table, left_out = _without_gaps(read_table(options.table, options), options)
     columns = table.columns
     lengths = _pairs(options.length_scale, "--length-scale")
     places = _places(options, columns)
-    if options.max_categories is not None:
+    _refuse_labels(options.inputs, columns, {*places, *lengths})
+    if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
-    data, guess, zeros = read_field(
+    data, guess, zeros, totals = read_field(
         table, inputs=options.inputs, category=options.category, count=options.count,
-        new_inputs=new, places={name: known.at for name, known in places.items()},
+        wide=options.wide, new_inputs=new,
+        places={name: known.at for name, known in places.items()},
         absent=options.absent.replace("-", " ") if options.absent else None,
     )  # fmt: skip
     held_out = None
@@ -105,7 +120,7 @@ def _job(options: argparse.Namespace) -> Job:
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
     notes = {
-        "title": options.title or f"{options.category} in {options.table.name}",
+        "title": options.title or f"{options.category or 'shares'} in {options.table.name}",
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {
@@ -116,7 +131,7 @@ def _job(options: argparse.Namespace) -> Job:
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
     hidden = {} if held_out is None else {"counts": held_out}
-    others = [f"{guess} (--absent zero or not-counted says so)" if guess else ""]
+    others = [totals, f"{guess} (--absent zero or not-counted says so)" if guess else ""]
     others += [f"{zeros} (--absent not-counted if they could not be)" if zeros else ""]
     notices = (f"{options.table}: {data_in_words(data)}", left_out, *others)
     note = "\n".join(filter(None, notices))
@@ -125,7 +140,9 @@ def _job(options: argparse.Namespace) -> Job:
 
 def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
     """The table without gaps, and what was left out of it."""
-    needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
+    needed = {f"--inputs {n}": n for n in options.inputs}
+    if options.category is not None:
+        needed = {"--category": options.category, **needed}
     if options.drop_incomplete:
         return complete(table, {"--count": options.count, **needed}, options, "")
     complete(table, {"--count": options.count}, options, "write 0 where nothing was counted")
@@ -192,8 +209,10 @@ def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
         found[column] = _known_places(where, column, options)
     if missing := [name for name in named if name not in found]:
         raise ValueError(
-            f"the input {missing[0]!r} has names: say where they are with --places"
-            f" {missing[0]}=us-states or --places {missing[0]}=TABLE"
+            f"the input {missing[0]!r} has names: if they are places, say where they are with"
+            f" --places {missing[0]}=us-states or --places {missing[0]}=TABLE; a factor such as a"
+            f" treatment takes a regression (pgmult regression fit {options.table} with"
+            f" {missing[0]} in the formula), or a field for each of its values"
         )
     return found
 
@@ -213,6 +232,23 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
         f"the input {name!r} must be numbers, or dates such as 1999-12-31, in every row, got"
         f" {cell!r} in row {row:,} below the header (names of places take --places {name}=TABLE)"
     )
+
+
+def _refuse_labels(
+    inputs: Sequence[str], table: Mapping[str, Any], settled: Collection[str]
+) -> None:
+    """Refuse numbers that are names of places, unless a length scale says that they are not."""
+    for name in inputs:
+        column = table.get(name)
+        if name in settled or column is None or column.dtype.kind not in "iuf":
+            continue
+        words = {word.rstrip("s0123456789") for word in re.split(r"[^a-z0-9]+", name.lower())}
+        if any(map(_LABELS.fullmatch, words)) and (column % 1 == 0).all():
+            raise ValueError(
+                f"the input {name!r} has numbers that look like names, such as {column[0]:g}: say"
+                f" where they are with --places {name}=TABLE; if they are distances along a line,"
+                f" say so with --length-scale {name}=X"
+            )
 
 
 def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:

@@ -115,9 +115,10 @@ class Table(ExactTable):
     def field(
         self,
         inputs: str | Sequence[str],
-        category: str,
+        category: str | None = None,
         *,
         count: str | None = None,
+        wide: Sequence[str] = (),
         new_inputs: Any = None,
         places: Mapping[str, Any] | None = None,
         absent: "Absent | None" = None,
@@ -127,8 +128,8 @@ class Table(ExactTable):
         from pgmult.fields.tables import field_of
 
         return field_of(
-            self, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
-            places=places, absent=absent, order=order,
+            self, inputs=inputs, category=category, count=count, wide=wide,
+            new_inputs=new_inputs, places=places, absent=absent, order=order,
         )  # fmt: skip
 
     def sequences(

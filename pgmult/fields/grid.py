@@ -3,7 +3,6 @@
 The axis is the first input of numbers or dates, and the other inputs are the place.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.reports import Interval
-from pgmult.core.tables import as_years
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions
-from pgmult.fields.tables import plain
+from pgmult.fields.tables import axis_and_places, plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,28 +120,3 @@ class Grid:
         """Probabilities of being the most probable category, ``(len(rows), num_categories)``."""
         best, size = self.predictions.draws[:, rows].argmax(axis=2), len(self.names)
         return np.array([np.bincount(row, minlength=size) for row in best.T]) / len(best)
-
-
-def axis_and_places(
-    data: CountField, columns: Mapping[str, Any], num_rows: int
-) -> tuple[str, FloatArray, list[str], IntArray]:
-    """Split the columns: rows lie along the first one of numbers or dates, the others are places.
-
-    Returns
-    -------
-    axis : str
-        Empty if there is none.
-    x : array, ``(num_rows,)``
-    places : list of str
-    place : int array, ``(num_rows,)``
-    """
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
-    if data.columns is None:
-        arrays.pop("row", None)
-    axis = next((name for name, values in arrays.items() if values.dtype.kind in "iufM"), "")
-    along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
-    x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
-    others = [values for name, values in arrays.items() if name != axis]
-    labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
-    places, place = np.unique(labels or [""] * num_rows, return_inverse=True)
-    return axis, x, [str(p) for p in places], place.reshape(-1)

@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from pgmult.core.arguments import as_choice, as_flag, as_kind, as_seed
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_seed
 from pgmult.core.averages import Rows, average, crossed
 from pgmult.core.estimands import Estimand
 from pgmult.core.labelled import Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.core.validate import as_counts, as_nonnegative, as_positive_int
 from pgmult.fields.data import CountField
 from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.scores import Calibration, calibration
-from pgmult.fields.tables import with_table
+from pgmult.fields.tables import axis_and_places, with_table
 from pgmult.links.logistic import logistic_expectations
 from pgmult.sampling.posterior import Posterior
 
@@ -283,14 +283,16 @@ def effects(
     *,
     at: Mapping[str, Any] | None = None,
     by: str | None = None,
+    weight: Literal["counts", "equal"] | Mapping[str, float] = "counts",
     probability: float = 0.9,
     max_draws: int = 1000,
 ) -> Estimand:
-    """Mean probabilities of the categories at each value of an input.
+    """Average the probabilities of the categories at each value of an input.
 
-    Averages over the observed rows that have the value, all rows weighted equally.
-    ``found.difference(column, a, b)`` compares two values. If other inputs vary along with this
-    one, so do the rows that are averaged: fix them with `at`, or separate them with `by`.
+    Averages are over the observed rows that have the value, and places weigh as much as they have
+    counts, at all times alike; `weight` says otherwise. ``found.difference(column, a, b)`` compares
+    two values. If other inputs vary along with this one, so do the rows that are averaged: fix them
+    with `at`, or separate them with `by`.
 
     Parameters
     ----------
@@ -304,6 +306,8 @@ def effects(
         Only rows that have these.
     by : str, optional
         Another input: averages are taken for each of its values.
+    weight : {"counts", "equal"} or mapping, optional
+        Weights of places: their counts, all alike, or the population of each place by its name.
     probability : float
         Of the intervals.
     max_draws : int
@@ -334,10 +338,29 @@ def effects(
     """
     observed = rows(run, max_draws=max_draws)
     groups = crossed(observed.table, column, values, by)
+    weights, words = _weights(own_data(run, None), observed.table, weight)
     return average(
-        over=observed, by=groups, where=at, probability=probability,
-        caption=f"Mean probabilities of the categories by {' and '.join(groups)}.",
+        over=replace(observed, weights=weights), by=groups, where=at, probability=probability,
+        caption=f"Mean probabilities of the categories by {' and '.join(groups)}{words}.",
     )  # fmt: skip
+
+
+def _weights(
+    data: CountField, table: Mapping[str, Any], weight: str | Mapping[str, float]
+) -> tuple[FloatArray, str]:
+    """Weights of the rows, and in words."""
+    _, _, places, place = axis_and_places(data, table, data.num_rows)
+    if len(places) == 1 or (isinstance(weight, str) and weight == "equal"):
+        return np.ones(data.num_rows), ", rows weighted equally" if len(places) > 1 else ""
+    if isinstance(weight, str):
+        as_choice(weight, "weight", ("counts", "equal"))
+        counts = np.bincount(place, data.totals, minlength=len(places))
+        return np.maximum(counts, 1.0)[place], ", places weighted by their counts"
+    sizes = as_mapping(weight, "weight")
+    if missing := [name for name in places if name not in sizes]:
+        raise ValueError(f"weight must have a population of every place, got none of {missing[0]}")
+    population = as_nonnegative([sizes[name] for name in places], "weight")
+    return population[place], ", places weighted by the populations given"
 
 
 def rows(run: Posterior, new: Any = None, *, max_draws: int | None = 1000) -> Rows:

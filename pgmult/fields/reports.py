@@ -160,7 +160,10 @@ def _whole_columns(names: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """Shares at both ends of an axis, draws of means over the places that stand at both."""
+    """Shares at both ends of an axis: draws of means over the places with rows at both.
+
+    A place weighs as much as it has counts, at both ends alike.
+    """
 
     grid: Grid
     first: FloatArray
@@ -176,7 +179,11 @@ class _Changes:
         rows = [start[p] for p in both], [end[p] for p in both]
         if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
             return None
-        first, last = (grid.predictions.draws[:, its].mean(axis=1) for its in rows)
+        weights = np.maximum(grid.totals[both], 1.0)
+        weights = weights / weights.sum()
+        first, last = (
+            np.einsum("dpk,p->dk", grid.predictions.draws[:, its], weights) for its in rows
+        )
         span = plain(grid.along[rows[0][0]]), plain(grid.along[rows[1][0]])
         return cls(grid, first, last, span, len(both))
 
@@ -189,7 +196,8 @@ class _Changes:
     def sentences(self) -> list[str]:
         """Name the categories that rose and fell most."""
         grid, (start, end), order = self.grid, self.span, self._order
-        over = f" (mean over {self.num_places} places)" if self.num_places > 1 else ""
+        places = f" (mean over {self.num_places} places, weighted by their counts)"
+        over = places if self.num_places > 1 else ""
         span = f"From {grid.axis} {start} to {end}{over}"
         said = []
         for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
@@ -221,8 +229,8 @@ class _Changes:
         )
         return Section(
             "What changed",
-            f"Mean probability of each category over places at the ends of {grid.axis}{until}; and"
-            f" its change [{grid.percent}].",
+            f"Mean probability of each category over places, weighted by their counts, at the ends"
+            f" of {grid.axis}{until}; and its change [{grid.percent}].",
             head=("category", start, end, "change", "P(rose)"),
             rows=rows,
             shown=12,

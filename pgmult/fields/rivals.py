@@ -25,9 +25,9 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.fields.covariances.sphere import columns_in_degrees, great_circle
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.grid import axis_and_places
 from pgmult.fields.left_out import as_drawn, without_row
 from pgmult.fields.predictions import own_data, row_labels
+from pgmult.fields.tables import axis_and_places
 from pgmult.sampling.posterior import Posterior
 
 _NEAREST = 5  # places

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_real, as_seed
+from pgmult.core.figures.forest import Forest
 from pgmult.core.scores import mean_by_token
 from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import FloatArray
@@ -52,12 +53,15 @@ class Calibration(Answer):
         Computed over rows, since the categories of a row are dependent.
     num_cells : int
         Cells that were looked at.
+    draws : array, ``(num_rows, num_levels)``
+        Share of each row's cells inside.
     """
 
     levels: FloatArray
     covered: FloatArray
     standard_errors: FloatArray
     num_cells: int
+    draws: FloatArray
 
     @property
     def in_words(self) -> str:
@@ -84,6 +88,17 @@ class Calibration(Answer):
                 " or priors of its variances that allow less; and more draws, if there are few"
             )
         return f"These hold: {said}"
+
+    def figure(self) -> Forest:
+        """Return the shares of counts inside, with their standard errors, by nominal level."""
+        ends = self.covered + np.array([[0.0], [-1.0], [1.0]]) * np.nan_to_num(self.standard_errors)
+        mean, lower, upper = ends[:, None]
+        return Forest(
+            labels=[f"{level:.0%} intervals" for level in self.levels],
+            mean=mean, lower=lower, upper=upper, line=None, span=(0.0, 1.0),
+            x_label="share of the counts inside, ± standard error",
+            caption=self.verdict + ".",
+        )  # fmt: skip
 
     def table(self) -> Table:
         """One row per level, headed by the verdict."""
@@ -133,12 +148,10 @@ def calibration(
             f"counts must have a cell with {least:g} expected at least, got none (take least=0)"
         )
     rows = enough.any(axis=1)
-    estimates = [
-        mean_by_token(np.where(enough, share, 0.0).sum(axis=1)[rows], enough.sum(axis=1)[rows])
-        for share in shares_inside(drawn, table, _LEVELS)
-    ]
-    covered, errors = np.array(estimates).T
-    return Calibration(np.array(_LEVELS), covered, errors, int(enough.sum()))
+    cells = enough.sum(axis=1)[rows]
+    inside = np.where(enough, shares_inside(drawn, table, _LEVELS), 0.0).sum(axis=2)[:, rows]
+    covered, errors = np.array([mean_by_token(share, cells) for share in inside]).T
+    return Calibration(np.array(_LEVELS), covered, errors, int(enough.sum()), (inside / cells).T)
 
 
 def shares_inside(

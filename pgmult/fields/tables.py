@@ -15,6 +15,7 @@ its answers back::
        [15,  0]]))
 """
 
+import contextlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.labels import (
     as_looked_at,
     find_labels,
+    is_missing,
     labels_of,
     numbered,
     warn_of_look_alikes,
@@ -45,20 +47,24 @@ from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field, clash_of
 
 _DATES = "datetime64[s]"
+_CATEGORY, _COUNT = "category", "count"  # columns of a table that was wide
+_TOTAL = re.compile(r"(grand |sub)?totals?|all( .*)?|sum|overall|both( .*)?", re.IGNORECASE)
+_SURELY = 20  # counts of a total, below which its being the sum may be chance
 _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a category
 Absent = Literal["zero", "not counted"]
 
 
 def field_of(table: Any, **options: Any) -> CountField:
     """The data of `read_field`, with a warning of what was guessed; options are as there."""
-    data, guess, _ = read_field(table, **options)
-    if guess:
-        warnings.warn(f"{guess} (absent= says so)", stacklevel=2)
+    data, guess, _, totals = read_field(table, **options)
+    for words in (f"{guess} (absent= says so)" if guess else "", totals):
+        if words:
+            warnings.warn(words, stacklevel=2)
     return data
 
 
 class FieldRead(NamedTuple):
-    """A field, and what was made of categories without a row.
+    """A field, and how the reader treated categories without a row and totals.
 
     Attributes
     ----------
@@ -67,19 +73,23 @@ class FieldRead(NamedTuple):
         What was taken for not counted by a guess; empty if nothing.
     zeros : str
         What was taken for 0; empty if nothing.
+    totals : str
+        Categories that are sums of the others, which were left out; empty if none.
     """
 
     data: CountField
     guess: str
     zeros: str
+    totals: str
 
 
 def read_field(
     table: Any,
     *,
     inputs: str | Sequence[str],
-    category: str,
+    category: str | None = None,
     count: str | None = None,
+    wide: Sequence[str] = (),
     new_inputs: Any = None,
     places: Mapping[str, Any] | None = None,
     absent: Absent | None = None,
@@ -100,6 +110,9 @@ def read_field(
         The column of the category.
     count : str, optional
         The column of counts; left out, every row is one observation.
+    wide : sequence of str, optional
+        Columns of counts, one for each category, in place of `category` and `count`. An empty cell
+        is a category without a row.
     new_inputs : table, optional
         Where predictions are wanted: the columns `inputs`, one row each.
     places : mapping, optional
@@ -128,6 +141,12 @@ def read_field(
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
     columns = as_columns(table, "table")
+    if wide:
+        if category is not None or count is not None:
+            raise ValueError("wide must be given alone, without category and count")
+        columns = _as_long(columns, chosen, as_strings(wide, "wide"))
+        category, count = _CATEGORY, _COUNT
+    category = as_kind(category, "category", str, "the column of the category, or pass wide=")
     roles = {f"inputs {name}": name for name in chosen}
     one_role_each({**roles, "category": category, "count": count})
     at = chosen_columns(columns, chosen, "table", "inputs")
@@ -151,6 +170,8 @@ def read_field(
     np.add.at(counts, (of_row, of_label), number)
     present = np.zeros(counts.shape, dtype=np.bool_)
     present[of_row, of_label] = True
+    kept, totals = _totals(counts, present, labels.tolist())
+    counts, present, labels = counts[:, kept], present[:, kept], labels[kept]
     row_names = _row_names(distinct)
     counted = present if absent == "not counted" else np.ones_like(present)
     guess = ""
@@ -164,7 +185,48 @@ def read_field(
     data = replace(data, columns={key: _shown(column) for key, column in distinct.items()})
     if new_inputs is not None:
         data = with_table(data, as_columns(new_inputs, "new_inputs"), at_places, what="new_inputs")
-    return FieldRead(data, guess, zeros)
+    return FieldRead(data, guess, zeros, totals)
+
+
+def _as_long(
+    columns: Mapping[str, NDArray[Any]], inputs: Sequence[str], wide: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """A row for each category of a table that has a column for each."""
+    numbers = chosen_columns(columns, [*wide], "table", "wide")
+    one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
+    cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
+    row, k = np.nonzero(~np.array([[is_missing(cell) for cell in line] for line in cells]))
+    long = {name: columns[name][row] for name in inputs if name in columns}
+    values = cells[row, k]
+    with contextlib.suppress(TypeError, ValueError):  # `counts_of` refuses what is no number
+        values = values.astype(np.float64)
+    return long | {_CATEGORY: np.array([*wide])[k], _COUNT: values}
+
+
+def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tuple[IntArray, str]:
+    """Which categories to keep, and in words which are sums of all others.
+
+    Raises
+    ------
+    ValueError
+        If a category is called a total and has more than the others together.
+    """
+    every, sums = np.arange(len(labels)), counts.sum(axis=1)
+    if len(labels) < 3:
+        return every, ""
+    for k, label in enumerate(labels):
+        rows, others = present[:, k], sums - counts[:, k]
+        total, is_named = int(counts[:, k].sum()), _TOTAL.fullmatch(label.strip())
+        if (is_named or total >= _SURELY) and np.array_equal(counts[rows, k], others[rows]):
+            words = f"{label!r} is the sum of the other categories wherever it has a row: left out"
+            return np.delete(every, k), words
+        if is_named and (counts[rows, k] >= others[rows]).all():
+            raise ValueError(
+                f"categories must not include a total, {label!r} has {total:,} counts and the"
+                f" others {others[rows].sum():,} (take its rows out; give the difference a category"
+                " if it is one)"
+            )
+    return every, ""
 
 
 def _guess(
@@ -282,7 +344,10 @@ def _coordinates(
             values = as_years(column)[:, None]
         elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
             first = next(i for i in column if isinstance(i, str))
-            hint = f"say where they are: places={{{name!r}: ...}}"
+            hint = (
+                f"say where they are if they are places: places={{{name!r}: ...}}; a factor such as"
+                " a treatment takes a regression, or a field for each of its values"
+            )
             if first[:1].isdigit():
                 hint = "make numbers or datetime64 of them, as pandas.to_datetime does"
             raise ValueError(
@@ -388,3 +453,28 @@ def _distinct(x: FloatArray) -> tuple[IntArray, IntArray]:
     """Distinct rows in the order of the coordinates: where each stands first; each row's number."""
     _, first, group = np.unique(x, axis=0, return_index=True, return_inverse=True)
     return first, group.reshape(-1)
+
+
+def axis_and_places(
+    data: CountField, columns: Mapping[str, Any], num_rows: int
+) -> tuple[str, FloatArray, list[str], IntArray]:
+    """Split the columns: rows lie along the first one of numbers or dates, the others are places.
+
+    Returns
+    -------
+    axis : str
+        Empty if there is none.
+    x : array, ``(num_rows,)``
+    places : list of str
+    place : int array, ``(num_rows,)``
+    """
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    if data.columns is None:
+        arrays.pop("row", None)
+    axis = next((name for name, values in arrays.items() if values.dtype.kind in "iufM"), "")
+    along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
+    x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
+    others = [values for name, values in arrays.items() if name != axis]
+    labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
+    places, place = numbered(np.array(labels or [""] * num_rows))  # 1, 2, 10
+    return axis, x, [str(p) for p in places], place

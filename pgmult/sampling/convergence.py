@@ -30,6 +30,7 @@ _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
 _MATCHED_DRAWS = 100  # of a chain, whose mean rows tell labels apart
 _FAR = 1.1  # R-hat of chains that more draws alone do not join
 _NEARLY = 1.1  # R-hat of chains that agree roughly
+_SLOW = 1.05  # R-hat beyond which a verdict names what else the page shows
 _STILL_MOVING = "A chain is still moving, for its halves differ"
 _APART = (
     "Each chain has settled, but not where the others have: there are several modes, or the data"
@@ -201,23 +202,32 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
     if not found:
         return details
     main, *others = found
-    slow = [n for n in others if found[n][0] > _NEARLY]
+    slow = {n: found[n] for n in others if found[n][0] > max(_SLOW, found[main][0])}
     verdict = _verdict(main, *found[main], moving, slow, chains)
     return [Leading(verdict, "Diagnostics"), *details]
 
 
 def _verdict(
-    main: str, r_hat: float, ess: float, moving: float, slow: list[str], chains: int
+    main: str,
+    r_hat: float,
+    ess: float,
+    moving: float,
+    slow: Mapping[str, tuple[float, float]],
+    chains: int,
 ) -> str:
     who, others = ("The chains agree", "") if chains > 1 else ("The chain has settled", "")
     if slow:
-        others = f"; draw more to learn the {' and '.join(slow)} as well"
+        worst, fewest = max(r for r, _ in slow.values()), min(n for _, n in slow.values())
+        others = (
+            f"; not yet on the {' and '.join(slow)} (R-hat up to {worst:.3f}, worth {fewest:.0f}"
+            " independent draws): draw more before these are quoted"
+        )
     if diagnostics.is_near(r_hat, ess) and ess >= ESS_PER_CHAIN_LIMIT * chains:
         return f"{who} on the {main} (R-hat at most {r_hat:.3f}){others}."
     if r_hat <= _NEARLY:
         return (
             f"{who} on the {main}, roughly (R-hat at most {r_hat:.3f}, worth {ess:.0f} independent"
-            " draws or more): draw more for finer intervals."
+            f" draws or more){others or ': draw more for finer intervals'}."
         )
     differ = "chains differ" if chains > 1 else "the halves of the chain differ"
     why = _STILL_MOVING if chains > 1 else "It is still moving"

@@ -80,7 +80,8 @@ class TestFields:
     def test_fit_tells_what_moved_and_writes_a_page(self, capsys, field_run):
         code, out, errors = run(capsys, "fields", "show", field_run)
         assert (code, errors) == (0, "")
-        assert "From year 2000 to 2005 (mean over 3 places) Ada rose most" in out
+        said = "From year 2000 to 2005 (mean over 3 places, weighted by their counts) Ada rose"
+        assert said in " ".join(out.split())
         assert "counts at 3 inputs that were held out" in out
         assert "At the new inputs" in out
         assert "2006, OR" in out
@@ -205,7 +206,7 @@ class TestFields:
         both = ["--inputs", "year", "state"]
         states = ["--places", "us-states"]
         for more, said in {
-            (*both,): "the input 'state' has names: say where they are with --places",
+            (*both,): "the input 'state' has names: if they are places, say where they are with",
             ("--inputs", "yaer"): "inputs must name columns of table, got 'yaer'",
             ("--inputs", "year", *states): "--places COLUMN=us-states: columns of names among the"
             " inputs are none",

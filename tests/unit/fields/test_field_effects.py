@@ -32,12 +32,22 @@ def run():
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 class TestEffects:
     def test_they_average_the_rows_that_have_the_value(self, run):
-        found, each = run.effects("year"), run.predict(inputs="seen")
-        years = np.asarray(each.columns_of("row")["year"])
+        equal, found = run.effects("year", weight="equal"), run.effects("year")
+        each = run.predict(inputs="seen")
+        rows = {name: np.asarray(cells) for name, cells in each.columns_of("row").items()}
+        counts = {place: run.data.totals[rows["place"] == place].sum() for place in rows["place"]}
         assert found.axes == ("year", "category")
         for place, year in enumerate((1990, 1995, 2000)):
-            expected = each.draws[:, years == year].mean(axis=1)
+            there = rows["year"] == year
+            expected = each.draws[:, there].mean(axis=1)
+            np.testing.assert_allclose(equal.draws[:, place], expected)
+            weights = [counts[name] for name in rows["place"][there]]
+            expected = np.average(each.draws[:, there], axis=1, weights=weights)
             np.testing.assert_allclose(found.draws[:, place], expected)
+        same = run.effects("year", weight={str(name): float(n) for name, n in counts.items()})
+        np.testing.assert_allclose(same.draws, found.draws)
+        with pytest.raises(ValueError, match="weight must have a population of every place"):
+            run.effects("year", weight={"TX": 1.0})
         np.testing.assert_allclose(
             found.difference("year", 2000, 1990).draws, found.draws[:, 2] - found.draws[:, 0]
         )

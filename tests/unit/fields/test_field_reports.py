@@ -65,7 +65,8 @@ def test_verdict_names_what_rose_and_what_fell():
     known = np.vstack([known, [0.68, 0.3, 0.02]])
     found = report(drawn(data), data=data, title="t", held_out=hidden, truth=known)
     said = " ".join(found.verdict)
-    assert "From year 2000 to 2011 (mean over 2 places) A rose most: from 0.20 to 0.64" in said
+    where = "(mean over 2 places, weighted by their counts)"
+    assert f"From year 2000 to 2011 {where} A rose most: from 0.20 to 0.64" in said
     assert "C fell most" in said
     assert "Intervals of the 200 counts at 1 inputs that were held out" in said
     assert "The data have one unit, too few to compare the model with" in said
@@ -101,7 +102,7 @@ def test_an_axis_of_dates_has_dates():
     rows["day"] = (np.datetime64("2000-02") + months).astype("M8[D]")
     data = field_of(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
     found = report(drawn(data), data=data, title="t", comparison=False)
-    assert found.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
+    assert found.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places")
     figure = panels(found.sections[1].figures)
     for month in ("2000-04", "2000-07", "2000-10", "2001-01"):
         assert f">{month}</text>" in figure

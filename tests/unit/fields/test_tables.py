@@ -1,12 +1,14 @@
 """Tidy tables as fields, and predictions as tidy tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import pgmult
-from pgmult.fields import MultinomialGP, predict
+from pgmult.fields import MultinomialGP, as_field, predict
 from pgmult.fields.covariances import Matern
-from pgmult.fields.tables import field_of
+from pgmult.fields.tables import axis_and_places, field_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
 STATES = pgmult.datasets.us_states()
@@ -242,3 +244,55 @@ class TestNewRows:
     def test_a_missing_column_is_refused(self, run):
         with pytest.raises(ValueError, match="region"):
             run.predict({"year": [2003]})
+
+
+YEARLY = {
+    "year": [2000, 2000, 2000, 2001, 2001, 2001],
+    "name": ["Ada", "Ben", "Total"] * 2,
+    "n": [3, 4, 7, 5, 2, 7],
+}
+
+
+def test_a_category_that_is_the_sum_of_the_others_is_left_out():
+    with pytest.warns(UserWarning, match="'Total' is the sum of the other categories"):
+        data = field_of(YEARLY, inputs="year", category="name", count="n")
+    assert data.categories.tolist() == ["Ada", "Ben"]
+    renamed = YEARLY | {"name": ["Ada", "Ben", "Cy"] * 2}
+    assert field_of(renamed, inputs="year", category="name", count="n").num_categories == 3
+    large = renamed | {"n": [30, 40, 70, 50, 20, 70]}
+    with pytest.warns(UserWarning, match="'Cy' is the sum"):
+        field_of(large, inputs="year", category="name", count="n")
+
+
+def test_a_total_of_more_than_the_other_categories_is_refused():
+    with pytest.raises(ValueError, match="must not include a total, 'Total' has 15 counts"):
+        field_of(YEARLY | {"n": [3, 4, 8, 5, 2, 7]}, inputs="year", category="name", count="n")
+
+
+def test_a_column_for_each_category():
+    wide = {"year": [2001, 2000], "Ada": [5, 3], "Ben": [2, 4], "all": [7, 7]}
+    with pytest.warns(UserWarning, match="'all' is the sum"):
+        data = field_of(wide, inputs="year", wide=["Ada", "Ben", "all"])
+    long = field_of(
+        {name: [v for v, k in zip(cells, YEARLY["name"], strict=True) if k != "Total"]
+         for name, cells in YEARLY.items()},
+        inputs="year", category="name", count="n",
+    )  # fmt: skip
+    assert data.categories.tolist() == long.categories.tolist()
+    np.testing.assert_array_equal(data.counts, long.counts)
+    with pytest.raises(ValueError, match="wide must be given alone"):
+        field_of(wide, inputs="year", category="Ada", wide=["Ben", "all"])
+    with pytest.raises(TypeError, match="the column of the category, or pass wide="):
+        field_of(wide, inputs="year")
+
+
+def test_an_empty_cell_of_a_wide_table_is_a_category_without_a_row():
+    wide = {"year": [2000, 2001], "Ada": [5, 3], "Ben": [2, 4], "Cy": [None, 2.0]}
+    data = field_of(wide, inputs="year", wide=["Ada", "Ben", "Cy"], absent="not counted")
+    assert data.counted.tolist() == [[True, True, False], [True, True, True]]
+
+
+def test_places_that_are_numbers_stand_in_their_order():
+    columns = {"year": [2000] * 3, "plot": ["10", "2", "1"]}
+    data = replace(as_field(np.arange(3.0), np.ones((3, 2), dtype=int)), columns=columns)
+    assert axis_and_places(data, columns, 3)[2] == ["1", "2", "10"]
