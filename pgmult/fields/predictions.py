@@ -299,13 +299,13 @@ def effects(
     run : Posterior
         Of a field, that kept ``psi`` or ``pi``.
     column : str
-        An input, by the name that it has in the table.
+        Input, by its name in the table.
     values : sequence, optional
-        Of the column; all that were observed if left out.
+        Values of the column to average at; all that were observed by default.
     at : mapping from column to a value, or to several, optional
         Only rows that have these.
     by : str, optional
-        Another input: averages are taken for each of its values.
+        Second input: averages are taken for each of its values.
     weight : {"counts", "equal"} or mapping, optional
         Weights of places: their counts, all alike, or the population of each place by its name.
     probability : float
