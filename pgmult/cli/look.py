@@ -538,16 +538,19 @@ class _Jobs:
                 word = re.escape(label.removeprefix(cut))
                 ways = rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)"
                 match = re.fullmatch(ways, column.name)
-                if word and match and column.is_number:
+                if word and match and (column.is_number or column.is_category):
                     pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
                     ends.setdefault(pattern, {})[labels[label]] = column
-            complete = complete or {p: of for p, of in ends.items() if len(of) == len(labels)}
+            complete = complete or {
+                p: of for p, of in ends.items()
+                if len(of) == len(labels) and len({c.is_number for c in of.values()}) == 1
+            }  # fmt: skip
         named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in complete}
         return dict(
             [
                 (name, (pattern, complete[pattern])) for name, pattern in named.items()
                 if _in_formula(name) == name
-            ][:_MOST_TERMS]
+            ][: 2 * _MOST_TERMS]
         )  # fmt: skip
 
     def _regression(self) -> _Job | None:

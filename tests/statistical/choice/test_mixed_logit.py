@@ -21,6 +21,7 @@ TABLE = {
     "who": np.repeat(np.arange(PEOPLE), OCCASIONS * ALTERNATIVES),
     "case": np.repeat(np.arange(PEOPLE * OCCASIONS), ALTERNATIVES),
     "taken": np.arange(NUM) % ALTERNATIVES == 0,
+    "worst": np.arange(NUM) % ALTERNATIVES == 1,
     "price": 3.0 * RNG.normal(size=NUM),
     "time": RNG.normal(size=NUM),
     "size": RNG.normal(size=NUM),
@@ -32,6 +33,7 @@ CASES = {
     "one attribute": {"formula": "taken ~ price + (price | who)"},
     "signs": {"formula": FULL, "signs": {"price": -1}},
     "nobody": {"formula": "taken ~ price + time"},
+    "best and worst": {"formula": "taken ~ price + time + (price | who)", "worst": "worst"},
 }
 MODEL = MixedLogit(mean_scale=1.0, sd_scale=0.7)
 
@@ -98,6 +100,19 @@ LOG_PRIOR = module._log_prior_root
 )  # fmt: skip
 def test_broken_moves_are_refused(change):
     rejects(check_geweke, mutant(MODEL, **change), data(), replicates=400, sweeps=3)
+
+
+def as_best(self, rng, state, rows):
+    """Choices of the worst by utilities of the sign of those of the best."""
+    return replace(
+        rows, taken=MixedLogit.simulate(self, rng, state, replace(
+            rows, x=rows.x * rows.side[:, None])).taken
+    )  # fmt: skip
+
+
+def test_worst_choices_of_the_wrong_sign_are_refused():
+    broken = mutant(MODEL, simulate=as_best)
+    rejects(check_geweke, broken, data("best and worst"), replicates=400, sweeps=3)
 
 
 def test_lengths_by_tastes_are_refused():
