@@ -65,6 +65,7 @@ DESIGNS = [
         alike,
     ),
     Design(
-        "mixed logit", "choice", ("taken ~ mode + price + time + (time | person)", *OF_TRIPS), differ
+        "mixed logit", "choice", ("taken ~ mode + price + time + (time | person)", *OF_TRIPS),
+        differ,
     ),
 ]  # fmt: skip
