@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.figures.base import NUM_COLOURS
 from pgmult.core.figures.shares import MISSING, OTHER, Raster
@@ -28,6 +29,13 @@ def name_of(data: Sequences, sequence: int) -> str:
     if data.names is None:
         return f"sequence {sequence + 1}"
     return f"{data.keys[0]} {data.names[sequence]}" if data.keys[0] else str(data.names[sequence])
+
+
+def is_after_last(data: Sequences) -> NDArray[np.bool_]:
+    """Which steps come after the last observation of their sequence, ``(num_steps,)``."""
+    observed = np.where(np.diff(data.indptr) > 0, np.arange(data.num_steps), -1)
+    last = np.maximum.reduceat(observed, data.offsets[:-1])
+    return np.asarray(np.arange(data.num_steps) > np.repeat(last, data.lengths))
 
 
 def in_steps(number: float) -> str:

@@ -40,7 +40,7 @@ from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import in_steps, labels_of, place_columns, places_of
+from pgmult.sequences.figures import in_steps, is_after_last, labels_of, place_columns, places_of
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
 
@@ -73,7 +73,7 @@ class States(Answer):
     draws : array, ``(num_draws, num_rows)``
         Draws of each row of the `table`.
     shares : Averages, ``(num_states,)``
-        Shares of all steps.
+        Shares of the steps up to the last observation of each sequence.
     emissions : Averages, ``(num_states, num_symbols)``
         Probabilities of symbols in each state; averages over the steps where inputs act on them.
     transitions : Averages, ``(num_states, num_states)``
@@ -282,7 +282,8 @@ def states(
     decoded = data_of_run if data is None else sequences_of(run, data)
     matched = matched_draws(run, most)
     taken = matched.taken
-    shares = np.array([draw.probs[:, place].mean(axis=0) for draw, place in taken])
+    until_last = ~is_after_last(data_of_run)
+    shares = np.array([draw.probs[until_last][:, place].mean(axis=0) for draw, place in taken])
     emission = np.array([draw.values["emission"][place] for draw, place in taken])
     moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
     leaves = np.array([_leaving(model, draw, data_of_run)[place] for draw, place in taken])

@@ -34,7 +34,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, few_of
 from pgmult.sequences.figures import labels_of
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
@@ -65,6 +65,8 @@ class Transitions(Answer):
         "symbol" or "hidden state".
     probability : float
         Coverage of the intervals.
+    without_data : sequence of str
+        Symbols or contexts after which no step was observed: their rows come from the prior.
     """
 
     probs: FloatArray
@@ -75,6 +77,7 @@ class Transitions(Answer):
     values: Sequence[Any]
     what: str
     probability: float
+    without_data: Sequence[str] = ()
 
     def _averaged(self, values: FloatArray) -> FloatArray:
         """Average over rows of inputs what depends on a state and, perhaps, on more."""
@@ -106,6 +109,7 @@ class Transitions(Answer):
         """The transition probabilities, which can be subtracted, selected and plotted."""
         axes = {"from": self.before, "to": self.after}
         caption = f"Probability that a {self.what} (to) comes a step after another (from)."
+        caption += self._warning
         return self._estimand(self.draws, axes, caption)
 
     @property
@@ -122,6 +126,12 @@ class Transitions(Answer):
         if not self.group:
             raise ValueError("a difference takes groups: ask for transitions(by=) or at= values")
         return self.estimand.difference(self.group, one, other)
+
+    @property
+    def _warning(self) -> str:
+        if not self.without_data:
+            return ""
+        return f" No step was observed after {few_of(self.without_data)}: rows from the prior."
 
     # ------------------------------------------------------------------ what follows
 
@@ -207,7 +217,7 @@ class Transitions(Answer):
         percent = round(100 * self.probability)
         note = note or (
             f"The probability that a {self.what} (columns) comes a step after another (rows), with"
-            f" {percent} % intervals; steps that were missing are summed out."
+            f" {percent} % intervals; steps that were missing are summed out.{self._warning}"
         )
         group = [self.group] if self.group else []
         return Section(
@@ -272,7 +282,7 @@ def transitions(
         before = [" ".join(names[k] for k in c) for c in run.model.contexts_of_symbols(data)]
         return Transitions(
             probs[:, None, None], np.ones((len(probs), 1, 1, len(before))), before, names, "", (),
-            "symbol", probability,
+            "symbol", probability, run.model.contexts_without_data(data, before),
         )  # fmt: skip
     taken = matched_draws(run, most).taken
     model: MultinomialHMM = run.model

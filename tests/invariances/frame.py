@@ -232,7 +232,7 @@ def read_answer(path):
     for row in rows:
         ends = [
             float(row[i])
-            for end in ("lower", "upper")
+            for end in ("lower", "upper", "q0.05", "q0.95")
             for i, name in enumerate(head)
             if name.endswith(end) and row[i]
         ]

@@ -64,6 +64,7 @@ from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.hmm import slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
+_NEAR = 20  # steps of a gap that a chain fills at its start
 _MOST_HELD = 50_000_000  # probabilities of contexts in a gap
 _LEAST = 1e-300
 _NONE = np.empty((0, 0))
@@ -100,6 +101,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
 
     Notes
     -----
+    Where nearly all steps are missing, as in a long gap, chains move slowly: make steps longer.
+
     A sweep costs O(num_observations order) and the rows take ``(num_symbols + 1)**order *
     num_symbols`` numbers, of which there may be 4 million.
     """
@@ -207,6 +210,14 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     def contexts_of_symbols(self, data: Sequences) -> list[tuple[int, ...]]:
         """The longest contexts without "nothing", the oldest symbol first."""
         return list(product(range(data.num_symbols), repeat=self.order))
+
+    def contexts_without_data(self, data: Sequences, names: Sequence[str]) -> list[str]:
+        """Names of those of `contexts_of_symbols` after which no step was observed."""
+        steps, number = steps_of(data, self.order), data.num_symbols
+        used = set(steps.contexts[np.diff(data.indptr) > 0].tolist())
+        pairs = zip(self.contexts_of_symbols(data), names, strict=True)
+        powers = (number + 1) ** np.arange(self.order)[::-1]
+        return [name for context, name in pairs if int(np.dot(context, powers)) not in used]
 
     def transition_probs(self, draws: Mapping[str, FloatArray]) -> FloatArray:
         """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.
@@ -330,8 +341,9 @@ class ChainSampler:
     def init(self, rng: np.random.Generator) -> MarkovChainState:
         """Draw rows given counts, with strengths equal to the number of symbols; then sweep.
 
-        Missing symbols are at first those before them: a start with changes that are as rare as can
-        be, since a matrix whose square or cube the data know has roots in which states alternate.
+        Missing symbols are at first those before them, in gaps that are not long: a start with
+        changes that are as rare as can be, since a matrix of which the data determine the square
+        and the cube has roots in which states alternate.
         """
         model, data = self.model, self.data
         counts = [np.zeros((size, data.num_symbols)) for size in model.sizes(data)]
@@ -339,7 +351,8 @@ class ChainSampler:
         symbols, steps = steps_of(data, model.order).main, np.arange(data.num_steps)
         last = np.maximum.accumulate(np.where(symbols < data.num_symbols, steps, -1))
         first = np.repeat(data.offsets[:-1], data.lengths)
-        counts[-1] = self.counts(np.where(last < first, data.num_symbols, symbols[last]))
+        near = (last >= first) & (steps - last <= _NEAR)
+        counts[-1] = self.counts(np.where(near, symbols[last], data.num_symbols))
         strengths = np.full(model.order, float(data.num_symbols))
         return self.step(rng, model.draw_rows(rng, counts, strengths))
 

@@ -1,4 +1,4 @@
-"""Sequences: careers of sixty people, by a Markov chain."""
+"""Sequences: careers of sixty people, by a Markov chain and by hidden states."""
 
 import numpy as np
 from invariances.frame import (
@@ -30,34 +30,144 @@ def careers():
     return dict(zip(("person", "year", "state"), map(list, zip(*rows, strict=True)), strict=True))
 
 
-QUESTIONS = (
-    Question("forecast", ("--steps", "3")),
-    Question("effects", ("sequence",)),
-)
+def as_wide(name, table):
+    """A row for each person, a column for each year."""
+    years = sorted(set(table["year"]))
+    cells = {(p, y): s for p, y, s in zip(*table.values(), strict=True)}
+    people = sorted(set(table["person"]))
+    states = {f"y{year}": [cells.get((p, year)) for p in people] for year in years}
+    return {"person": people, **states}
+
+
+def as_spells(name, table):
+    """A row for each spell, with its first and its last year."""
+    spells = []
+    for person, year, state in sorted(zip(*table.values(), strict=True)):
+        if spells and spells[-1][0] == person and spells[-1][3] == state:
+            spells[-1][2] = year
+        else:
+            spells.append([person, year, year, state])
+    columns = map(list, zip(*spells, strict=True))
+    return dict(zip(("person", "begin", "end", "state"), columns, strict=True))
+
+
+def with_rows(*rows):
+    """More rows, of which nothing is expected but that the answers for the others stay."""
+    return lambda name, table: {
+        column: [*values, *(row[i] for row in rows)]
+        for i, (column, values) in enumerate(table.items())
+    }
+
+
+NOBODY = [("zz", year, None) for year in (2003, 2004, 2005)]
+LONG = ("--symbol", "state", "--sequence", "person", "--time", "year", "--every", "1")
+SEQUENCE = ("--sequence", "person")
+FORMS = (
+    Variation(
+        "horizons", "a row for each person", tables=as_wide, tolerance=0.0, first_only=True,
+        fit=lambda words: ["--wide", "y2000:y2011", *SEQUENCE, *words[len(LONG) :]],
+        verbs=("forecast", "transitions", "states", "fit"),
+    ),
+    Variation(
+        "horizons", "a row for each spell", tables=as_spells, tolerance=0.0, first_only=True,
+        fit=lambda words: [
+            "--symbol", "state", *SEQUENCE, "--begin", "begin", "--end", "end", *words[len(LONG) :]
+        ],
+        verbs=("forecast", "transitions", "states", "fit"),
+    ),
+)  # fmt: skip
+UNIT = "tests/unit/sequences"
+ALL = f"{UNIT}/test_markov.py::TestAgainstAllCompletions"
+FOLLOWS = f"{UNIT}/test_transitions.py::test_what_follows_is_what_simulation_finds"
 
 MARKOV = Job(
     "sequences",
     {"careers.csv": careers},
-    ("--symbol", "state", "--sequence", "person", "--time", "year", "--every", "1",
-     "--model", "markov"),
-    QUESTIONS,
+    (*LONG, "--model", "markov"),
     (
-        longer(default=400, verbs=("forecast",)),
-        other_seed(verbs=("forecast",)),
-        reversed_rows(verbs=("forecast",)),
-        shuffled_columns(tolerance=0.0, verbs=("forecast",)),
-        renamed("state", STATES, verbs=("forecast",)),
+        Question("forecast", ("--steps", "3")),
+        Question("effects", ("sequence",)),
+        Question("transitions"),
+        Question("transitions", ("--occupancy", "4"), id="occupancy"),
+    ),
+    (
+        longer(default=400, verbs=("forecast", "transitions")),
+        other_seed(verbs=("forecast", "transitions")),
+        reversed_rows(verbs=("forecast", "transitions")),
+        shuffled_columns(tolerance=0.0, verbs=("forecast", "transitions")),
+        renamed("state", STATES, verbs=("forecast", "transitions")),
         Variation(
             "units", "years from 0 on",
             tables=lambda name, t: changed(t, year=[year - 2000 for year in t["year"]]),
-            verbs=("forecast",),
+            verbs=("forecast", "transitions"),
             back=lambda question, key, centre, sd: (
-                tuple(f"{int(k) + 2000}" if k in ("12", "13", "14") else k for k in key), centre, sd
+                key if len(key) < 4 else (*key[:2], f"{int(key[2]) + 2000}", key[3]), centre, sd
             ),
         ),
+        Variation(
+            "aggregation", "a count of one in every row", tolerance=0.0,
+            tables=lambda name, t: changed(t, n=[1] * len(t["year"])),
+            fit=lambda words: [*words, "--count", "n"], verbs=("forecast", "transitions"),
+        ),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
+        Variation(
+            "besides", "a person without observations", tables=with_rows(*NOBODY),
+            fit=lambda words: [*words, "--drop-incomplete"], first_only=True,
+            verbs=("forecast", "transitions"),
+        ),
+        Variation(
+            "missing", "unknown beside what is known", tolerance=0.0, first_only=True,
+            tables=with_rows(("p00", 2001, None), ("p07", 2005, None)),
+            fit=lambda words: [*words, "--drop-incomplete"], verbs=("forecast", "transitions"),
+        ),
+        Variation(
+            "horizons", "six steps for three", tolerance=0.0, verbs=("forecast",),
+            arguments=lambda words: ["6" if word == "3" else word for word in words],
+        ),
+        *FORMS,
     ),
-    reasons={("files", "*"): "a file becomes one table for all jobs: tests of the readers"},
+    tests={
+        ("missing", "fit"): f"{UNIT}/test_markov.py::test_waves_at_irregular_years_give_powers_of_"
+        "the_matrix",
+        ("missing", "forecast"): f"{ALL}::test_steps_ahead",
+        ("missing", "predict"): f"{ALL}::test_missing_symbols_given_all_others",
+        ("missing", "export"): f"{ALL}::test_missing_symbols_given_all_others",
+        ("missing", "effects"): f"{ALL}::test_missing_symbols_given_all_others",
+        ("missing", "compare"): f"{ALL}::test_one_step_ahead",
+        ("missing", "check"): "tests/statistical/sequences/test_markov_chain.py",
+        ("missing", "report"): f"{UNIT}/test_markov.py::test_people_who_were_lost_do_not_begin_"
+        "anew",
+        ("horizons", "predict"): f"{UNIT}/test_own_answers.py::test_smoothed_probabilities",
+        ("horizons", "export"): f"{UNIT}/test_own_answers.py::test_smoothed_probabilities",
+        ("brute_force", "transitions"): FOLLOWS,
+        ("brute_force", "forecast"): f"{ALL}::test_steps_ahead",
+        ("brute_force", "predict"): f"{ALL}::test_missing_symbols_given_all_others",
+        ("brute_force", "export"): f"{ALL}::test_missing_symbols_given_all_others",
+        ("brute_force", "compare"): f"{UNIT}/test_rivals.py::test_leave_one_out_of_a_markov_chain_"
+        "is_its_dirichlet_law",
+        ("brute_force", "fit"): f"{ALL}::test_log_likelihood",
+    },
+    reasons={
+        ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
+        ("aggregation", "*"): "steps follow each other: rows of a step are added up as counts",
+        ("brute_force", "check"): "replicated statistics are simulations",
+    },
 )  # fmt: skip
 
-JOBS = [MARKOV]
+HIDDEN = Job(
+    "sequences",
+    {"careers.csv": careers},
+    (*LONG, "--model", "hmm", "--states", "2"),
+    (Question("states"), Question("transitions", ("--durations",))),
+    (
+        shuffled_columns(tolerance=0.0),
+        with_column("note", lambda n: ["x"] * n, tolerance=0.0),
+        *FORMS,
+    ),
+    tests={
+        ("missing", "states"): f"{UNIT}/test_hmm.py",
+        ("brute_force", "states"): f"{UNIT}/test_transitions.py::test_durations_are_of_visits",
+    },
+)
+
+JOBS = [MARKOV, HIDDEN]

@@ -183,3 +183,25 @@ def test_filtered_states():
         begun = run.states(new.split(t)[0]).probs[-1]
         np.testing.assert_allclose(found.probs[t - 1], begun, atol=1e-9)
     assert found.steps().caption.endswith("given the steps up to it.")
+
+
+# --------------------------------------------------------------------------- lost or ended
+
+
+def test_a_symbol_that_only_ends_sequences_has_no_row_of_data():
+    found = sampled(
+        MarkovChain(1), as_sequences(["abcce", "abde", "acce", "abbdbcde"])
+    ).transitions()
+    assert found.without_data == ["e"]
+    assert "No step was observed after e: rows from the prior" in found.table().caption
+    assert "after e" in found.section().note
+    assert sampled(MarkovChain(1), as_sequences(["abab"])).transitions().without_data == []
+
+
+def test_shares_of_states_end_with_the_observations():
+    """A table with a column for each time pads sequences that are shorter than others."""
+    texts = ["AABAAABA" * 3 + "CCBCCBCCC" * 3, "AABAAABAC"]
+    padded = [list(texts[0]), [*texts[1], *[None] * (len(texts[0]) - len(texts[1]))]]
+    one, other = (sampled(MultinomialHMM(2), as_sequences(t)).states() for t in (texts, padded))
+    shares = (np.sort(answer.shares.mean) for answer in (one, other))
+    np.testing.assert_allclose(*shares, atol=0.03)
