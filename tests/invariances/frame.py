@@ -35,7 +35,7 @@ RELATIONS = {
     "power": "Checks see the defects that their sentences speak of.",
     "files": "The same data in another form of file are the same to the bit.",
 }
-CENTRES = ("mean", "median", "share", "probability", "value", "model", "estimate")
+CENTRES = ("mean", "median", "share", "probability", "value", "data", "estimate")
 ADMINISTRATION = {"resume", "show", "search", "pack"}  # no numbers, or those of other actions
 TOLERANCE = 0.4  # posterior standard deviations between two runs worth 400 draws each: 5 errors
 
@@ -236,11 +236,12 @@ def read_answer(path):
             for i, name in enumerate(head)
             if name.endswith(end) and row[i]
         ]
-        sd = float(row[head.index("sd")]) if "sd" in head else np.nan
+        sds = [float(row[head.index(name)] or "nan") for name in ("sd", "error") if name in head]
+        sd = sds[0] if sds else np.nan
         if np.isnan(sd) and len(ends) == 2:
             sd = (ends[1] - ends[0]) / 3.29
         centre = float(row[at]) if row[at] else np.nan
-        yield tuple(row[:at]), centre, 0.0 if np.isnan(sd) else sd
+        yield tuple(row[:at]), centre, 0.25 * abs(centre) if np.isnan(sd) else sd
 
 
 def changed(table, **columns):

@@ -73,7 +73,23 @@ QUESTIONS = (
     Question("contrasts", ("sex",)),
     Question("predict", ("asked.csv",)),
     Question("poststratify", ("census.csv", "--by", "region", "--weight", "people")),
-    Question("groups", ()),
+    Question("groups"),
+    Question("variance-shares"),
+    Question("export"),
+    Question("check"),
+    Question("loo"),
+)
+IN_PROBABILITIES = ("effects", "comparisons", "contrasts", "poststratify", "variance-shares")
+
+WHERE_ALIKE = "answers by the same probabilities as effects and predict, which are held to it"
+BY_BRUTE_FORCE = (
+    ("additive", "test_shares_are_weighted_means_over_cells", ("poststratify", "predict")),
+    ("additive", "test_effects_are_averages_over_respondents", ("effects",)),
+    ("answers", "test_ratios_and_odds_ratios_are_those_of_average_probabilities", ("comparisons",)),
+    ("additive", "test_contrasts_are_differences_of_log_odds", ("contrasts",)),
+    ("additive", "test_effects_of_groups_are_differences_from_their_mean_in_order", ("groups",)),
+    ("additive", "test_shares_of_variance_add_up", ("variance-shares",)),
+    ("additive", "test_scores_are_those_of_arviz", ("loo", "compare")),
 )
 
 ANSWERS = Job(
@@ -82,20 +98,38 @@ ANSWERS = Job(
     ("vote ~ sex + age + (1 | region)",),
     QUESTIONS,
     (
-        longer(verbs=("effects", "comparisons", "predict", "poststratify")),
+        longer(),
         other_seed(),
-        reversed_rows(),
-        shuffled_columns(tolerance=0.0, verbs=("effects", "comparisons", "poststratify")),
-        renamed("region", BACKWARDS, verbs=("effects", "comparisons", "poststratify", "predict")),
-        renamed("vote", PARTIES, verbs=("effects", "comparisons", "poststratify", "predict")),
+        reversed_rows(verbs=(*IN_PROBABILITIES, "predict", "groups", "check", "loo")),
+        shuffled_columns(tolerance=0.0, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
+        renamed("region", BACKWARDS, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
+        renamed("vote", PARTIES, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
         Variation("units", "ages in months", **months(scale=12.0)),
         Variation("units", "ages from 2000 on", **months(shift=2000)),
         with_column("id", lambda n: list(range(n)), tolerance=0.0),
         with_column("wave", lambda n: ["one"] * n, tolerance=0.0),
     ),
+    tests={
+        ("brute_force", verb): f"tests/unit/regression/test_{file}.py::{test}"
+        for file, test, verbs in BY_BRUTE_FORCE
+        for verb in verbs
+    } | {
+        ("outside", verb): "tests/benchmarks/defaults/regression.py"
+        for verb in ("fit", "effects", "comparisons", "poststratify")
+    } | {("power", "check"): "test_additive.py::test_checks_see_what_a_model_leaves_out"},
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
+        ("missing", "*"): "rows with a gap are refused, or left out and counted, for all verbs",
+        ("power", "*"): "speaks of no agreement with the data, which only check and the page do",
+        ("outside", "*"): "the numbers are those of effects, comparisons and poststratify",
+        ("brute_force", "*"): "a sum over draws of the run, which the others check",
+        ("aggregation", "*"): WHERE_ALIKE,
+        ("units", "*"): WHERE_ALIKE,
+        ("longer", "compare"): "compares scores of single observations: loo",
+        ("seeds", "compare"): "compares scores of single observations: loo",
+        ("order", "*"): WHERE_ALIKE,
+        ("besides", "*"): WHERE_ALIKE,
     },
 )  # fmt: skip
 
@@ -121,12 +155,13 @@ WEIGHTED = Job(
     ),
 )  # fmt: skip
 
+# Not in a product: the prior of a main effect beside one is that at 0 of the other column.
 LOGARITHM = Job(
     "regression",
     {"survey.csv": survey, "census.csv": census, "asked.csv": asked},
-    ("vote ~ sex * log(age) + (1 | region)",),
+    ("vote ~ sex + log(age) + (1 | region)",),
     QUESTIONS,
-    (Variation("units", "ages in months, in a logarithm and a product", **months(scale=12.0)),),
+    (Variation("units", "ages in months, in a logarithm", **months(scale=12.0)),),
 )  # fmt: skip
 
 JOBS = [ANSWERS, WEIGHTED, LOGARITHM]
