@@ -423,9 +423,11 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
             f"People differ less {spread}.",
         )
     for name in bins:
+        labels = len(np.unique(table[name])) <= _FEW
+        way = f"if its numbers are labels, write C({name}); otherwise " if labels else ""
         advice[f"choices by {name}"] = (
-            f"Choices by levels of {name} are not as its straight line expects: if its numbers are"
-            f" labels, write C({name}); otherwise bend it: log({name}), bs({name}, df=4).",
+            f"Choices by levels of {name} are not as its coefficient expects: {way}bend it:"
+            f" {name} + I({name} ** 2), bs({name}, df=4).",
             f"Choices by levels of {name} are closer to the model than chance allows.",
         )
     pairs = []

@@ -124,7 +124,12 @@ def _economics(run: Posterior) -> list[Section]:
     if len(attributes) > 1:
         values = worth(run, price)
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
-        sections.append(replace(values.section("Worth", note), is_drawn=False))
+        table = values.table()
+        figure = values.points()
+        drawn = len(values.axes) == 1  # a row of the figure for each of the table
+        if drawn:
+            figure = replace(figure, cells=[part for part in table.parts[1:] if part.head])
+        sections.append(Section("Worth", note, table=table, figures=[figure], is_drawn=drawn))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
         name = data.alternatives.columns[0]
         changes = elasticities(run, price, by=name, max_draws=_FEW_DRAWS)
