@@ -436,6 +436,7 @@ def rows_like(
         nobody = np.full(num_rows, "\0")
         for name in data.person.columns:
             columns.setdefault(name, Cells(nobody))
+    _refuse_new_alternatives(data, columns)
     cells_by_name = {name: cells.values for name, cells in columns.items()}
     with under_name("new", of="covariates"):
         design = data.design.like(cells_by_name, new_levels=new_people, num_rows=num_rows)
@@ -460,6 +461,20 @@ def rows_like(
     firsts = rows.occasions[rows.people[:-1]]
     codes = terms[0].codes[firsts] if terms else np.zeros(1, dtype=np.int64)
     return replace(rows, taken=_weighed(rows, columns)), np.maximum(codes, -1)
+
+
+def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
+    """Refuse alternatives whose constants, or coefficients, the data say nothing about."""
+    name = "" if data.alternatives is None else data.alternatives.columns[0]
+    if name not in columns or name not in data.design.columns.names:
+        return
+    labels = labels_of(columns[name].values, name)
+    if len(new := np.setdiff1d(labels, data.design.levels_of(name))):
+        raise ValueError(
+            f"new has the alternative {str(new[0])!r}, which has no constant: the data have"
+            f" {', '.join(data.design.levels_of(name))} (name it as the one that it is most like,"
+            f" or fit a formula without {name})"
+        )
 
 
 def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:

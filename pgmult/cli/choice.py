@@ -184,7 +184,7 @@ def _exploded(formula: str, occasion: Any, table: "Table") -> "Table":
 
 
 def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
-    """Which occasions lack a value."""
+    """The occasions that lack a value, in words."""
     if len(names) == number:
         raise ValueError(f"{table.source}: every occasion lacks a value of a column that is used")
     count = "1 occasion is" if len(names) == 1 else f"{len(names):,} occasions are"

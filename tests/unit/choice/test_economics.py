@@ -331,3 +331,9 @@ def test_worth_is_as_published_of_trips_by_train():
     for name, published in {"time": 25.54337, "change": 4.84487, "comfort": 14.04028}.items():
         draws = found.at(attribute=name).draws
         assert abs(np.median(draws) + published) < 0.2 * draws.std()
+
+
+def test_a_new_alternative_has_no_constant_and_the_refusal_says_so():
+    market = {"mode": ["bus", "boat"], "price": [2.0, 4.0], "time": [3.0, 1.0]}
+    with pytest.raises(ValueError, match="'boat', which has no constant.*most like"):
+        run_of("powers").predict(market, occasion=[], by="mode")
