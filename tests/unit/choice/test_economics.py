@@ -335,5 +335,5 @@ def test_worth_is_as_published_of_trips_by_train():
 
 def test_a_new_alternative_has_no_constant_and_the_refusal_says_so():
     market = {"mode": ["bus", "boat"], "price": [2.0, 4.0], "time": [3.0, 1.0]}
-    with pytest.raises(ValueError, match="'boat', which has no constant.*most like"):
+    with pytest.raises(ValueError, match=r"'boat', which has no constant.*most like"):
         run_of("powers").predict(market, occasion=[], by="mode")
