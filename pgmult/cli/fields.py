@@ -187,7 +187,7 @@ def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
 
 
 def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, Any]:
-    """For each column of names its `pgmult.fields.places.Places`."""
+    """Read the `pgmult.fields.places.Places` of each column of names."""
     given, inputs = options.places, options.inputs
     named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
     told = {text.rpartition("=")[0] for text in given}

@@ -208,7 +208,7 @@ class _Changes:
                     f" {last.mean():.2f}, a change of {grid.interval(last - first, '+.2f')}"
                     f" ({grid.percent})."
                 )
-        return said or [f"{span} no category rose or fell for sure."]
+        return said or [f"{span} no category clearly rose or fell."]
 
     def section(self) -> Section:
         """All categories."""
@@ -270,8 +270,7 @@ def _unseen(grid: Grid) -> list[str]:
     observed = np.unique(grid.place[: grid.data.num_rows])
     if names := [grid.places[p] for p in observed if grid.totals[p] == 0]:
         said.append(
-            f"No count was seen at {_few(names, 'places')}: what is said of it comes from other"
-            " places alone."
+            f"No counts at {_few(names, 'places')}: predictions there come from other places alone."
         )
     return said
 
@@ -456,9 +455,9 @@ def _learned(posterior: Posterior, grid: Grid) -> Section:
     scatter = any(name.endswith("(White)") for name in names)
     return Section(
         "What the model learned",
-        "Length scales are in the units of the inputs: over such a distance probabilities forget"
-        " where they were. Variances are of log odds"
-        + ("; (White) is that by which inputs differ for themselves. " if scatter else ". ")
+        "Length scales are in the units of the inputs: the distance over which probabilities are"
+        " similar. Variances are of log odds"
+        + ("; (White) is that of independent effects of the inputs. " if scatter else ". ")
         + f"Posterior mean [{grid.percent}].",
         head=("parameter", "value"),
         rows=rows,

@@ -1,16 +1,16 @@
 r"""Baselines for fields: shares of everything, of a place, a year, neighbours, the time before.
 
-Each row of counts is told from all others, its own counts left out, a count at a time: the score is
+Each row of counts is predicted from all others, its own counts left out: the score of a count is
 the log probability of its category. A baseline takes shares of some of the other rows, n of
 category k out of N, drawn towards the pooled shares q of all other rows::
 
     p_k = (n_k + s q_k) / (N + s)
 
-with the weight s that tells all counts best, one number for each baseline; where categories were
+with the weight s that predicts all counts best, one number for each baseline; where categories were
 not counted, p is that of the others. Of series there is an autoregression of second order of each
 category's log ratio to the geometric mean of all, fitted to all rows by least squares, on the two
 rows before. The model's probabilities given all other rows are in `pgmult.fields.left_out`. Counts
-that were held out are told from the data of the fit, and nothing needs to be left out.
+that were held out are predicted from the data of the fit, and nothing needs to be left out.
 """
 
 import numpy as np
@@ -76,13 +76,13 @@ def compare(
     data = own_data(run, data)
     target = data.counts if held_out is None else data.held_out(held_out)
     if not target.any():
-        raise ValueError("there must be counts to be told, all rows are empty")
+        raise ValueError("there must be counts to predict, all rows are empty")
     rows = np.flatnonzero(target.any(axis=1))
     most = as_positive_int(max_draws, "max_draws")
     how = (
-        "Each row of counts is told from all other rows, its own counts left out, a count at a time"
+        "Each row of counts is predicted from all other rows, its own counts left out"
         if held_out is None
-        else f"Each of {int(target.sum()):,} counts that were held out is told from what was shown"
+        else f"Each of {int(target.sum()):,} counts that were held out is predicted from the others"
     )
 
     def score(run: Posterior, data: CountField) -> tuple[Score, int]:
@@ -111,7 +111,7 @@ def compare(
 
 
 class _Rivals:
-    """Rows of counts to be told, and how probable rivals find them."""
+    """Rows of counts to predict, and their log probabilities by rivals."""
 
     def __init__(self, data: CountField, target: IntArray, rows: IntArray):
         self.target, self.rows = target[rows], rows
@@ -220,7 +220,7 @@ def _nearest(
 def _autoregression(table: FloatArray) -> FloatArray:
     """Shares of each cell by an autoregression on the two before it at its place; 0 if none.
 
-    Cells without counts are told in turn, and so tell those after them.
+    Cells without counts are predicted in turn, and used to predict those after them.
     """
     shape, shares = table.shape, np.zeros_like(table)
     if shape[0] < _SHORTEST:

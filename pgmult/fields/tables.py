@@ -204,7 +204,7 @@ def _as_long(
 
 
 def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tuple[IntArray, str]:
-    """Which categories to keep, and in words which are sums of all others.
+    """Find categories that are sums of all others: those to keep, and words for the others.
 
     Raises
     ------

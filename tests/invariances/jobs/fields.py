@@ -53,6 +53,55 @@ def shift(years, scale=1):
     }  # fmt: skip
 
 
+def with_totals(name, table):
+    """Rows of a category that is the sum of the others."""
+    if name != "names.csv":
+        return table
+    sums = {}
+    for year, place, n in zip(table["year"], table["place"], table["n"], strict=True):
+        sums[year, place] = sums.get((year, place), 0) + n
+    more = {
+        "year": [year for year, _ in sums], "place": [place for _, place in sums],
+        "name": ["Total"] * len(sums), "n": [*sums.values()],
+    }  # fmt: skip
+    return {column: values + more[column] for column, values in table.items()}
+
+
+def as_wide(name, table):
+    """A column for each category, and one of their sums."""
+    if name != "names.csv":
+        return table
+    rows = {}
+    for year, place, label, n in zip(*table.values(), strict=True):
+        rows.setdefault((year, place), {})[label] = n
+    wide = {"year": [year for year, _ in rows], "place": [place for _, place in rows]}
+    wide |= {label: [counts[label] for counts in rows.values()] for label in NAMES}
+    return wide | {"total": [sum(counts.values()) for counts in rows.values()]}
+
+
+def by_columns(words):
+    """The command of a wide table."""
+    return [*words[: words.index("--category")], "--wide", *NAMES, "total"]
+
+
+def with_more(name, table):
+    """More inputs to predict at, far ahead and at another place."""
+    if name != "later.csv":
+        return table
+    return {"year": table["year"] + [2016, 2003], "place": table["place"] + ["Texas", "Ohio"]}
+
+
+def unobserved(name, table):
+    """Rows without a count at a year that has none, one for each name and place."""
+    if name != "names.csv":
+        return table
+    more = {
+        "year": [2014] * 6, "place": [*PLACES] * 3, "name": [n for n in NAMES for _ in PLACES],
+        "n": [0] * 6,
+    }  # fmt: skip
+    return {column: values + more[column] for column, values in table.items()}
+
+
 QUESTIONS = (
     Question("predict", ("later.csv",)),
     Question("effects", ("year",)),
@@ -82,8 +131,24 @@ SHARES = Job(
             tolerance=0.0,
         ),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
+        Variation("besides", "rows of totals", tables=with_totals, tolerance=0.0),
+        Variation("files", "a column a category", tables=as_wide, fit=by_columns, tolerance=0.0),
+        Variation("horizons", "more inputs asked", tables=with_more, verbs=("predict",)),
+        Variation("missing", "a year without counts", tables=unobserved, verbs=("predict",)),
     ),
-    reasons={("files", "*"): "a file becomes one table for all jobs: tests of the readers"},
+    tests={
+        ("brute_force", "effects"): "tests/unit/fields/test_field_effects.py",
+        ("brute_force", "predict"): "tests/unit/fields/test_separable.py",
+        ("brute_force", "compare"): "tests/unit/fields/test_left_out.py",
+    },
+    reasons={
+        ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
+        ("horizons", "*"): "nothing is asked over a horizon",
+        ("brute_force", "*"): "shows predictions, which have a cell",
+        ("power", "check"): "a table of how often defects are seen: tests/benchmarks/defaults",
+        ("power", "*"): "says nothing of the fit",
+        ("missing", "export"): "a year without counts is a row more",
+    },
 )  # fmt: skip
 
 JOBS = [SHARES]

@@ -88,9 +88,7 @@ def test_what_was_not_seen_is_told_and_marked():
     rows["n"] = np.where(rows["place"] == "west", 0, rows["n"])
     data = field_of(rows, inputs=["year", "place"], category="name", count="n", places=PLACES)
     found = report(drawn(data), data=data, title="t")
-    assert "No count was seen at west: what is said of it comes from other places alone." in (
-        found.verdict
-    )
+    assert "No counts at west: predictions there come from other places alone." in (found.verdict)
     east, west = (figure.svg() for figure in found.sections[1].figures[:2])
     assert east.count('class="gap"') == 2, "the year that is left out, and the legend"
     assert west.count('class="gap"') == 13, "every year"
