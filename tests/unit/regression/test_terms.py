@@ -272,6 +272,34 @@ def test_no_category_of_a_softmax_is_special():
     same_as(shares[1], shares[0], rtol=1e-2)
 
 
+def mean_effects(formula, table, **more):
+    """Weights at the mean of the approximation, in the units of the columns."""
+    data, model = rows(formula, table, **more), AdditiveRegression()
+    sampler = model.sampler(data)
+    flat = [b.family.at(b.base.guess.mean, b.base.absorbed).mean for b in sampler.blocks]
+    weights = sampler.structure.weights(flat)[:, : len(data.design.names)] / data.design.scale
+    return weights[:, data.design.names != "Intercept"]
+
+
+def test_the_same_question_otherwise_has_the_same_answer():
+    """Success and failure exchanged, categories turned round, other units, rows split."""
+    won = np.arange(NUM) % 5
+    table = TABLE | {"won": won, "lost": 6 - won, "all": [6] * NUM, "minus": -TABLE["z"]}
+    table |= {"cents": 100.0 * np.asarray(TABLE["x"]) - 7.0}
+    one = mean_effects("p(won, all) ~ x + offset(z)", table)
+    same_as(mean_effects("p(lost, all) ~ x + offset(minus)", table), -one, rtol=1e-6)
+    same_as(100.0 * mean_effects("p(won, all) ~ cents + offset(z)", table), one, rtol=1e-6)
+    levels = {"a": "c", "b": "b", "c": "a"}
+    turned = table | {"y": [levels[y] for y in TABLE["y"]]}
+    one = mean_effects("y ~ x + z", table, ordered=True)
+    same_as(mean_effects("y ~ x + z", turned, ordered=True), -one, rtol=1e-5)
+    same_as(mean_effects("y ~ cents + z", table, ordered=True) * [100.0, 1.0], one, rtol=1e-5)
+    half = {name: np.repeat(column, 2) for name, column in table.items()} | {"w": [1, 0] * NUM}
+    same_as(mean_effects("y ~ x + z", half, ordered=True, weights="w"), one, rtol=1e-6)
+    split = mean_effects("c(won, lost) ~ x", half, weights="w")
+    same_as(split, mean_effects("c(won, lost) ~ x", table), rtol=1e-6)
+
+
 def test_two_categories_have_the_log_odds_of_the_second_and_offsets_are_on_them():
     table = TABLE | {
         "won": [3] * NUM,
