@@ -31,7 +31,7 @@ from pgmult.cli.shared import (
     print_report,
     silence_reported_warnings,
     waited,
-    whole,
+    whole_number,
 )
 from pgmult.core.family import Family
 from pgmult.sampling.settled import SETTLED
@@ -261,7 +261,7 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     )
     fit.add_argument(
         "--draws",
-        **whole(
+        **whole_number(
             1,
             text=f"Draws per chain (default: until the main results have converged, at most"
             f" {room.draws})",
@@ -272,10 +272,10 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
         ("chains", 4, 1, "Number of chains, each from a start of its own"),
         ("thin", 1, 1, "Sweeps per draw"),
     ):
-        fit.add_argument(f"--{name}", **whole(least, value, text))
+        fit.add_argument(f"--{name}", **whole_number(least, value, text))
     SEED.add(fit)
     _add_run(resume)
-    resume.add_argument("--draws", **whole(1, text="Draws per chain when the run ends"))
+    resume.add_argument("--draws", **whole_number(1, text="Draws per chain when the run ends"))
     for parser in (fit, resume):
         add_running(parser)
         parser.add_argument(
@@ -432,7 +432,7 @@ def add_demo(demos: Any, demo: Demo) -> None:
     for name, value, least in (
         ("draws", demo.draws, 1), ("tune", demo.tune, 0), ("chains", demo.chains, 1)
     ):  # fmt: skip
-        parser.add_argument(f"--{name}", **whole(least, value))
+        parser.add_argument(f"--{name}", **whole_number(least, value))
     parser.add_argument(
         "--out",
         type=Path,

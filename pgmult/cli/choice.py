@@ -85,13 +85,15 @@ def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
     if choice is None:
         patterns = {outcome: patterns.pop(outcome)} | patterns
     attributes = wide_columns(table, choice, patterns, without=options.none)
-    there: dict[str, Any] = {}
+    available: dict[str, Any] = {}
     if options.available:
         of = {"--available": options.available}
-        there = wide_columns(table, choice, of, partial=True, without=options.none)["--available"]
-    beside = {choice, options.weight, *there.values(), *set(parsed.columns) - set(attributes)}
+        available = wide_columns(table, choice, of, partial=True, without=options.none)[
+            "--available"
+        ]
+    beside = {choice, options.weight, *available.values(), *set(parsed.columns) - set(attributes)}
     others = sorted(name for name in beside if name is not None and name in table.cells)
-    return {"choice": choice, "attributes": attributes, "available": there, "others": others}
+    return {"choice": choice, "attributes": attributes, "available": available, "others": others}
 
 
 def _long(
@@ -104,22 +106,22 @@ def _long(
     from pgmult.core.tables import truth_of
     from pgmult.datasets.tables import read
 
-    attributes, there, said = wide["attributes"], wide["available"], ""
+    attributes, available, said = wide["attributes"], wide["available"], ""
     if options.drop_incomplete:
         gaps = table.missing(*(name for name in wide["others"] if name in table.cells))
         for label, column in (pair for of in attributes.values() for pair in of.items()):
             lacks = table.missing(*([] if column is None else [column]))
-            place = there.get(label)
+            place = available.get(label)
             truth = None if place is None else truth_of(table.cells[place].values)
             gaps |= lacks if truth is None else lacks & truth
-        kept = np.flatnonzero(~gaps)
+        rows_used = np.flatnonzero(~gaps)
         rows = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
         said = _left_out(table, "row", rows, len(gaps)) if rows else ""
     else:
-        kept = np.arange(len(table))
+        rows_used = np.arange(len(table))
     choice = wide["choice"] if wide["choice"] in table.cells else None
-    long = lengthen(table[kept], choice, attributes, there)
-    long["occasion"] = kept[long["occasion"]]
+    long = lengthen(table[rows_used], choice, attributes, available)
+    long["occasion"] = rows_used[long["occasion"]]
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said
@@ -167,9 +169,9 @@ def _gaps(
             f"{table.source}: {' or '.join(keys)} has no value in some rows, so it is not known"
             " which occasions lack them: leave these occasions out of the file"
         )
-    known, codes = Levels.of({name: table.columns[name] for name in keys})
+    levels, codes = Levels.of({name: table.columns[name] for name in keys})
     broken = np.unique(codes[gaps])
-    said = _left_out(table, ":".join(keys), known.names[broken].tolist(), len(known))
+    said = _left_out(table, ":".join(keys), levels.names[broken].tolist(), len(levels))
     return np.isin(codes, broken), said
 
 
@@ -188,8 +190,8 @@ def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
     if len(names) == number:
         raise ValueError(f"{table.source}: every occasion lacks a value of a column that is used")
     count = "1 occasion is" if len(names) == 1 else f"{len(names):,} occasions are"
-    told = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return f"{count} left out, without a value of a column that is used: {what} {told}"
+    listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    return f"{count} left out, without a value of a column that is used: {what} {listed}"
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -249,12 +251,12 @@ def _predict(
             columns = {**columns, "occasion": options.occasion}
         gaps, said = _gaps(table, run.notes["model"], columns, outcome=False)
         table, labels = table[~gaps], {"row": np.flatnonzero(~gaps)}
-    found = run.ask(verb, table, **arguments)
+    answer = run.ask(verb, table, **arguments)
     if said:
         complain(said)
-    if labels and "row" in found.axes:
-        return replace(found, labels={**found.labels, "row": labels})
-    return found
+    if labels and "row" in answer.axes:
+        return replace(answer, labels={**answer.labels, "row": labels})
+    return answer
 
 
 _NEW: dict[str, Any] = {

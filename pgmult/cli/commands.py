@@ -20,13 +20,13 @@ from pgmult.cli.fields import ROOM as FIELDS
 from pgmult.cli.look import add_look, is_file
 from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
-from pgmult.cli.shared import INTERRUPTED, complain, show_warning, whole
+from pgmult.cli.shared import INTERRUPTED, complain, show_warning, whole_number
 from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
 
 def _add_topics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topics", **whole(2, 12, "Number of topics", metavar="K"))
+    parser.add_argument("--topics", **whole_number(2, 12, "Number of topics", metavar="K"))
 
 
 DEMOS = (
@@ -70,12 +70,12 @@ DEMOS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["demo"] and _names_no_family(given[1:]):
-        given.insert(1, "topics")  # the demonstration of whoever has not chosen one
-    if given and is_file(given[0]):
-        given.insert(0, "look")
-    options = _parser().parse_args(given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["demo"] and _names_no_family(words[1:]):
+        words.insert(1, "topics")  # the demonstration of whoever has not chosen one
+    if words and is_file(words[0]):
+        words.insert(0, "look")
+    options = _parser().parse_args(words)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning  # put back at the end of the block
         try:

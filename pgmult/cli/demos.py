@@ -111,29 +111,29 @@ def _topics(options: Options, say: Say) -> Made:
     model, score = StructuralTopics(options.topics), DocumentCompletion(held_out, every=_EVERY)
 
     def report(run: Posterior, **told: Any) -> Report:
-        known, unknown = (
-            Corpus(part.indptr, part.words, part.counts, part.num_words)
-            for part in (training, held_out)
+        scored, unknown = (
+            Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
+            for corpus in (training, held_out)
         )
         both = score.score()
         one = both if both.by_chain is None else replace(both, by_unit=both.by_chain[0])
         scores = {
             "the model": replace(one, by_chain=None),
-            "word frequencies": unigram_log_predictive(known, unknown),
+            "word frequencies": unigram_log_predictive(scored, unknown),
         }
         if run.num_draws == options.draws:
             say("Sampling correlated topics without the columns, to compare")
-            scores["topics without columns"] = _without_columns(known, unknown, options)
+            scores["topics without columns"] = _without_columns(scored, unknown, options)
         comparison = Comparison.of(
             scores, "a word",
             f"Of {len(rows)} pieces a tenth was seen, and the other words were held out and told"
             " from it, from party and from year; one chain of each model.",
             {"topics without columns": "take pgmult.topics.CorrelatedTopics, which is simpler"},
         )  # fmt: skip
-        found: Report = run.report(comparison=comparison, **told)
+        made: Report = run.report(comparison=comparison, **told)
         first = ("Party", "The model")  # what columns are for
-        verdict = sorted(found.verdict, key=lambda sentence: not sentence.startswith(first))
-        return replace(found, verdict=verdict)
+        verdict = sorted(made.verdict, key=lambda sentence: not sentence.startswith(first))
+        return replace(made, verdict=verdict)
 
     return Made(
         model, training, "What presidents speak of, by party and year",
@@ -178,11 +178,13 @@ def _fields(options: Options, say: Say) -> Made:
     assert every.columns is not None
     truth = np.maximum(every.counts, _FEWEST)
     rng = np.random.default_rng(options.seed)
-    some = np.array(
+    chosen = np.array(
         [rng.multivariate_hypergeometric(row, min(_SEEN, int(row.sum()))) for row in truth]
     )
-    hidden = (rng.random(len(some)) < 0.1) | (every.columns["year"] == every.columns["year"].max())
-    held_out = np.where(hidden[:, None], some, 0)
+    hidden = (rng.random(len(chosen)) < 0.1) | (
+        every.columns["year"] == every.columns["year"].max()
+    )
+    held_out = np.where(hidden[:, None], chosen, 0)
     say(
         f"{int(every.counts.sum()):,} newborn girls with {every.num_categories} names, by state,"
         f" every tenth year, 1960 to 2010. The model sees {_SEEN} of each state and year, but for a"
@@ -190,7 +192,7 @@ def _fields(options: Options, say: Say) -> Made:
     )
     covariance = 1.0 * Matern(1.5, 10.0, active=[0]) * GreatCircle(1000.0, 1, 2)
     return Made(
-        MultinomialGP(covariance, overdispersion=0.05), every.with_counts(some - held_out),
+        MultinomialGP(covariance, overdispersion=0.05), every.with_counts(chosen - held_out),
         "Six names of newborn girls, from 50 of each state and year",
         {
             "source": "Social Security Administration (public domain)",
@@ -233,17 +235,17 @@ def _sequences(options: Options, say: Say) -> Made:
     months = days.astype("datetime64[M]").astype(int) % 12
 
     def report(run: Posterior, **told: Any) -> Report:
-        found: Report = run.report(**told)
+        made: Report = run.report(**told)
         hidden = run.states()
         state = int(np.argmax(hidden.emissions.mean[:, dry]))
         summer, winter = (
-            hidden.probs[np.isin(months, part), state].mean() for part in ([6, 7], [10, 11, 0])
+            hidden.probs[np.isin(months, season), state].mean() for season in ([6, 7], [10, 11, 0])
         )
         seasons = (
             f"Nobody told of seasons: weeks of July and August are in state {state + 1}, the drier"
             f" one, with probability {summer:.2f}, those of November to January with {winter:.2f}."
         )
-        return replace(found, verdict=[seasons, *found.verdict])
+        return replace(made, verdict=[seasons, *made.verdict])
 
     return Made(
         MultinomialHMM(2), data, "Rain in Seattle, week by week",
@@ -272,11 +274,9 @@ def _regression(options: Options, say: Say) -> Made:
     )
 
     def report(run: Posterior, **told: Any) -> Report:
-        found: Report = run.report(**told)
+        made: Report = run.report(**told)
         verdict, section = _where_both_applied(run, raw[0] - raw[1])
-        return replace(
-            found, verdict=[verdict, *found.verdict], sections=[section, *found.sections]
-        )
+        return replace(made, verdict=[verdict, *made.verdict], sections=[section, *made.sections])
 
     return Made(
         AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),
@@ -289,12 +289,14 @@ def _regression(options: Options, say: Say) -> Made:
 def _where_both_applied(run: Posterior, raw: float) -> tuple[str, Section]:
     """Women less men among those admitted, whose departments are the same."""
     sexes = "sex", "women", "men"
-    here = run.effects("sex").difference(*sexes).at(category="admitted")
-    each = run.effects("sex", by="department").difference(*sexes).at(category="admitted")
-    mean, lower, upper = (100.0 * part.item() for part in (here.mean, here.lower, here.upper))
+    overall = run.effects("sex").difference(*sexes).at(category="admitted")
+    within = run.effects("sex", by="department").difference(*sexes).at(category="admitted")
+    mean, lower, upper = (
+        100.0 * number.item() for number in (overall.mean, overall.lower, overall.upper)
+    )
     favoured = [
         str(name)
-        for name, low in zip(each.labels["department"], each.lower, strict=True)
+        for name, low in zip(within.labels["department"], within.lower, strict=True)
         if low > 0.0
     ]
     verdict = (
@@ -306,7 +308,7 @@ def _where_both_applied(run: Posterior, raw: float) -> tuple[str, Section]:
     )
     return verdict, Section(
         "Women less men among those admitted, by department",
-        "Differences of probabilities.", table=each.table(), figures=[each.figure()],
+        "Differences of probabilities.", table=within.table(), figures=[within.figure()],
     )  # fmt: skip
 
 
@@ -321,14 +323,14 @@ def _choice(options: Options, say: Say) -> Made:
     say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
 
     def report(run: Posterior, **told: Any) -> Report:
-        found: Report = run.report(**told)
+        made: Report = run.report(**told)
         hour = run.worth("price").at(attribute="travelling")
         low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))
         worth = (
             f"An hour on the way is worth {middle:.0f} dollars [{low:.0f}, {high:.0f}] of 1987 to"
             " a traveller."
         )
-        return replace(found, verdict=[worth, *found.verdict])
+        return replace(made, verdict=[worth, *made.verdict])
 
     return Made(
         MixedLogit(), data, "By plane, train, bus or car?",

@@ -76,17 +76,17 @@ def _doctor(options: argparse.Namespace) -> int:
         "needs": ("numpy", "scipy", "numba", "llvmlite"),
         "may use": ("arviz", "scikit-learn", "matplotlib", "pooch", "pandas"),
     }.items():
-        found = []
+        lines = []
         for name in names:
             try:
-                found.append(f"{name} {version(name)}")
+                lines.append(f"{name} {version(name)}")
             except PackageNotFoundError:
-                found.append(f"{name} -")
+                lines.append(f"{name} -")
             else:
                 broken += _fault_of(name)
-        print(f"{group:<9} {', '.join(found)}")
-    for told in broken:
-        print(f"broken    {told}")
+        print(f"{group:<9} {', '.join(lines)}")
+    for problem in broken:
+        print(f"broken    {problem}")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"cores     {available} available of {os.cpu_count()}")
     print(f"cache     {_cache_in_words()}")

@@ -18,7 +18,7 @@ from pgmult.cli.shared import (
     predict_complete,
     read_table,
     share,
-    whole,
+    whole_number,
 )
 from pgmult.fields.family import FIELDS
 
@@ -65,7 +65,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--at", type=Path, metavar="TABLE", help="Table of further inputs to predict at"
     )
     text = f"Use the K - 1 most frequent categories, and {_OTHER} for all others"
-    fit.add_argument("--max-categories", **whole(2, text=text, metavar="K"))
+    fit.add_argument("--max-categories", **whole_number(2, text=text, metavar="K"))
     fit.add_argument(
         "--length-scale", action="append", default=[], metavar="COLUMN=X",
         help="Prior median of the length scale of an input (default: a third of its range)",

@@ -83,7 +83,7 @@ class Previews:
         if sweep.chain not in states:
             size = max(1, _nbytes(sweep.state))
             most = _MOST_BYTES // (size * 4)
-            if most < _FEWEST or any(part is None for part in _parts(sweep.state)):
+            if most < _FEWEST or any(array is None for array in _parts(sweep.state)):
                 self._states = None  # too large, or its rows are elsewhere
                 return
             states[sweep.chain] = deque(maxlen=min(_LAST, most))
@@ -126,11 +126,11 @@ class Previews:
 
         if not (self._run / "inputs.npz").exists():
             return None
-        found = load(self._run)
-        if found.num_draws < _FEWEST_STORED:
+        run = load(self._run)
+        if run.num_draws < _FEWEST_STORED:
             return None
         self._states = None
-        return found
+        return run
 
     def _last(self) -> "Posterior | None":
         """What the chains' last sweeps were."""

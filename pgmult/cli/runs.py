@@ -90,9 +90,11 @@ class StoredRun:
             raise FileNotFoundError(errno.ENOENT, "no such run directory", str(path))
         notes = _notes(path, family)
         posterior = load(path)
-        found = family_of(posterior.model)
-        if found is not family:
-            whose = "no family that the command line knows" if found is None else found.name
+        run_family = family_of(posterior.model)
+        if run_family is not family:
+            whose = (
+                "no family that the command line knows" if run_family is None else run_family.name
+            )
             raise ValueError(f"{path} is a run of {whose}, not of {family.name}")
         if posterior.num_draws == 0:
             raise ValueError(f"{path} has no draws yet")
@@ -127,17 +129,17 @@ class StoredRun:
         if not place.exists():
             return False
         with sealed.reading(place):
-            told = json.loads(place.read_text(encoding="utf-8"))
-            found: Comparison = decode(told["comparison"])
-        return found if told["draws"] == self.posterior.num_draws else False
+            record = json.loads(place.read_text(encoding="utf-8"))
+            comparison: Comparison = decode(record["comparison"])
+        return comparison if record["draws"] == self.posterior.num_draws else False
 
-    def keep_comparison(self, found: "Comparison") -> None:
+    def keep_comparison(self, comparison: "Comparison") -> None:
         """Write how the run did beside its rivals."""
         from pgmult.core import sealed
         from pgmult.sampling.codec import encode
 
-        told = {"draws": self.posterior.num_draws, "comparison": encode(found)}
-        text = json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        record = {"draws": self.posterior.num_draws, "comparison": encode(comparison)}
+        text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         sealed.write(self.path / _COMPARISON, text.encode())
 
     @property
@@ -181,13 +183,13 @@ class StoredRun:
 
     def report(self, **more: Any) -> Any:
         """The family's report, with what the notes and an earlier comparison tell."""
-        told = {"title": self.title, "facts": self.facts, "comparison": self.comparison}
-        return self.ask("report", **told | more)
+        usual = {"title": self.title, "facts": self.facts, "comparison": self.comparison}
+        return self.ask("report", **usual | more)
 
     def must_answer(self, word: str) -> None:
         """Refuse a word that the run cannot answer."""
-        found = family_of(self.posterior.model)
-        why = "unknown" if found is None else found.verbs[word].refusal(self.posterior)
+        run_family = family_of(self.posterior.model)
+        why = "unknown" if run_family is None else run_family.verbs[word].refusal(self.posterior)
         if why:
             raise ValueError(f"{self.path} cannot answer {word!r}: {why}")
 
@@ -212,11 +214,11 @@ def _notes(run: Path, family: Family) -> dict[str, Any]:
         return {}
     with sealed.reading(place):
         notes = json.loads(place.read_text(encoding="utf-8"))
-        found = notes.pop("family")
+        family_name = notes.pop("family")
         if not {"title", "source"} <= notes.keys():
             raise ValueError("it lacks a title or a source")
-    if found != family.name:
-        raise ValueError(f"{run} is a run of pgmult {found}: see pgmult {found} --help")
+    if family_name != family.name:
+        raise ValueError(f"{run} is a run of pgmult {family_name}: see pgmult {family_name} --help")
     return dict(notes)
 
 

@@ -28,7 +28,7 @@ from pgmult.cli.shared import (
     read_table,
     share,
     unfollow,
-    whole,
+    whole_number,
     width,
 )
 from pgmult.sequences.family import SEQUENCES
@@ -46,7 +46,7 @@ _COLUMNS = (
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
     text = "Keep the K most frequent symbols; steps of others are missing and summed out"
-    fit.add_argument("--max-symbols", **whole(2, text=text, metavar="K"))
+    fit.add_argument("--max-symbols", **whole_number(2, text=text, metavar="K"))
     fit.add_argument(
         "--symbols",
         metavar="A,B,...",
@@ -81,7 +81,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
             help=f"Formula of what acts on the {name} of hmm alone, instead of --inputs",
         )  # fmt: skip
     text = "Leave the last steps out of the fit and score them"
-    fit.add_argument("--hold-out", **whole(1, text=text, metavar="STEPS"))
+    fit.add_argument("--hold-out", **whole_number(1, text=text, metavar="STEPS"))
 
 
 def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
@@ -544,9 +544,9 @@ ROOM = Room(
             [
                 DIFFERENCE,
                 aside("--durations", action="store_true", help="Show the mean steps of a visit"),
-                aside("--reach", **whole(1, text="Show chances of reaching each within N steps")),
-                aside("--occupancy", **whole(1, text="Show shares 0 to N steps ahead")),
-                aside("--time-in", **whole(1, text="Show expected time in each in N steps")),
+                aside("--reach", **whole_number(1, text="Show chances of reaching it in N steps")),
+                aside("--occupancy", **whole_number(1, text="Show shares 0 to N steps ahead")),
+                aside("--time-in", **whole_number(1, text="Show expected time in each in N steps")),
             ],
             ask=_transitions,
         ),

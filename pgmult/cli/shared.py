@@ -73,7 +73,7 @@ def at_least(minimum: int) -> Any:
     return whole_number
 
 
-def whole(
+def whole_number(
     least: int, default: int | None = None, text: str = "", metavar: str = "N"
 ) -> dict[str, Any]:
     """Arguments of argparse for a whole number from `least` on; the help states the default."""
@@ -162,7 +162,7 @@ def arguments_of(asked: Sequence[Option], options: argparse.Namespace) -> dict[s
 
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that samples."""
-    parser.add_argument("--cores", **whole(1, text="Use N cores (default: all)"))
+    parser.add_argument("--cores", **whole_number(1, text="Use N cores (default: all)"))
     parser.add_argument("--quiet", action="store_true", help="Show no progress line")
 
 
@@ -268,7 +268,7 @@ def add_incomplete(parser: Any) -> None:
     )  # fmt: skip
 
 
-SEED = option("--seed", to="random_seed", **whole(0, 0, "Seed of the random numbers"))
+SEED = option("--seed", to="random_seed", **whole_number(0, 0, "Seed of the random numbers"))
 PROBABILITY = option(
     "--probability", type=share, default=0.9, metavar="P",
     help="Probability of the intervals (default: 0.9)",

@@ -33,7 +33,7 @@ from pgmult.cli.shared import (
     read_table,
     silence_reported_warnings,
     unfollow,
-    whole,
+    whole_number,
 )
 from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
@@ -57,7 +57,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="LDA-C file, folder or file of text, .npz of counts, .csv, .tsv, .jsonl or .parquet,"
         " or the folder that pack wrote",
     )  # fmt: skip
-    fit.add_argument("--topics", **whole(2, 50, "Number of topics", metavar="K"))
+    fit.add_argument("--topics", **whole_number(2, 50, "Number of topics", metavar="K"))
     fit.add_argument(
         "--keep-theta", action=argparse.BooleanOptionalAction,
         help="Store shares of topics in documents (default: if these are fewer than words, and"
@@ -65,7 +65,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     fit.add_argument(
         "--keep",
-        **whole(
+        **whole_number(
             1,
             text="Number of draws to store of the topics and of --keep-theta, over all chains"
             " (default: as many as take 72 MB); all draws are stored of other variables",
@@ -107,10 +107,12 @@ def _add_corpus(group: Any) -> None:
         "--keep-addresses", action=argparse.BooleanOptionalAction,
         help="Keep web addresses and names of users (@name), which are removed otherwise",
     )  # fmt: skip
-    group.add_argument("--ngrams", **whole(1, text="Count runs of up to N words, too"))
-    group.add_argument("--min-count", **whole(1, text="Drop words that occur fewer than N times"))
+    group.add_argument("--ngrams", **whole_number(1, text="Count runs of up to N words, too"))
     group.add_argument(
-        "--min-documents", **whole(1, text="Drop words that occur in fewer than N documents")
+        "--min-count", **whole_number(1, text="Drop words that occur fewer than N times")
+    )
+    group.add_argument(
+        "--min-documents", **whole_number(1, text="Drop words that occur in fewer than N documents")
     )
     group.add_argument(
         "--max-document-share",
@@ -118,7 +120,9 @@ def _add_corpus(group: Any) -> None:
         metavar="X",
         help="Drop words that occur in more than this share of documents",
     )
-    group.add_argument("--max-words", **whole(2, text="Use the V most frequent words", metavar="V"))
+    group.add_argument(
+        "--max-words", **whole_number(2, text="Use the V most frequent words", metavar="V")
+    )
 
 
 def _add_covariates(group: Any) -> None:
@@ -137,8 +141,8 @@ def _add_covariates(group: Any) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    told = options.prevalence or options.content
-    begin_compiling("StructuralTopics" if told else "CorrelatedTopics", options)
+    has_covariates = options.prevalence or options.content
+    begin_compiling("StructuralTopics" if has_covariates else "CorrelatedTopics", options)
     from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
@@ -190,17 +194,17 @@ def _draws_kept(
 
 def _read_keywords(path: str) -> dict[str, list[str]]:
     """Words of topics by name, out of a file with a line for each."""
-    found: dict[str, list[str]] = {}
+    keywords: dict[str, list[str]] = {}
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
-        name, _, told = (part.strip() for part in line.partition(":"))
-        words = [word.strip() for word in (told.split(",") if "," in told else told.split())]
-        if not name or not words or name in found:
-            why = "another name than before" if name in found else "a name, a colon and words"
+        name, _, text = (piece.strip() for piece in line.partition(":"))
+        words = [word.strip() for word in (text.split(",") if "," in text else text.split())]
+        if not name or not words or name in keywords:
+            why = "another name than before" if name in keywords else "a name, a colon and words"
             raise ValueError(f"{path}, line {number}: must be {why}, got {line.strip()!r}")
-        found[name] = words
-    return found
+        keywords[name] = words
+    return keywords
 
 
 def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
@@ -283,8 +287,8 @@ def _print_corpus(corpus: Any, said: list[str]) -> None:
         print(f"\n{corpus.table.losses}", flush=True)
     if repeats := _repeats(corpus):
         have = "document has" if repeats == 1 else "documents have"
-        told = "the words of another one: take repeats out if a text is in twice"
-        print(f"{repeats:,} {have} {told}", flush=True)
+        advice = "the words of another one: take repeats out if a text is in twice"
+        print(f"{repeats:,} {have} {advice}", flush=True)
 
 
 def _repeats(corpus: Any) -> int:
@@ -304,13 +308,13 @@ def _repeats(corpus: Any) -> int:
 
 
 def _add_show(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--words", **whole(1, 8, "Words per topic"))
+    show.add_argument("--words", **whole_number(1, 8, "Words per topic"))
     show.add_argument(
         "--by", choices=["probability", "frex"], default="probability",
         help="Rank words by this (default: probability)",
     )  # fmt: skip
-    show.add_argument("--topic", **whole(0, text="Show this topic only", metavar="K"))
-    show.add_argument("--documents", **whole(0, text="Documents per topic"))
+    show.add_argument("--topic", **whole_number(0, text="Show this topic only", metavar="K"))
+    show.add_argument("--documents", **whole_number(0, text="Documents per topic"))
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
@@ -345,24 +349,24 @@ def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
 def _add_content(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", **_TOPIC)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="Two groups to compare")
-    parser.add_argument("--words", **whole(1, 8, "Words per topic"))
+    parser.add_argument("--words", **whole_number(1, 8, "Words per topic"))
     parser.add_argument(
         "--figure", type=Path, metavar="FILE", help="Draw the answer to a file, such as x.svg"
     )
 
 
 def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
-    found = run.ask("content")
-    groups = ", ".join(map(str, found.groups))
+    content = run.ask("content")
+    groups = ", ".join(map(str, content.groups))
     if not options.groups:
-        print(found.table(options.words))
+        print(content.table(options.words))
         if options.figure is not None:
             raise ValueError(f"--figure needs the two groups to be compared: {groups}")
         return None
     if len(options.groups) != 2:
         raise ValueError(f"two groups are compared, got {len(options.groups)}: {groups}")
-    topics = range(len(found.names)) if options.topic is None else options.topic
-    compared = found.compare(*options.groups, list(topics), options.words)
+    topics = range(len(content.names)) if options.topic is None else options.topic
+    compared = content.compare(*options.groups, list(topics), options.words)
     print("\n\n".join(str(one) for one in compared))
     for one, topic in zip(compared, topics, strict=True):
         place = options.figure
@@ -384,8 +388,10 @@ def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]
     if kind not in COUNTED and options.ngrams is None:  # a corpus that was packed knows its own
         losses = None if table is None else table.losses
         options.ngrams = None if losses is None else losses.ngrams
-    told = run.notes.get("recipe", {})
-    corpus, said = _read_documents(options, [told[name] for name in _COVARIATES if name in told])
+    recipe = run.notes.get("recipe", {})
+    corpus, said = _read_documents(
+        options, [recipe[name] for name in _COVARIATES if name in recipe]
+    )
     return corpus, "\n".join(said)
 
 
@@ -405,9 +411,9 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
 
     run.must_answer("predict")
     corpus, said = _read_others(run, options)
-    found = run.ask("predict", corpus, **arguments)
-    print(said, found, sep="\n", file=sys.stdout if options.out else sys.stderr)
-    return document_columns(found.topics, found.corpus, topic_names(run.posterior, None))
+    predicted = run.ask("predict", corpus, **arguments)
+    print(said, predicted, sep="\n", file=sys.stdout if options.out else sys.stderr)
+    return document_columns(predicted.topics, predicted.corpus, topic_names(run.posterior, None))
 
 
 def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
@@ -416,14 +422,14 @@ def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, An
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--words", **whole(1, 8, "Words per topic"))
+    parser.add_argument("--words", **whole_number(1, 8, "Words per topic"))
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    found = first.ask("compare", second.posterior, num_words=options.words)
+    compared = first.ask("compare", second.posterior, num_words=options.words)
     if not options.json:
         print(f"first   {first.path}\nsecond  {second.path}\n")
-    return found
+    return compared
 
 
 # --------------------------------------------------------------------------- beside runs
@@ -470,7 +476,7 @@ def _add_search(search: argparse.ArgumentParser) -> None:
         ("draws", 1, 200, "Draws per chain"), ("tune", 0, 300, "Sweeps before the first draw"),
         ("chains", 1, 2, "Number of chains"),
     ):  # fmt: skip
-        search.add_argument(f"--{name}", **whole(least, value, text))
+        search.add_argument(f"--{name}", **whole_number(least, value, text))
     SEED.add(search)
     add_running(search)
     add_writing(search)
@@ -484,12 +490,12 @@ def _search(options: argparse.Namespace) -> int:
     silence_reported_warnings()
     corpus, said = _read_documents(options)
     _print_corpus(corpus, said)
-    found = search_num_topics(
+    choice = search_num_topics(
         corpus, options.topics, draws=options.draws, tune=options.tune,
         chains=options.chains, cores=options.cores, random_seed=options.seed,
         progressbar=not options.quiet,
     )  # fmt: skip
-    print_answer(found, options)
+    print_answer(choice, options)
     return 0
 
 

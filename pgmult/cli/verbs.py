@@ -119,9 +119,9 @@ def described(function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
     for names, kind, body in entries:
         sentence = re.split(r"[.;:](?:\s|$)", " ".join(body.split()))[0]
         other = re.match(r"as in `(\w+)`", kind)
-        there = {} if other is None else described(getattr(module, other[1]))
+        referenced = {} if other is None else described(getattr(module, other[1]))
         for name in re.split(r",\s*", names.strip()):
-            described_there[name] = there.get(name, (kind, sentence))
+            described_there[name] = referenced.get(name, (kind, sentence))
     return described_there
 
 

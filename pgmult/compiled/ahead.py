@@ -40,11 +40,11 @@ _MOST_PROCESSES = 3  # a fourth would only find what the others did
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
     """Compiled functions of a set and the types of their arguments; what takes longest last."""
     sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))
-    found = []
+    compiled = []
     for place, signature in sets.get(kernel_set, ()):
         module, name = place.split(":")
-        found.append((getattr(import_module(module), name), tuple(map(as_type, signature))))
-    return found
+        compiled.append((getattr(import_module(module), name), tuple(map(as_type, signature))))
+    return compiled
 
 
 def as_type(written: Any) -> Any:

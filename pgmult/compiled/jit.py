@@ -46,20 +46,20 @@ _IMPORTS = re.compile(r"^from ([\w.]+) import (?:\(([^)]*)\)|([^(#\n]+))", re.MU
 
 def imported_files(path: Path) -> list[Path]:
     """The files of the same package that a source file imports, at the start of a line."""
-    found = []
+    files = []
     for module, in_parentheses, on_the_line in _IMPORTS.findall(path.read_text(encoding="utf-8")):
-        first, *rest = module.split(".")
+        first, *others = module.split(".")
         if first == "":  # from . import x, from .x import y
-            place = path.parent.joinpath(*filter(None, rest))
+            place = path.parent.joinpath(*filter(None, others))
         else:
             package = next((folder for folder in path.parents if folder.name == first), None)
             if package is None:
                 continue
-            place = package.joinpath(*rest)
+            place = package.joinpath(*others)
         names = re.findall(r"^\s*(\w+)", (in_parentheses or on_the_line).replace(",", "\n"), re.M)
         candidates = [place.with_suffix(".py"), *(place / f"{name}.py" for name in names)]
-        found += [candidate for candidate in candidates if candidate.is_file()]
-    return found
+        files += [candidate for candidate in candidates if candidate.is_file()]
+    return files
 
 
 @cache

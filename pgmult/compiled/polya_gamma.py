@@ -367,10 +367,10 @@ def draw(b, c, state):
     if b > whole:
         omega, state = _inverse_gaussian_draw(b - whole, c, state)
     while whole > 0:
-        part = min(whole, LARGEST_STRIP)
-        x, state = _strip_draw(part, c, state)
+        strip = min(whole, LARGEST_STRIP)
+        x, state = _strip_draw(strip, c, state)
         omega += x
-        whole -= part
+        whole -= strip
     return omega, state
 
 

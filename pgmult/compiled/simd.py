@@ -245,8 +245,8 @@ def count_up_to(typing_context, x, y):
     """How many lanes of x are no more than those of y."""
 
     def code(context, builder, signature, arguments):
-        found = builder.fcmp_ordered("<=", *arguments)
-        bits = builder.zext(builder.bitcast(found, ir.IntType(WIDTH)), ir.IntType(64))
+        matches = builder.fcmp_ordered("<=", *arguments)
+        bits = builder.zext(builder.bitcast(matches, ir.IntType(WIDTH)), ir.IntType(64))
         return builder.ctpop(bits)
 
     return types.int64(x, x), code

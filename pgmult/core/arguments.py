@@ -38,9 +38,11 @@ def brief(value: Any) -> str:
 
 def as_choice(value: Any, name: str, choices: Iterable[T]) -> T:
     """`value`, if it is one of the strings in `choices`."""
-    known = list(choices)
-    if not (isinstance(value, str) and value in known):
-        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {brief(value)}")
+    allowed = list(choices)
+    if not (isinstance(value, str) and value in allowed):
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(str, allowed))}, got {brief(value)}"
+        )
     return value
 
 

@@ -60,14 +60,14 @@ def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
     """How to read and set the number of threads of every BLAS that numpy and scipy have loaded."""
     import scipy.linalg  # loads scipy's own  # noqa: F401
 
-    found: list[tuple[Callable[[], int], Callable[[int], object]]] = []
+    libraries: list[tuple[Callable[[], int], Callable[[int], object]]] = []
     for path in _candidates():
         with suppress(OSError):
             library = ctypes.CDLL(path)
             for get, set_to in _FUNCTIONS:
                 if hasattr(library, get) and hasattr(library, set_to):
-                    found.append((getattr(library, get), getattr(library, set_to)))
-    return found
+                    libraries.append((getattr(library, get), getattr(library, set_to)))
+    return libraries
 
 
 def _candidates() -> list[str]:

@@ -64,16 +64,16 @@ class PredictiveChecks(Answer):
         """
         of_data, of_made = zip(*draws, strict=True)
         names = tuple(of_data[0])
-        seen, made = (
-            np.array([[each[name] for name in names] for each in of], dtype=np.float64)
+        observed, made = (
+            np.array([[statistics[name] for name in names] for statistics in of], dtype=np.float64)
             for of in (of_data, of_made)
         )
-        above, equal = (made > seen).mean(axis=0), (made == seen).mean(axis=0)
+        above, equal = (made > observed).mean(axis=0), (made == observed).mean(axis=0)
         p = above + 0.5 * equal
         odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]
         odd += [advice[n][1] for n, value in zip(names, p, strict=True) if value > 1.0 - _ODD]
         verdict = " ".join(filter(None, odd)) or _agreement(names)
-        return cls(names, seen, made, np.asarray(p), verdict)
+        return cls(names, observed, made, np.asarray(p), verdict)
 
     def table(self) -> Table:
         """A row a statistic: of the data, of what the model makes, and p."""

@@ -89,20 +89,22 @@ class Comparison(Answer):
         ValueError
             If there is no rival, or a score is of other observations.
         """
-        each = [as_kind(score, "scores", Score) for score in as_mapping(scores, "scores").values()]
-        if len(each) < 2:
-            raise ValueError(f"scores must be of a model and a rival at least, got {len(each)}")
-        gains = (Gain(0.0, 0.0), *(each[0].gain_over(rival) for rival in each[1:]))
-        doubt = each[0].large_k
+        members = [
+            as_kind(score, "scores", Score) for score in as_mapping(scores, "scores").values()
+        ]
+        if len(members) < 2:
+            raise ValueError(f"scores must be of a model and a rival at least, got {len(members)}")
+        gains = (Gain(0.0, 0.0), *(members[0].gain_over(rival) for rival in members[1:]))
+        doubt = members[0].large_k
         if doubt > 0.05:
             how += (
                 f" This is rough for {100 * doubt:.0f} % of the observations, on which the model"
                 " depends too much to be predicted without them (Pareto k above 0.7)."
             )
-        levels = tuple(score.mean for score in each)
+        levels = tuple(score.mean for score in members)
         names = tuple(scores)
         simpler = names[1:] if simpler is None else [n for n in names[1:] if n in simpler]
-        by_unit = np.stack([score.by_unit for score in each], axis=1)
+        by_unit = np.stack([score.by_unit for score in members], axis=1)
         return cls(names, levels, gains, by_unit, unit, how, dict(advice or {}), simpler)
 
     @property
@@ -162,7 +164,7 @@ class Comparison(Answer):
         """One row per model, the best first."""
         order = np.argsort(-np.array(self.levels), kind="stable")
         gains = [self.gains[i] for i in order]
-        told = ["" if i == 0 else f"{self.gains[i]}" for i in order]
+        texts = ["" if i == 0 else f"{self.gains[i]}" for i in order]
         verdicts = ["" if i == 0 else _VERDICTS[self.gains[i].sign] for i in order]
         return Table(
             " ".join([*self.sentences, self.how]),
@@ -172,7 +174,7 @@ class Comparison(Answer):
                     "nats", [self.levels[i] for i in order], f"nats {self.unit}", "{:.4f}".format
                 ),
                 Column(
-                    "ahead_by", [gain.mean for gain in gains], f"{self.subject} is ahead by", told
+                    "ahead_by", [gain.mean for gain in gains], f"{self.subject} is ahead by", texts
                 ),
                 Column("error", [gain.error for gain in gains]),
                 Column("verdict", verdicts, "it is"),
@@ -184,17 +186,17 @@ class Comparison(Answer):
         gains = self.gains[1:]
         mean = np.array([[gain.mean for gain in gains]])
         error = 2.0 * np.array([[gain.error for gain in gains]])
-        told = [f"{gain} nats" for gain in gains]
+        texts = [f"{gain} nats" for gain in gains]
         verdicts = [_VERDICTS[gain.sign] for gain in gains]
         levels = [f"{level:.4f}" for level in self.levels[1:]]
         cells = [
-            Column("", told, f"{self.subject} is ahead by"), Column("", verdicts, "it is"),
+            Column("", texts, f"{self.subject} is ahead by"), Column("", verdicts, "it is"),
             Column("", levels, f"nats {self.unit}"),
         ]  # fmt: skip
         return Forest(
             labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,
             name="rival", x_label=f"{self.subject} is ahead by, nats {self.unit}",
-            caption=f"Right of the line {self.subject} is better.", cells=cells, told=told,
+            caption=f"Right of the line {self.subject} is better.", cells=cells, told=texts,
             note=f"Points right of the line: {self.subject} is better; bars are twice the error."
             f" Its own score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip

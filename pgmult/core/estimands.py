@@ -82,10 +82,10 @@ class Estimand(LabelledDraws, Answer):
         ValueError
             If there is no such column or label; the nearest ones are named.
         """
-        found = self._with(self.draws, self.axes, self.labels, self.caption)
+        chosen = self._with(self.draws, self.axes, self.labels, self.caption)
         for column, label in labels.items():
-            found = found._where(column, label)
-        return found
+            chosen = chosen._where(column, label)
+        return chosen
 
     def difference(self, column: str, one: Any, other: Any) -> "Estimand":
         """How much larger it is at one label of a column than at another, draw by draw.
@@ -119,18 +119,18 @@ class Estimand(LabelledDraws, Answer):
 
     def _where(self, column: str, label: Any) -> "Estimand":
         place, axis = self.axis_of(column)
-        known = self.columns_of(axis)
-        rows = np.flatnonzero(which_of(known[column], [label], column) == 0)
+        columns = self.columns_of(axis)
+        rows = np.flatnonzero(which_of(columns[column], [label], column) == 0)
         draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
         labels = {other: self.labels[other] for other in self.axes if other in self.labels}
         axes, said = self.axes, f"{column} {value_texts([label])[0]}"
-        rest = {name: taken(values, rows) for name, values in known.items() if name != column}
+        others = {name: taken(values, rows) for name, values in columns.items() if name != column}
         if len(rows) == 1:
             draws, axes = np.squeeze(draws, axis=place + 1), axes[:place] + axes[place + 1 :]
             labels.pop(axis, None)
-            said = ", ".join([said, *(f"{name} {values[0]}" for name, values in rest.items())])
+            said = ", ".join([said, *(f"{name} {values[0]}" for name, values in others.items())])
         else:
-            labels[axis] = rest or {column: taken(known[column], rows)}
+            labels[axis] = others or {column: taken(columns[column], rows)}
         caption = f"{self.caption} {said}.".strip()
         return self._with(draws, axes, labels, caption)
 
@@ -159,8 +159,8 @@ class Estimand(LabelledDraws, Answer):
 
     @property
     def _said(self) -> str:
-        told, level = "median" if self.is_ratio else "mean, sd", f"{100.0 * self.probability:g} %"
-        return f"{self.caption} Posterior {told} and {level} interval.".strip()
+        words, level = "median" if self.is_ratio else "mean, sd", f"{100.0 * self.probability:g} %"
+        return f"{self.caption} Posterior {words} and {level} interval.".strip()
 
     def tidy(self) -> Table:
         """One row per entry, in the columns of marginaleffects and broom.
@@ -173,7 +173,7 @@ class Estimand(LabelledDraws, Answer):
         cells, size = self.cells(), self.mean.size
         term = cells.pop("column", [self.term] * size)
         contrast = cells.pop("comparison", [self.contrast] * size)
-        told = {"term": term, "contrast": contrast} if any(contrast) else {}
+        compared = {"term": term, "contrast": contrast} if any(contrast) else {}
         form, (lower, upper) = number(4), self.interval()
         numbers = {
             "estimate": self._centre[1],
@@ -183,7 +183,7 @@ class Estimand(LabelledDraws, Answer):
         return Table(
             self._said,
             [
-                *(Column(name, v, name, value_texts(v)) for name, v in (told | cells).items()),
+                *(Column(name, v, name, value_texts(v)) for name, v in (compared | cells).items()),
                 *(Column(name, values.ravel(), name, form) for name, values in numbers.items()),
             ],
         )
@@ -250,8 +250,8 @@ class Estimand(LabelledDraws, Answer):
         order, others = np.argsort(x, kind="stable"), [a for a in self.axes if a != axis]
         (name, labels), *_ = (self.columns_of(others[0]) if others else {"": ["mean"]}).items()
         values = [
-            np.moveaxis(part, place, 0).reshape(len(x), -1)[order]
-            for part in (self.mean, *self.interval())
+            np.moveaxis(numbers, place, 0).reshape(len(x), -1)[order]
+            for numbers in (self.mean, *self.interval())
         ]
         rank = np.argsort(-values[0].mean(axis=0), kind="stable")[:_MOST_LINES].tolist()
         chosen: Sequence[int] = rank
@@ -282,11 +282,11 @@ def are_numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
 def _points_and_gaps(x: FloatArray, places: Any, shares: Any) -> tuple[Any, Any]:
     """What was observed for each line, and the stretches of x where nothing was."""
     where, observed = _places(places), np.asarray(shares, dtype=np.float64)
-    seen = ~np.isnan(observed).any(axis=1)
+    is_observed = ~np.isnan(observed).any(axis=1)
     apart = np.diff(np.unique(np.concatenate([x, where])))
     half = 0.5 * float(np.median(apart)) if len(apart) else 0.5
-    gaps = [(at - half, at + half) for at in np.unique(where[~seen]).tolist()]
-    return [(where[seen], column[seen]) for column in observed.T], gaps
+    gaps = [(at - half, at + half) for at in np.unique(where[~is_observed]).tolist()]
+    return [(where[is_observed], column[is_observed]) for column in observed.T], gaps
 
 
 def _joined(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -87,18 +87,18 @@ class LabelledDraws(Checked):
 
     def columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The columns that label an axis."""
-        known = self.labels.get(axis)
-        if known is None:
+        labels = self.labels.get(axis)
+        if labels is None:
             return {axis: range(self.draws.shape[1 + self.axes.index(axis)])}
-        return known if isinstance(known, Mapping) else {axis: known}
+        return labels if isinstance(labels, Mapping) else {axis: labels}
 
     def axis_of(self, column: str) -> tuple[int, str]:
         """The place and the name of the axis that a column labels."""
         for place, axis in enumerate(self.axes):
             if column in self.columns_of(axis):
                 return place, axis
-        known = [name for axis in self.axes for name in self.columns_of(axis)]
-        raise ValueError(f"column must be one of {', '.join(known)}, got {brief(column)}")
+        columns = [name for axis in self.axes for name in self.columns_of(axis)]
+        raise ValueError(f"column must be one of {', '.join(columns)}, got {brief(column)}")
 
     def cells(self) -> dict[str, list[Any]]:
         """The label of every entry in every column, entries in the order of `draws`."""

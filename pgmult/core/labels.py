@@ -135,10 +135,10 @@ def _texts(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray
 def _coded(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray]:
     """Different labels in their order, and each row's number among them."""
     texts, codes = _texts(column, name)
-    known = sorted(set(texts.tolist()), key=order_of)
-    place = {text: i for i, text in enumerate(known)}
-    own = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
-    return np.array(known, dtype=np.str_), own if codes is None else own[codes]
+    levels = sorted(set(texts.tolist()), key=order_of)
+    place = {text: i for i, text in enumerate(levels)}
+    code_of_row = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+    return np.array(levels, dtype=np.str_), code_of_row if codes is None else code_of_row[codes]
 
 
 def order_of(label: str) -> tuple[bool, float, str]:
@@ -153,17 +153,17 @@ def order_of(label: str) -> tuple[bool, float, str]:
 
 def numbered(labels: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
     """The different labels as `order_of` has them, and each row's number among them."""
-    known, codes = np.unique(labels, return_inverse=True)
-    texts = known.tolist()
+    levels, codes = np.unique(labels, return_inverse=True)
+    texts = levels.tolist()
     order = np.array(sorted(range(len(texts)), key=lambda i: order_of(texts[i])), dtype=np.int64)
-    return known[order], np.argsort(order)[codes.reshape(-1)]
+    return levels[order], np.argsort(order)[codes.reshape(-1)]
 
 
 def _combined(parts: Sequence[IntArray]) -> IntArray:
     """One number for each combination of numbers that occurs."""
     codes = parts[0]
-    for part in parts[1:]:
-        codes = np.unique(codes * (part.max(initial=0) + 1) + part, return_inverse=True)[1]
+    for numbers in parts[1:]:
+        codes = np.unique(codes * (numbers.max(initial=0) + 1) + numbers, return_inverse=True)[1]
     return codes
 
 
@@ -212,21 +212,21 @@ def find_labels(
     if unknown:
         by_value = _by_value(known)
         place |= {text: by_value.get(plain_label(text), -1) for text in unknown}
-    found = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
-    if not new_levels and (found < 0).any():
-        row = int(np.argmax(found[codes] < 0))
+    places = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+    if not new_levels and (places < 0).any():
+        row = int(np.argmax(places[codes] < 0))
         text, few = str(texts[codes[row]]), len(known) <= _FEW
         near = _twins([text], known) if few else _nearest(text, known)
         hints = [f"nearest: {', '.join(map(repr, near))}"] if near else []
-        if (count := int((found < 0).sum())) > 1:
-            hints.append(f"{count:,} of {len(found):,} labels are not known")
+        if (count := int((places < 0).sum())) > 1:
+            hints.append(f"{count:,} of {len(places):,} labels are not known")
         hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
         wanted = f"be one of {', '.join(known)}" if few else "hold labels that are known"
         raise ValueError(
             f"{what} {name!r} must {wanted}, got {text!r} at row {row}"
             + (f" ({'; '.join(hints)})" if hints else "")
         )
-    return found[codes]
+    return places[codes]
 
 
 def tell_new_labels(
@@ -280,14 +280,14 @@ def tell_new_labels(
     if refused := none_is_known and not asked:
         as_new = "them for new ones" if new[1:] else "it for a new one"
         hints += [f"{argument} takes {as_new}"] if argument else []
-    told = (
+    message = (
         f"{len(new):,} of {len(texts):,} labels of {name!r} in {table}"
         f" {'are' if new[1:] else 'is'} not in the data: {_listed(new)}"
         + (f" ({'; '.join(hints)})" if hints else "")
     )
     if refused:
-        raise ValueError(told)
-    warnings.warn(told, stacklevel=3)
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=3)
 
 
 def _listed(labels: Sequence[str]) -> str:
@@ -297,8 +297,8 @@ def _listed(labels: Sequence[str]) -> str:
 def which_of(cells: Iterable[Any], values: Sequence[Any], name: str) -> IntArray:
     """Which of some values of a column each of its cells is, -1 for none: see `find_labels`."""
     texts = labels_of(cells, name).tolist()
-    known = list(dict.fromkeys(texts))
-    place = {known[at]: i for i, at in enumerate(find_labels(known, list(values), name))}
+    labels = list(dict.fromkeys(texts))
+    place = {labels[at]: i for i, at in enumerate(find_labels(labels, list(values), name))}
     return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
@@ -310,9 +310,9 @@ def plain_label(text: str) -> str:
     """
     if not _DECIMAL.fullmatch(text):
         return text
-    whole, _, fraction = text.partition(".")
+    integer, _, fraction = text.partition(".")
     fraction = fraction.rstrip("0")
-    number = f"{whole}.{fraction}" if fraction else whole
+    number = f"{integer}.{fraction}" if fraction else integer
     return "0" if number == "-0" else number
 
 
@@ -360,10 +360,10 @@ def joined_labels(parts: Sequence[str]) -> str:
     """
     if len(parts) == 1:
         return str(parts[0])
-    told = [str(part) for part in parts]
+    texts = [str(piece) for piece in parts]
     return ":".join(
-        json.dumps(part, ensure_ascii=False) if ":" in part or part[:1] == '"' else part
-        for part in told
+        json.dumps(piece, ensure_ascii=False) if ":" in piece or piece[:1] == '"' else piece
+        for piece in texts
     )
 
 
@@ -395,17 +395,20 @@ class Levels:
             others.
         """
         parts = [_coded(cells, name) for name, cells in columns.items()]
-        each = _combined([codes for _, codes in parts])
-        first = np.unique(each, return_index=True)[1]
+        combined = _combined([codes for _, codes in parts])
+        first = np.unique(combined, return_index=True)[1]
         labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
         rows = labels.tolist()
-        told = [{one: i for i, one in enumerate((orders or {}).get(n) or ())} for n in columns]
+        ranks_of = [{one: i for i, one in enumerate((orders or {}).get(n) or ())} for n in columns]
         ranks = [
-            [(own.get(one, len(own)), order_of(one)) for one, own in zip(row, told, strict=True)]
+            [
+                (rank_of.get(one, len(rank_of)), order_of(one))
+                for one, rank_of in zip(row, ranks_of, strict=True)
+            ]
             for row in rows
         ]
         order = np.array(sorted(range(len(rows)), key=ranks.__getitem__), dtype=np.int64)
-        return cls(tuple(columns), labels[order]), np.argsort(order)[each]
+        return cls(tuple(columns), labels[order]), np.argsort(order)[combined]
 
     @property
     def names(self) -> NDArray[np.str_]:
@@ -425,13 +428,13 @@ class Levels:
         """
         parts = []
         for j, (name, cells) in enumerate(zip(self.columns, columns, strict=True)):
-            known, own = np.unique(self.labels[:, j], return_inverse=True)
-            found = find_labels(known, cells, name, new_levels=new_levels)
-            parts.append(np.concatenate([own, found]) + 1)
-        each = _combined(parts)
-        place = np.full(each.max(initial=0) + 1, -1, dtype=np.int64)
-        place[each[: len(self)]] = np.arange(len(self))
-        codes = place[each[len(self) :]]
+            levels, numbers = np.unique(self.labels[:, j], return_inverse=True)
+            places = find_labels(levels, cells, name, new_levels=new_levels)
+            parts.append(np.concatenate([numbers, places]) + 1)
+        combined = _combined(parts)
+        place = np.full(combined.max(initial=0) + 1, -1, dtype=np.int64)
+        place[combined[: len(self)]] = np.arange(len(self))
+        codes = place[combined[len(self) :]]
         if not new_levels and (codes < 0).any():
             row = int(np.argmin(codes))
             got = joined_labels([label_of(list(cells)[row]) for cells in columns])
@@ -480,11 +483,11 @@ def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
 
     >>> warn_of_look_alikes(["Ada", "Ben"], "column 'name'")
     """
-    seen: dict[str, str] = {}
+    first: dict[str, str] = {}
     pairs = [
-        (seen[key], label)
+        (first[key], label)
         for label in map(str, labels)
-        if seen.setdefault(key := as_looked_at(label), label) != label
+        if first.setdefault(key := as_looked_at(label), label) != label
     ]
     if pairs:
         one, other = pairs[0]

@@ -51,9 +51,9 @@ def refuse_unaffordable(num_bytes: float, name: str, value: Any) -> None:
     """Raise MemoryError where an argument asks for more memory than there is."""
     if num_bytes < _LITTLE:
         return
-    there = available_memory()
-    if num_bytes > there:
+    available = available_memory()
+    if num_bytes > available:
         raise MemoryError(
             f"{name} = {value} needs {num_bytes / 2**30:,.1f} GiB of memory, there are"
-            f" {there / 2**30:,.1f} (take a smaller one)"
+            f" {available / 2**30:,.1f} (take a smaller one)"
         )

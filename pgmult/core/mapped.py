@@ -75,10 +75,10 @@ class ArrayFile(NamedTuple):
                 errno.ENOENT, "no such file (were the data moved or deleted?)", self.path
             )
         with path.open("rb") as file:
-            found, status = file.read(_HEADER), os.fstat(file.fileno())
+            header, status = file.read(_HEADER), os.fstat(file.fileno())
         try:
             dtype = np.dtype(self.dtype)
-            fits = dtype.kind in "biufUSM" and found == _header(dtype, self.length)
+            fits = dtype.kind in "biufUSM" and header == _header(dtype, self.length)
             blocks = -(-self.length * dtype.itemsize // _BLOCK)
             fits = fits and len(self.checksums) == _DIGITS * blocks
         except TypeError:  # no dtype
@@ -92,8 +92,8 @@ class ArrayFile(NamedTuple):
         # cannot be written to.
         array = np.memmap(path, dtype, "c", _HEADER, (self.length,)).view(MappedArray)
         array.file = self
-        known = (self, status.st_ino, status.st_mtime_ns)
-        array.checked = _checked.setdefault(known, np.zeros(blocks, dtype=np.bool_))
+        identity = (self, status.st_ino, status.st_mtime_ns)
+        array.checked = _checked.setdefault(identity, np.zeros(blocks, dtype=np.bool_))
         if check:
             array.check()
         return array
@@ -132,8 +132,8 @@ class MappedArray(np.ndarray):
             return
         content: Any = np.asarray(self).view(np.uint8)
         for block in np.flatnonzero(~self.checked[first:last]) + first:
-            found = _checksum(content[block * _BLOCK : (block + 1) * _BLOCK])
-            if found != self.file.checksums[block * _DIGITS : (block + 1) * _DIGITS]:
+            actual = _checksum(content[block * _BLOCK : (block + 1) * _BLOCK])
+            if actual != self.file.checksums[block * _DIGITS : (block + 1) * _DIGITS]:
                 raise ValueError(
                     f"{self.file.path} is damaged: the checksum of its block {block} is not the one"
                     " it had"
@@ -206,12 +206,12 @@ def _checksum(block: NDArray[np.uint8]) -> str:
     These take a sixth of the time that a CRC-32 of all bytes does. Whatever follows the last whole
     page is taken as it is.
     """
-    whole = len(block) // _PAGE * _PAGE
-    words = block[:whole].view("<u8").reshape(-1, _PAGE // 8)
+    full = len(block) // _PAGE * _PAGE
+    words = block[:full].view("<u8").reshape(-1, _PAGE // 8)
     crc = 0
     for sums in (words.sum(axis=0), words.sum(axis=1)):
         crc = zlib.crc32(sums.astype("<u8").tobytes(), crc)
-    return f"{zlib.crc32(block[whole:].tobytes(), crc):08x}"
+    return f"{zlib.crc32(block[full:].tobytes(), crc):08x}"
 
 
 def content_hash(array: NDArray[Any]) -> str:

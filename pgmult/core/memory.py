@@ -59,8 +59,8 @@ def part_of(data: Data, part: slice, size: int, make: Callable[[range], Data]) -
     rows = range(size)[part]
     if rows == range(size):
         return data
-    known = _parts(data)
-    if rows not in known:
-        known[rows] = make(rows)
-    found: Data = known[rows]
-    return found
+    pieces = _parts(data)
+    if rows not in pieces:
+        pieces[rows] = make(rows)
+    piece: Data = pieces[rows]
+    return piece

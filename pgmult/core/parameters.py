@@ -74,10 +74,13 @@ class _PlainSignature:
     """The signature of a class with types alone: what `help` and the docs show."""
 
     def __get__(self, _: object, kind: Any) -> inspect.Signature:
-        _, *given = inspect.signature(kind.__init__).parameters.values()
+        _, *parameters = inspect.signature(kind.__init__).parameters.values()
         types = get_type_hints(kind.__init__)
         return inspect.Signature(
-            [each.replace(annotation=types.get(each.name, each.annotation)) for each in given]
+            [
+                parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
+                for parameter in parameters
+            ]
         )
 
 
@@ -96,12 +99,12 @@ class Checked:
         plan = _plan(kind)
         sizes: dict[str, tuple[int, str]] = {}
         for field in plan.fields:
-            value = given = getattr(self, field.name)
+            value = original = getattr(self, field.name)
             if value is None and field.optional:
                 continue
             for check in field.checks:
                 value = check(value, field.name)
-            if value is not given:
+            if value is not original:
                 object.__setattr__(self, field.name, value)
             if field.axes is not None:
                 _measure(field.name, np.shape(value), field.axes, sizes)
@@ -164,8 +167,8 @@ def _plan(kind: Any) -> _Plan:
 def _declared(kind: Any) -> tuple[_Field, ...]:
     types = {field.name: field.type for field in fields(kind) if field.init}
     if any(isinstance(annotation, str) for annotation in types.values()):
-        known = get_type_hints(kind, include_extras=True)
-        types = {name: known[name] for name in types}
+        hints = get_type_hints(kind, include_extras=True)
+        types = {name: hints[name] for name in types}
     return tuple(_read(name, annotation) for name, annotation in types.items())
 
 
@@ -177,7 +180,7 @@ def _read(name: str, annotation: Any) -> _Field:
         if get_origin(annotation) is Annotated:
             annotation, extras = parts[0], (*parts[1:], *extras)
         elif get_origin(annotation) in (Union, UnionType) and NoneType in parts:
-            others = [part for part in parts if part is not NoneType]
+            others = [member for member in parts if member is not NoneType]
             optional = True
             annotation = others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007
         else:
@@ -193,9 +196,9 @@ def _checks_of(annotation: Any) -> tuple[Check, ...]:
     """The check that a type without functions beside it stands for."""
     if get_origin(annotation) is Literal:
         return (partial(as_choice, choices=get_args(annotation)),)
-    known: Mapping[Any, Check] = {bool: as_flag, int: as_positive_int, float: as_real}
-    if annotation in known:
-        return (known[annotation],)
+    checks: Mapping[Any, Check] = {bool: as_flag, int: as_positive_int, float: as_real}
+    if annotation in checks:
+        return (checks[annotation],)
     is_class = isinstance(annotation, type) and get_origin(annotation) is None
     return (partial(as_kind, kind=annotation),) if is_class and annotation is not Any else ()
 
@@ -210,7 +213,7 @@ def _measure(
     if len(shape) != len(axes):
         raise ValueError(f"{name} must have the axes ({', '.join(axes)}), got shape {shape}")
     for axis, length in zip(axes, shape, strict=True):
-        known, other = sizes.setdefault(axis, (length, name))
-        if known != length:
-            expected = ", ".join(str(sizes.get(each, (each,))[0]) for each in axes)
+        expected_size, other = sizes.setdefault(axis, (length, name))
+        if expected_size != length:
+            expected = ", ".join(str(sizes.get(dim, (dim,))[0]) for dim in axes)
             raise ValueError(f"{name} must have shape ({expected}) to go with {other}, got {shape}")

@@ -155,8 +155,8 @@ class Section:
     @property
     def notes(self) -> list[str]:
         """How to read it."""
-        told = [self.note, "" if self.table is None else self.table.caption]
-        return [note for note in told if note]
+        texts = [self.note, "" if self.table is None else self.table.caption]
+        return [note for note in texts if note]
 
     def text(self, width: int) -> str:
         """The section in lines of at most about `width` characters; tables may be wider."""
@@ -202,8 +202,8 @@ class Section:
         if first == len(rows):
             return table
         more = self._wide(tag("table", head, tag("tbody", rows[first:])), "more of the table")
-        told = tag("summary", f"{len(rows) - first:,} more rows")
-        return joined(table, tag("details", told, more))
+        summary = tag("summary", f"{len(rows) - first:,} more rows")
+        return joined(table, tag("details", summary, more))
 
     def _wide(self, table: Markup, what: str) -> Markup:
         """Scrolled sideways where the page is narrow."""
@@ -216,10 +216,10 @@ class Section:
         rows: Any = self.rows
         if self.table is not None:
             names, rows = list(self.table.columns), zip(*self.table.columns.values(), strict=True)
-        told = [
+        records = [
             dict(zip(names, map(_plain, row), strict=True)) if names else list(row) for row in rows
         ]
-        return {"sentences": list(self.sentences), "rows": told}
+        return {"sentences": list(self.sentences), "rows": records}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,8 @@ class Report:
             shown.append(Section("The run", rows=list(self.facts.items())))
         sections = [section.html() for section in shown]
         places = {section.title: section.place for section in shown}
-        known = places | {section.key: section.key for section in shown if section.key}
-        verdict = tag("div", tag("ul", [_bullet(s, known) for s in self.verdict]), id="verdict")
+        targets = places | {section.key: section.key for section in shown if section.key}
+        verdict = tag("div", tag("ul", [_bullet(s, targets) for s in self.verdict]), id="verdict")
         contents = _contents(places) if len(shown) >= _LONG else None
         notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
@@ -282,13 +282,13 @@ class Report:
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""
-        told = {
+        content = {
             "title": self.title,
             "verdict": list(self.verdict),
             "sections": {s.title: s.numbers() for s in self.sections if s.cells or s.sentences},
             "facts": dict(self.facts),
         }
-        return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
+        return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
 
     def save(self, path: str | os.PathLike[str] | None) -> "Report":
         """The report itself, written as an HTML page where a path is given."""
@@ -300,8 +300,8 @@ class Report:
         return self.text()
 
     def _repr_html_(self) -> str:
-        told = [section.html() for section in self.sections if section]
-        return joined(tag("style", STYLE, self.style), _bullets(self.verdict), told)
+        parts = [section.html() for section in self.sections if section]
+        return joined(tag("style", STYLE, self.style), _bullets(self.verdict), parts)
 
 
 def run_in_words(run: Any, waited: float | None = None) -> str:
@@ -334,8 +334,8 @@ def page(title: str, *body: Any, style: Markup | None = None) -> Markup:
         tag("style", PAGE_STYLE, style),
     )
     main = tag("main", tag("h1", title), *body)
-    whole = tag("html", head, tag("body", main, _FOOTER), lang="en")
-    return joined(Markup("<!DOCTYPE html>\n"), whole, Markup("\n"))
+    document = tag("html", head, tag("body", main, _FOOTER), lang="en")
+    return joined(Markup("<!DOCTYPE html>\n"), document, Markup("\n"))
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:
@@ -371,9 +371,9 @@ def _bullet(sentence: str, places: Mapping[str, str]) -> Markup:
         return tag("li", sentence)
     parts: list[str | Markup] = []
     end = 0
-    for found in _NUMBER.finditer(sentence):
-        parts += [str(sentence[end : found.start()]), tag("a", found[0], href=f"#{place}")]
-        end = found.end()
+    for match in _NUMBER.finditer(sentence):
+        parts += [str(sentence[end : match.start()]), tag("a", match[0], href=f"#{place}")]
+        end = match.end()
     return tag("li", [*parts, str(sentence[end:])])
 
 

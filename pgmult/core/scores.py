@@ -113,13 +113,13 @@ class Score:
         times = np.ones_like(totals) if times is None else times
         unit = np.arange(len(totals)) if unit is None else unit
         if left_out:
-            found = leave_one_out(log_p)
-            pooled, alone = found.log_p, found.by_chain
-            large = float(times @ (found.k > LARGE_K) / times.sum())
+            left = leave_one_out(log_p)
+            pooled, alone = left.log_p, left.by_chain
+            large = float(times @ (left.k > LARGE_K) / times.sum())
         else:
             alone = logsumexp(log_p, axis=1) - np.log(log_p.shape[1])
             pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
-        sums = np.array([np.bincount(unit, times * each) for each in (pooled, *alone)])
+        sums = np.array([np.bincount(unit, times * values) for values in (pooled, *alone)])
         return cls(sums[0], np.bincount(unit, totals).astype(np.int64), sums[1:], large)
 
     @property
@@ -206,24 +206,26 @@ def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
     """
     chains, draws, size = log_p.shape
     shape = () if told is None else told.shape[3:]
-    found, k = np.empty((size, *shape)), np.empty(size)
+    estimates, k = np.empty((size, *shape)), np.empty(size)
     by_chain = np.empty((chains, size, *shape))
     block = max(1, _BLOCK // (chains * draws * int(np.prod(shape))))
     for first in range(0, size, block):
-        part = slice(first, first + block)
-        each = log_p[:, :, part].reshape(chains * draws, -1)
-        weights, k[part] = _smoothed(-each)
+        columns = slice(first, first + block)
+        flat = log_p[:, :, columns].reshape(chains * draws, -1)
+        weights, k[columns] = _smoothed(-flat)
         if told is None:
-            found[part] = logsumexp(weights + each, axis=0) - logsumexp(weights, axis=0)
-            by_chain[:, part] = np.log(draws) - logsumexp(-log_p[:, :, part], axis=1)
+            estimates[columns] = logsumexp(weights + flat, axis=0) - logsumexp(weights, axis=0)
+            by_chain[:, columns] = np.log(draws) - logsumexp(-log_p[:, :, columns], axis=1)
             continue
-        values = told[:, :, part]
+        values = told[:, :, columns]
         weights -= logsumexp(weights, axis=0)
-        found[part] = logsumexp(weights[..., None] + values.reshape(len(each), -1, *shape), axis=0)
-        alone = -log_p[:, :, part]
+        estimates[columns] = logsumexp(
+            weights[..., None] + values.reshape(len(flat), -1, *shape), axis=0
+        )
+        alone = -log_p[:, :, columns]
         alone = alone - logsumexp(alone, axis=1, keepdims=True)
-        by_chain[:, part] = logsumexp(alone[..., None] + values, axis=1)
-    return LeftOut(found, by_chain, k)
+        by_chain[:, columns] = logsumexp(alone[..., None] + values, axis=1)
+    return LeftOut(estimates, by_chain, k)
 
 
 def _smoothed(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -192,12 +192,12 @@ def _sealed_json(name: str, content: bytes) -> bytes:
 
 def read_json(path: Path) -> dict[str, Any]:
     """What `write_json` wrote."""
-    whole = read_bytes(path)
-    content = whole[: max(0, len(whole) - _CRC_DIGITS - len(_JSON_END))]
-    if whole != _sealed_json(path.name, content):
+    text = read_bytes(path)
+    content = text[: max(0, len(text) - _CRC_DIGITS - len(_JSON_END))]
+    if text != _sealed_json(path.name, content):
         raise _unsealed(path)
     with reading(path):
-        value: dict[str, Any] = json.loads(whole)
+        value: dict[str, Any] = json.loads(text)
         del value["crc32"]
     return value
 

@@ -94,13 +94,13 @@ class _Latest:
 
     def of(self, model: Sampled[Any, Any], data: Any) -> Sampler[Any]:
         """Return the kept sampler, or make one if the model or the data are others."""
-        kept = self._kept
-        if kept[0] is not model or kept[1] is not data:
+        latest = self._kept
+        if latest[0] is not model or latest[1] is not data:
             with self._lock:
-                kept = self._kept
-                if kept[0] is not model or kept[1] is not data:
-                    self._kept = kept = (model, data, model.sampler(data))
-        sampler: Sampler[Any] = kept[2]
+                latest = self._kept
+                if latest[0] is not model or latest[1] is not data:
+                    self._kept = latest = (model, data, model.sampler(data))
+        sampler: Sampler[Any] = latest[2]
         return sampler
 
 

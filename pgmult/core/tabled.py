@@ -89,12 +89,12 @@ class Table:
     @property
     def columns(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         """The numbers, by name."""
-        return {part.name: part.values for part in self.parts if part.name}
+        return {column.name: column.values for column in self.parts if column.name}
 
     @property
     def head(self) -> list[str]:
         """What stands above the printed columns."""
-        return [part.head for part in self.parts if part.head]
+        return [column.head for column in self.parts if column.head]
 
     @property
     def rows(self) -> list[list[str]]:
@@ -131,7 +131,7 @@ class Table:
         more = [f"({len(self) - len(rows):,} more rows)"] if len(rows) < len(self) else []
         columns = list(zip(self.head, *rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        right = [all(map(_is_number, part.cells)) for part in self.parts if part.head]
+        right = [all(map(_is_number, shown.cells)) for shown in self.parts if shown.head]
         lines = [
             _GAP.join(
                 cell.rjust(size) if numeric else cell.ljust(size)
@@ -197,11 +197,11 @@ def with_interval(
     """
     mean, lower, upper = values
     low, high = ends or (f"{name}_lower", f"{name}_upper")
-    told = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
+    intervals = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
     return [
         Column(name, mean, head, form),
         Column(low, lower),
-        Column(high, upper, f"{100.0 * probability:g} %", told),
+        Column(high, upper, f"{100.0 * probability:g} %", intervals),
     ]
 
 

@@ -101,10 +101,10 @@ class ExactTable:
 
         ``table[~table.missing("year", "party")]`` are the rows of which both are known.
         """
-        found = np.zeros(len(self), dtype=np.bool_)
+        gaps = np.zeros(len(self), dtype=np.bool_)
         for name in names:
-            found |= missing_in(self[name])
-        return found
+            gaps |= missing_in(self[name])
+        return gaps
 
     def __len__(self) -> int:
         return len(next(iter(self.cells.values())).values)
@@ -122,24 +122,24 @@ class ExactTable:
     def __repr__(self) -> str:
         names = list(self.cells)
         more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
-        told = f"{', '.join(names[:_MANY])}{more}"
-        return f"{type(self).__name__}({len(self):,} rows, columns: {told})"
+        listed = f"{', '.join(names[:_MANY])}{more}"
+        return f"{type(self).__name__}({len(self):,} rows, columns: {listed})"
 
 
 def as_rows(rows: Any, count: int) -> IntArray:
     """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
-    given = as_list(rows, "rows", "rows of documents")
-    if given and all(isinstance(row, bool | np.bool_) for row in given):
-        array = np.array(given)
+    values = as_list(rows, "rows", "rows of documents")
+    if values and all(isinstance(row, bool | np.bool_) for row in values):
+        array = np.array(values)
         if array.shape != (count,):
             raise ValueError(
                 f"rows must have one truth value for each of the {count} documents, got shape"
                 f" {array.shape}"
             )
         return np.flatnonzero(array)
-    return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
+    return np.array([as_positive_int(row, "rows", 0, count - 1) for row in values], dtype=np.int64)
 
 
 class Lazily(Mapping[str, T]):
@@ -388,8 +388,8 @@ def truth_of(column: NDArray[Any]) -> NDArray[np.bool_] | None:
         return None
     plain = column if column.dtype.kind in "biufU" else column.astype(np.str_)
     cells, codes = np.unique(plain, return_inverse=True)
-    told = [TRUTH.get(plain_label(str(cell).casefold())) for cell in cells.tolist()]
-    return None if None in told else np.array(told, dtype=np.bool_)[codes]
+    truths = [TRUTH.get(plain_label(str(cell).casefold())) for cell in cells.tolist()]
+    return None if None in truths else np.array(truths, dtype=np.bool_)[codes]
 
 
 def counts_of(column: NDArray[Any], name: str) -> IntArray:
@@ -426,9 +426,9 @@ def _local_times(
             cell.astimezone(zone) if isinstance(cell, datetime.datetime) else cell for cell in cells
         ]
     elif len(zones) > 1 and (None in zones or len({time.utcoffset() for time in times}) > 1):
-        told = sorted({str(time.tzinfo) for time in times})
+        names = sorted({str(time.tzinfo) for time in times})
         raise ValueError(
-            f"column {name} must have times of one zone, got {', '.join(told[:_FEW])} (say whose"
+            f"column {name} must have times of one zone, got {', '.join(names[:_FEW])} (say whose"
             " calendar counts: pgmult.read(table, time_zone='Europe/Berlin'))"
         )
     ahead = [cell.utcoffset() if isinstance(cell, datetime.datetime) else None for cell in cells]
@@ -490,10 +490,10 @@ def chosen_columns(
         if not isinstance(column, str):
             raise TypeError(f"{argument} must name a column, got {brief(column)}")
         if column not in columns:
-            there = ", ".join(map(repr, list(columns)[:_FEW]))
+            listed = ", ".join(map(repr, list(columns)[:_FEW]))
             more = "" if len(columns) <= _FEW else f" and {len(columns) - _FEW} more"
             raise ValueError(
-                f"{argument} must name columns of {table}, got {column!r} (it has {there}{more})"
+                f"{argument} must name columns of {table}, got {column!r} (it has {listed}{more})"
             )
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
@@ -512,11 +512,11 @@ def one_role_each(columns: Mapping[str, str | None]) -> None:
     ValueError
         With both arguments and the column.
     """
-    seen: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for argument, column in columns.items():
-        if isinstance(column, str) and seen.setdefault(column, argument) != argument:
+        if isinstance(column, str) and roles.setdefault(column, argument) != argument:
             raise ValueError(
-                f"{argument} must be another column than {seen[column]}, got {column!r} for both"
+                f"{argument} must be another column than {roles[column]}, got {column!r} for both"
             )
 
 
@@ -542,10 +542,10 @@ def as_years(dates: NDArray[Any]) -> FloatArray:
 
 def as_dates(years: FloatArray) -> NDArray[np.datetime64]:
     """The dates that `as_years` made years of, to the second."""
-    whole = np.floor(years)
-    starts = (whole.astype(np.int64) - 1970).astype("datetime64[Y]")
+    floors = np.floor(years)
+    starts = (floors.astype(np.int64) - 1970).astype("datetime64[Y]")
     first, last = (y.astype("datetime64[s]").astype(np.int64) for y in (starts, starts + _YEAR))
-    seconds = first + np.rint((years - whole) * (last - first)).astype(np.int64)
+    seconds = first + np.rint((years - floors) * (last - first)).astype(np.int64)
     return seconds.astype("datetime64[s]")
 
 

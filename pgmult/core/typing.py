@@ -270,10 +270,10 @@ def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
 
 def traits_of(model: Any) -> Traits:
     """The traits of a model: its class variables, and defaults for those that it does not have."""
-    known: dict[str, Any] = {"default_keep": model.dims, "kernel_set": type(model).__name__}
+    defaults: dict[str, Any] = {"default_keep": model.dims, "kernel_set": type(model).__name__}
     names = [trait.name for trait in fields(Traits) if hasattr(model, trait.name)]
-    known |= {name: getattr(model, name) for name in names}
-    return Traits(**known | {"default_keep": tuple(known["default_keep"])})
+    defaults |= {name: getattr(model, name) for name in names}
+    return Traits(**defaults | {"default_keep": tuple(defaults["default_keep"])})
 
 
 def absent_of(model: Any, data: Any) -> frozenset[str]:

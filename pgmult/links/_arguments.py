@@ -47,8 +47,8 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        found = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        raise ValueError(f"axes must match or broadcast, got {found}") from None
+        described = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
+        raise ValueError(f"axes must match or broadcast, got {described}") from None
 
 
 def as_rows(array: NDArray[Any], leading: tuple[int, ...]) -> NDArray[Any]:

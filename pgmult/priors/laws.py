@@ -19,8 +19,8 @@ class _Law(Checked):
     __slots__ = ()
 
     def __str__(self) -> str:
-        told = ", ".join(f"{number:.3g}" for number in astuple(self))  # type: ignore[call-overload]
-        return f"{type(self).__name__}({told})"
+        numbers = ", ".join(f"{number:.3g}" for number in astuple(self))  # type: ignore[call-overload]
+        return f"{type(self).__name__}({numbers})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,8 +201,8 @@ class MixedRegression:
             else:
                 effects.append(inner[done : done + size])
                 done += size
-        whole = np.concatenate(effects) if effects else np.empty((0, n))
-        return MixedDraw(self.prior.mean + inner[:p], whole, Sigma)
+        stacked = np.concatenate(effects) if effects else np.empty((0, n))
+        return MixedDraw(self.prior.mean + inner[:p], stacked, Sigma)
 
     def _solve(self, variances: FloatArray) -> _Solved:
         """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
@@ -239,8 +239,8 @@ class MixedRegression:
 
 def _outer(designs: "Sequence[IntArray | FloatArray]", sizes: Sequence[int]) -> int:
     """The largest grouping, -1 where there is none."""
-    found = [size if x.ndim == 1 else 0 for x, size in zip(designs, sizes, strict=True)]
-    return int(np.argmax(found)) if any(found) else -1
+    columns = [size if x.ndim == 1 else 0 for x, size in zip(designs, sizes, strict=True)]
+    return int(np.argmax(columns)) if any(columns) else -1
 
 
 def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:
@@ -251,7 +251,7 @@ def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:
 
 def _sums(columns: FloatArray, codes: IntArray, size: int) -> FloatArray:
     """Sums of rows over each level, ``(size, num_columns)``."""
-    known = codes >= 0
+    is_member = codes >= 0
     sums = np.zeros((size, columns.shape[1]))
-    np.add.at(sums, codes[known], columns[known])
+    np.add.at(sums, codes[is_member], columns[is_member])
     return sums

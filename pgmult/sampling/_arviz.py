@@ -33,9 +33,9 @@ def to_arviz(posterior: Draws, data: Any, random_seed: int) -> Any:
         dims[name] = _distinct(axes)
         coords |= {new: coords[old] for new, old in zip(dims[name], axes, strict=True)}
     new_groups = int(arviz.__version__.split(".")[0]) >= 1
-    told = {} if data is None else _of_rows(posterior, data, random_seed)
+    of_rows = {} if data is None else _of_rows(posterior, data, random_seed)
     made = (_made if new_groups else _made_old)(arviz, groups, coords, dims, posterior)
-    for name, variables in told.items():
+    for name, variables in of_rows.items():
         dataset = _dataset(variables, coords, with_draws=name in _DRAWN)
         if new_groups:
             import xarray
@@ -114,14 +114,14 @@ def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[st
         if drawn is not None:
             replicated[i] = drawn
     row, category = rows.dims
-    seen = f"seen_{row}" if len(full) < len(rows.counts) else row
+    full_rows = f"seen_{row}" if len(full) < len(rows.counts) else row
     groups: dict[str, dict[str, Any]] = {
-        "log_likelihood": {"counts": ((seen,), log_likelihood.reshape(*shape, -1))},
+        "log_likelihood": {"counts": ((full_rows,), log_likelihood.reshape(*shape, -1))},
         "observed_data": {"counts": ((row, category), rows.counts)},
         "constant_data": dict(rows.constants),
     }
-    if seen != row:
-        groups["constant_data"] |= {f"{seen}s": ((seen,), full)}
+    if full_rows != row:
+        groups["constant_data"] |= {f"{full_rows}s": ((full_rows,), full)}
     if predicts:
         drawn = replicated.reshape(*shape, *rows.counts.shape)
         groups["posterior_predictive"] = {"counts": ((row, category), drawn)}
@@ -160,11 +160,11 @@ def _dataset(variables: Mapping[str, Any], coords: Mapping[str, Any], *, with_dr
         for dims, array in values.values()
         for dim, size in zip(dims, array.shape, strict=True)
     }
-    known = {
+    named = {
         dim: coords[dim] if dim in coords and len(coords[dim]) == size else np.arange(size)
         for dim, size in sizes.items()
     }
-    return xarray.Dataset(values, known)
+    return xarray.Dataset(values, named)
 
 
 def _flat(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,8 +108,8 @@ class Progress:
             parts.append(f"{speed:.3g} sweeps/s" if speed < 1000 else f"{speed:,.0f} sweeps/s")
             most = "at most " if self._goal is not None and self._goal.is_of_draws else ""
             parts.append(f"{most}{_clock(left)} left")
-        if told := self._worth_in_words(worth, now):
-            parts.append(told)
+        if words := self._worth_in_words(worth, now):
+            parts.append(words)
         if log_likelihoods:
             values = " ".join(f"{value:.7g}" for value in log_likelihoods)
             parts.append(f"log likelihood {values}")
@@ -174,6 +174,6 @@ def in_notebook() -> bool:
 
 
 def _clock(seconds: float) -> str:
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+    rounded = round(seconds)
+    hours, minutes = rounded // 3600, rounded // 60 % 60
+    return f"{hours}:{minutes:02}:{rounded % 60:02}" if hours else f"{minutes}:{rounded % 60:02}"

@@ -304,8 +304,8 @@ class Total:
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
             return
-        for whole, value in zip(self.exact, values, strict=True):
-            np.add(whole, value, out=whole)
+        for total, value in zip(self.exact, values, strict=True):
+            np.add(total, value, out=total)
 
     def put(self, node: tuple[int, int], values: tuple[FloatArray, ...]) -> None:
         """Add the sums of a node alone."""
@@ -425,15 +425,15 @@ def local_starts(
 ) -> dict[str, NDArray[Any]]:
     """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)
-    whole: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for b, part in enumerate(blocks(size, model.block_rows), first):
         with _rows_named(model, b):
             rows = model.local_start(block_rng(key, b), found, data.rows(part))
         for name, values in rows.items():
-            if name not in whole:
-                whole[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
-            whole[name][part] = values
-    return whole
+            if name not in arrays:
+                arrays[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
+            arrays[name][part] = values
+    return arrays
 
 
 def local_steps(
@@ -529,8 +529,8 @@ class _Tables:
 
     def counts(self) -> list[IntArray]:
         """What all threads have counted."""
-        found = [tables.counts() for tables in self._of_threads.values()]
-        return [reduce(np.add, same) for same in zip(*found, strict=True)]
+        counts = [tables.counts() for tables in self._of_threads.values()]
+        return [reduce(np.add, same) for same in zip(*counts, strict=True)]
 
 
 def local_answers(
@@ -668,8 +668,8 @@ def _step_of_one(
     def ask(question: Ask) -> Sums:
         nonlocal state, held
         number = next(numbers)
-        own = block_rng(key, 0, number) if question.draws else None
-        after, kept, sums = answer(model, question, own, state, held, data)
+        stream = block_rng(key, 0, number) if question.draws else None
+        after, kept, sums = answer(model, question, stream, state, held, data)
         if question.moves:
             state, held = after, kept
         return _as_result(sums)
@@ -693,11 +693,11 @@ def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 
     table = () if made is None else (made,)
 
     def act(i: int) -> Sums:
-        here = state if alone else take_rows(model, state, cells(data, parts[i]))
+        block = state if alone else take_rows(model, state, cells(data, parts[i]))
         of = data if alone else data.rows(parts[i])
         with _rows_named(model, first + i):
-            found: Sums = model.local_summary(here, of, *table)
-        return found
+            sums: Sums = model.local_summary(block, of, *table)
+        return sums
 
     return _total(act, len(parts), first, threads)
 

@@ -55,7 +55,7 @@ class Chain:
         if checkpoint is None:
             return
         self.state = checkpoint["state"]
-        self._parts = tuple(Part(*part) for part in checkpoint["parts"])
+        self._parts = tuple(Part(*entry) for entry in checkpoint["parts"])
         self.sweep, self.seconds = counters.sweep, counters.seconds
         self.rng.bit_generator.state = checkpoint["generator"]
 
@@ -93,8 +93,8 @@ class Chain:
         self._recorder, self._rows = recorder, rows
         plan = self._plan
         if self.state is None and plan.starts is not None:
-            given = plan.starts
-            self.state = given[self.number] if isinstance(given, list) else given
+            starts = plan.starts
+            self.state = starts[self.number] if isinstance(starts, list) else starts
         elif self.state is None:
             with row_threads(threads):
                 begun = rows.start(self.rng)
@@ -147,7 +147,7 @@ class Chain:
                 "seconds": self.seconds + self.clock,
                 "generator": self._generator,
                 "state": self.state,
-                "parts": [list(part) for part in self._parts],
+                "parts": [list(entry) for entry in self._parts],
             }
         )
         self._rows.saved()

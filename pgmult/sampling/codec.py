@@ -148,19 +148,19 @@ def _find_class(name: str, modules: Collection[str]) -> Any:
     if "__" in name:  # a module that runs when it is imported, or what classes are made of
         raise ValueError(f"{name} is not a public class")
     if module.split(".")[0] == "pgmult":
-        found: Any = import_module(module)
+        kind: Any = import_module(module)
     elif module in modules and module in sys.modules:
-        found = sys.modules[module]
+        kind = sys.modules[module]
     else:
         raise ValueError(
             f"{name} is not a class of pgmult, and only those are made from a file"
             " (pass model= and data= made by the same modules)"
         )
-    for part in qualname.split("."):
-        found = getattr(found, part, None)
-    if not (isinstance(found, type) and is_dataclass(found) and found.__module__ == module):
+    for attribute in qualname.split("."):
+        kind = getattr(kind, attribute, None)
+    if not (isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module):
         raise ValueError(f"{name} is not a dataclass of its module")
-    return found
+    return kind
 
 
 def contiguous(value: T) -> T:

@@ -116,9 +116,9 @@ def _first(values: Mapping[str, float]) -> list[str]:
 def _judged(draws: Draws) -> list[str]:
     """Variables that chains can be expected to agree on."""
     basis = frozenset() if draws.origin is None else traits_of(draws.model).basis_dims
-    whole = [name for name in draws if name not in draws.every]
-    judged = [name for name in whole if basis.isdisjoint(draws.dims.get(name, ()))]
-    return judged or whole
+    complete = [name for name in draws if name not in draws.every]
+    judged = [name for name in complete if basis.isdisjoint(draws.dims.get(name, ()))]
+    return judged or complete
 
 
 def _worst(
@@ -184,26 +184,26 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
     chains, num_draws = posterior.num_chains, posterior.num_draws
     if num_draws < diagnostics.MIN_DRAWS:
         return [f"{num_draws} draws a chain are too few to rely on: draw more."]
-    found: dict[str, tuple[float, float]] = {}
+    worst: dict[str, tuple[float, float]] = {}
     moving = 1.0  # of what matters most
     for what, name in parts.items():
-        _, some, _ = posterior.entries(name, _WORDED_ENTRIES)
-        if some.shape[2] == 0:
+        _, values, _ = posterior.entries(name, _WORDED_ENTRIES)
+        if values.shape[2] == 0:
             continue
-        r_hat = np.append(diagnostics.r_hat(some), 1.0)  # a constant's is nan
-        ess = np.append(diagnostics.ess_bulk(some), chains * num_draws)
-        moving = moving if found else _moving(some)
-        found[what] = float(np.nanmax(r_hat)), float(np.nanmin(ess))
+        r_hat = np.append(diagnostics.r_hat(values), 1.0)  # a constant's is nan
+        ess = np.append(diagnostics.ess_bulk(values), chains * num_draws)
+        moving = moving if worst else _moving(values)
+        worst[what] = float(np.nanmax(r_hat)), float(np.nanmin(ess))
     details = [
         f"{name}: split R-hat at most {r_hat:.3f}, worth at least {ess:.0f} independent draws of"
         f" {chains * num_draws}."
-        for name, (r_hat, ess) in found.items()
+        for name, (r_hat, ess) in worst.items()
     ]
-    if not found:
+    if not worst:
         return details
-    main, *others = found
-    slow = {n: found[n] for n in others if found[n][0] > max(_SLOW, found[main][0])}
-    verdict = _verdict(main, *found[main], moving, slow, chains)
+    main, *others = worst
+    slow = {n: worst[n] for n in others if worst[n][0] > max(_SLOW, worst[main][0])}
+    verdict = _verdict(main, *worst[main], moving, slow, chains)
     return [Leading(verdict, "Diagnostics"), *details]
 
 

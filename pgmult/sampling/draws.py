@@ -134,7 +134,7 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
 
     def _repr_html_(self) -> str:
         sizes = self._sizes()
-        axes = [own or "-" for own in sizes.values()]
+        axes = [size or "-" for size in sizes.values()]
         columns = [Column("variable", list(sizes), "variable"), Column("axes", axes, "axes")]
         title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
         below = paragraphs(["numbers: .summary()"])
@@ -212,10 +212,10 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
         array, ``(chain, draw, ...)``
         """
         size = max(1, as_positive_int(most, "most") // self.num_chains)
-        there = self.size_of(as_choice(name, "name", self))
-        if size >= there:
+        length = self.size_of(as_choice(name, "name", self))
+        if size >= length:
             return np.asarray(self[name])
-        wanted = set(np.linspace(0, there - 1, size).astype(np.int64).tolist())
+        wanted = set(np.linspace(0, length - 1, size).astype(np.int64).tolist())
         chains = range(self.num_chains)
         return np.array(
             [[d for i, d in enumerate(self.each(name, c)) if i in wanted] for c in chains]

@@ -164,9 +164,9 @@ def sample(
         )
         if store is None:
             memory = Memory(plan.settings)
-            told = run.go(memory)
+            outcome = run.go(memory)
             seconds = [chain.seconds for chain in run.chains]
-            posterior = memory.posterior(plan, run.kept, seconds, told)
+            posterior = memory.posterior(plan, run.kept, seconds, outcome)
         else:
             inputs = {"data": plan.data, "starts": plan.starts}
             with RunWriter.create(store, plan.meta(), plan.coords, inputs) as writer:
@@ -241,7 +241,11 @@ def resume(
             chain.restore(writer, modules, counted)
         attrs = meta["attrs"] | {"draws": settings.draws}
         if settings.draws != meta["settings"]["draws"]:  # what ended it does so no more
-            attrs = {name: told for name, told in attrs.items() if name not in ("until", "ended")}
+            attrs = {
+                name: attribute
+                for name, attribute in attrs.items()
+                if name not in ("until", "ended")
+            }
         if attrs != meta["attrs"]:
             writer.update(settings=asdict(settings), attrs=attrs)
         if goal is not None:
@@ -253,10 +257,10 @@ def resume(
 
 def _stored(run: Chains, plan: Plan, writer: RunWriter) -> Posterior:
     """Run the chains, and read their draws while nobody else can write there."""
-    told = run.go(writer, str(writer.path))
-    if told:  # how long a run was that its goal ended
-        settings = replace(plan.settings, draws=told["draws"])
-        writer.update(settings=asdict(settings), attrs=writer.meta["attrs"] | told)
+    outcome = run.go(writer, str(writer.path))
+    if outcome:  # how long a run was that its goal ended
+        settings = replace(plan.settings, draws=outcome["draws"])
+        writer.update(settings=asdict(settings), attrs=writer.meta["attrs"] | outcome)
     with warnings.catch_warnings():
         if run.interrupted:  # which has been said
             warnings.simplefilter("ignore")
@@ -268,8 +272,8 @@ def _remember(writer: RunWriter, run: Chains) -> None:
     for chain in run.chains:
         counters = writer.counters(chain.number)
         if counters.kept:
-            kept, names = {chain.number: counters.kept}, run.watch.names
-            held = StoredDraws(writer, names, kept, counters.kept, counters.kinds)
+            counts, names = {chain.number: counters.kept}, run.watch.names
+            held = StoredDraws(writer, names, counts, counters.kept, counters.kinds)
             for draws in zip(*(held.each(name, 0) for name in names), strict=True):
                 run.watch.add(chain.number, dict(zip(names, draws, strict=True)))
 

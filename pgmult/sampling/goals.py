@@ -111,13 +111,13 @@ def as_goal(until: Any) -> Goal | None:
     text = until if isinstance(until, str) else ""
     if text.strip() == SETTLED:
         return Goal(SETTLED, _WORTH, math.inf, settles=True)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ess|s|min|h)\s*", text)
-    if found is None or float(found[1]) <= 0.0:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ess|s|min|h)\s*", text)
+    if match is None or float(match[1]) <= 0.0:
         raise ValueError(
             "until must be a number of effective draws or a time, such as '400ess', '90s', '5min'"
             f" or '2h', or 'settled', got {brief(until)}"
         )
-    number, unit = float(found[1]), found[2]
+    number, unit = float(match[1]), match[2]
     if unit == "ess":
         return Goal(until.strip(), number, math.inf)
     return Goal(until.strip(), math.inf, number * _UNITS[unit])
@@ -134,9 +134,9 @@ def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
     kept : mapping from a variable to the names of its axes
     """
     traits = traits_of(model)
-    told = [name for name in traits.told if name in kept]
+    main = [name for name in traits.told if name in kept]
     judged = [name for name, axes in kept.items() if traits.basis_dims.isdisjoint(axes)]
-    return told or list(judged or kept)[:1]
+    return main or list(judged or kept)[:1]
 
 
 class Watch:
@@ -157,12 +157,12 @@ class Watch:
     def __init__(self, model: Any, settings: Settings, goal: Goal | None):
         traits, chains = traits_of(model), settings.chains
         names = [name for name in settings.keep if name not in settings.every]
-        kept = {name: tuple(model.dims[name]) for name in names}
+        dims = {name: tuple(model.dims[name]) for name in names}
         self.goal = None if goal is None else goal.of(traits, chains)
         self._settings = settings
         self._told = [
-            Trace(name, chains, labelled=not traits.label_dims.isdisjoint(kept[name]))
-            for name in watched(model, kept)
+            Trace(name, chains, labelled=not traits.label_dims.isdisjoint(dims[name]))
+            for name in watched(model, dims)
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
         self.traces = {trace.name: trace for trace in (*self._told, self._score)}
@@ -281,9 +281,9 @@ class Trace:
             return math.nan
         groups = [values[i : i + 1] for i in range(len(values))] if self._labelled else [values]
         with np.errstate(all="ignore"):
-            found = sum(diagnostics.ess_bulk(group) for group in groups)
-        known = np.asarray(found)[np.isfinite(found)]
-        return float(known.min()) if len(known) else math.nan
+            sizes = sum(diagnostics.ess_bulk(group) for group in groups)
+        finite = np.asarray(sizes)[np.isfinite(sizes)]
+        return float(finite.min()) if len(finite) else math.nan
 
 
 def most_are_worth(worth: float, values: FloatArray, matches: LabelMatches) -> bool:

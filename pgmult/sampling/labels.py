@@ -96,7 +96,7 @@ def match_rows(
     distance = np.empty(rows.shape[:2])
     for c, chain in enumerate(rows):
         parts = zip(rows[reference].swapaxes(0, 1), chain.swapaxes(0, 1), strict=True)
-        costs = np.max([distances(*part) for part in parts], axis=0)
+        costs = np.max([distances(*pair) for pair in parts], axis=0)
         first, order[c] = linear_sum_assignment(np.minimum(costs, limit) + 1e-6 * costs)
         distance[c] = costs[first, order[c]]
     return LabelMatches(reference, order, distance, limit)

@@ -59,8 +59,8 @@ class Memory:
             More attributes of the posterior.
         """
         chains, num_draws = rectangle(kept)
-        whole = chains == list(range(len(chains)))
-        chosen: Any = slice(len(chains)) if whole else chains  # a slice copies nothing
+        is_whole = chains == list(range(len(chains)))
+        chosen: Any = slice(len(chains)) if is_whole else chains  # a slice copies nothing
         every = self.settings.every
         arrays = {
             name: array[chosen, : num_draws // every.get(name, 1)]

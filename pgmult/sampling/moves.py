@@ -64,10 +64,10 @@ def slice_sample(
         If the log density is not finite at `x`.
     """
     everywhere = np.ones(x.shape, dtype=np.bool_)
-    here = log_density(x, everywhere)
-    if not np.isfinite(here).all():
-        raise FloatingPointError(f"the log density must be finite at the start, got {here}")
-    level = here - rng.exponential(size=x.shape)
+    current = log_density(x, everywhere)
+    if not np.isfinite(current).all():
+        raise FloatingPointError(f"the log density must be finite at the start, got {current}")
+    level = current - rng.exponential(size=x.shape)
     left = x - width * rng.random(x.shape)
     right = left + width
     for end, step in ((left, -width), (right, width)):
@@ -127,13 +127,14 @@ def elliptical_slice(
         raise ValueError(f"prior_draw must have the shape of x, {x.shape}, got {prior_draw.shape}")
     batch, start, across = len(x), x - prior_mean, prior_draw - prior_mean
     active = np.ones(batch, dtype=np.bool_)
-    here = log_likelihood(x, active)
-    if not np.isfinite(here).all():
-        vector = int(np.argmin(np.isfinite(here)))
+    current = log_likelihood(x, active)
+    if not np.isfinite(current).all():
+        vector = int(np.argmin(np.isfinite(current)))
         raise FloatingPointError(
-            f"the log likelihood must be finite at the start, got {here[vector]} of vector {vector}"
+            f"the log likelihood must be finite at the start, got {current[vector]}"
+            f" of vector {vector}"
         )
-    level = here - rng.exponential(size=batch)
+    level = current - rng.exponential(size=batch)
     angle = 2.0 * math.pi * rng.random(batch)
     left, right = angle - 2.0 * math.pi, angle.copy()
     column = (batch,) + (1,) * (x.ndim - 1)

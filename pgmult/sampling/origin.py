@@ -63,8 +63,8 @@ class Origin:
 
         `model` is theirs where its class is not of pgmult, or None.
         """
-        told = run.meta.get("model")
-        if told is None or (model is None and not told["$class"].startswith("pgmult.")):
+        recorded = run.meta.get("model")
+        if recorded is None or (model is None and not recorded["$class"].startswith("pgmult.")):
             return None
         modules = set() if model is None else {type(model).__module__}
         model = stored_model(run, model, modules)
@@ -164,8 +164,8 @@ class OfModel:
         data : object
             The model's own data type, or anything its ``as_data`` takes.
         """
-        known = self._known()
-        return known.data_hash == fingerprint(contiguous(data_of(known.model, data)))
+        original = self._known()
+        return original.data_hash == fingerprint(contiguous(data_of(original.model, data)))
 
     def _known(self) -> Origin:
         if self.origin is None:

@@ -81,11 +81,11 @@ class Plan:
                 " its draws may differ from those of an unbroken run",
                 stacklevel=3,
             )
-        for what, given in (("model", model), ("data", data)):
+        for what, value in (("model", model), ("data", data)):
             kind = meta["model"]["$class"] if what == "model" else meta["data_type"]
             module = kind.partition(":")[0]
             of_others = module.partition(".")[0] != "pgmult" and module not in modules
-            if given is None and of_others:
+            if value is None and of_others:
                 raise ValueError(
                     f"the {what} of {run.path} is a {kind}, not of pgmult: pass model= and data="
                 )
@@ -218,8 +218,10 @@ def _as_names(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
         )
     unknown = [name for name in names if name not in model.dims]
     if unknown:
-        there = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
-        raise ValueError(f"keep must name variables of the model, got {unknown[0]!r}; {there}")
+        names_of_model = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
+        raise ValueError(
+            f"keep must name variables of the model, got {unknown[0]!r}; {names_of_model}"
+        )
     return names
 
 
@@ -238,19 +240,19 @@ def _begin(
             else:
                 starts = model.init(rng, data)
     several = isinstance(starts, list | tuple)
-    each = list(starts) if several else [starts]
-    if several and len(each) != settings.chains:
+    several_starts = list(starts) if several else [starts]
+    if several and len(several_starts) != settings.chains:
         raise ValueError(
             f"starts must be one, or a list of one for each of the {settings.chains} chains,"
-            f" got a list of {len(each)}"
+            f" got a list of {len(several_starts)}"
         )
-    for start in each:
+    for start in several_starts:
         if isinstance(start, type) or not is_dataclass(start):
             raise TypeError(
                 f"starts must be 'own', 'shared', a start, a state or a list of these,"
                 f" got {brief(start)}"
             )
-    states = [start.state if isinstance(start, Start) else start for start in each]
-    facts = [dict(start.facts()) for start in each if isinstance(start, Start)]
+    states = [start.state if isinstance(start, Start) else start for start in several_starts]
+    facts = [dict(start.facts()) for start in several_starts if isinstance(start, Start)]
     kind = "given" if several else "shared"
     return contiguous(states if several else states[0]), {"starts": kind, "start_facts": facts}

@@ -78,6 +78,7 @@ class Posterior(Draws):
         forecast: Callable[..., Any]
         impute: Callable[..., Any]
         states: Callable[..., Any]
+        transitions: Callable[..., Any]
         topics: Callable[..., Any]
         keywords: Callable[..., Any]
         refit: Callable[..., Any]
@@ -107,9 +108,11 @@ class Posterior(Draws):
             origin = self.__dict__.get("origin")  # there is none yet in a copy that is being made
             family = None if origin is None else family_of(origin.model)
             if family is None or name not in family.verbs:
-                known = "" if family is None else f" (of {family.name}: {', '.join(family.verbs)})"
+                answers = (
+                    "" if family is None else f" (of {family.name}: {', '.join(family.verbs)})"
+                )
                 raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {name!r}{known}"
+                    f"{type(self).__name__!r} object has no attribute {name!r}{answers}"
                 )
             return family.method(self, name)
 
@@ -285,14 +288,14 @@ def load(
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters
     counters = [read(chain) for chain in numbers]
-    kept = [chain.kept for chain in counters]
+    counts = [chain.kept for chain in counters]
     if damaged == "drop":
-        warnings.warn(f"{path}: read {kept} undamaged draws of the chains", stacklevel=2)
-    chains, num_draws = rectangle(kept)
+        warnings.warn(f"{path}: read {counts} undamaged draws of the chains", stacklevel=2)
+    chains, num_draws = rectangle(counts)
     if num_draws == 0:
         warnings.warn(f"{path}: there are no draws yet", stacklevel=2)
-    elif len(chains) < len(kept):
-        left_out = ", ".join(f"{i} ({kept[i]} draws)" for i in numbers if i not in chains)
+    elif len(chains) < len(counts):
+        left_out = ", ".join(f"{i} ({counts[i]} draws)" for i in numbers if i not in chains)
         warnings.warn(
             f"{path}: chains left out of {num_draws} draws a chain: {left_out}", stacklevel=2
         )
@@ -302,7 +305,7 @@ def load(
         for name in run.names
     }
     kinds |= next((counters[i].kinds for i in chains if counters[i].kinds), {})
-    readable = {chain: kept[chain] for chain in chains}
+    readable = {chain: counts[chain] for chain in chains}
     stats = StoredDraws(run, run.meta["sample_stats"], readable, num_draws, kinds)
     attrs = run.meta["attrs"] | {"seconds": [counters[i].seconds for i in chains]}
     all_labels = coords.pop("chain", np.arange(run.num_chains))

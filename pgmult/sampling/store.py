@@ -98,10 +98,10 @@ class Part:
     def read(self, kind: Kind | None = None) -> NDArray[Any]:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
         content = read_bytes(self.path)
-        found = zlib.crc32(content, self.seed)
-        if found != self.crc:
+        checksum = zlib.crc32(content, self.seed)
+        if checksum != self.crc:
             raise ValueError(
-                f"{self.path} is damaged: its CRC-32 is {found:08x} and should be"
+                f"{self.path} is damaged: its CRC-32 is {checksum:08x} and should be"
                 f" {self.crc:08x} (pgmult.load(..., damaged='drop') reads the draws before it)"
             )
         with reading(self.path):
@@ -117,8 +117,8 @@ class Part:
 
 def as_every(every: Any, name: str) -> dict[str, int]:
     """Of which variables not every draw is kept: a mapping to every how manyth is, 2 or more."""
-    given = as_mapping(every, name)
-    return {str(one): as_positive_int(n, name, 2, MOST_SWEEPS) for one, n in given.items()}
+    intervals = as_mapping(every, name)
+    return {str(one): as_positive_int(n, name, 2, MOST_SWEEPS) for one, n in intervals.items()}
 
 
 @dataclass(frozen=True)
@@ -243,12 +243,12 @@ class Run:
     def parts(self, chain: int, name: str, kept: int) -> list[Part]:
         """The files that hold what was kept of draws 0 to `kept` of one variable, in order."""
         kept //= self.every.get(name, 1)
-        found = sorted(
+        paths = sorted(
             (part for part in self._all_parts(chain, name) if part.stop <= kept),
             key=lambda part: part.start,
         )
         reached = 0
-        for part in found:
+        for part in paths:
             if part.start != reached:
                 break
             reached = part.stop
@@ -257,7 +257,7 @@ class Run:
                 f"draws {reached} to {kept} of {name} are missing in {self._folder(chain)}"
                 " (pgmult.load(..., damaged='drop') reads the draws before them)"
             )
-        return found
+        return paths
 
     def undamaged(self, chain: int) -> Counters:
         """What can be read of a chain, after checking every byte of its draws."""
@@ -267,13 +267,13 @@ class Run:
             counters = self.counters(chain)
             limit = counters.kept
         kinds = dict(counters.kinds)
-        kept = min(self._undamaged(chain, name, limit, kinds) for name in self.names)
-        return counters._replace(kept=kept, kinds=kinds)
+        intact = min(self._undamaged(chain, name, limit, kinds) for name in self.names)
+        return counters._replace(kept=intact, kinds=kinds)
 
     def _undamaged(self, chain: int, name: str, limit: float, kinds: dict[str, Kind]) -> int:
         every = self.every.get(name, 1)
         parts = self._all_parts(chain, name)
-        by_start = {part.start: part for part in parts if part.stop * every <= limit}
+        by_start = {piece.start: piece for piece in parts if piece.stop * every <= limit}
         reached = 0
         while reached in by_start:
             try:
@@ -381,9 +381,9 @@ class RunWriter(Run):
     def chain(self, number: int) -> "ChainWriter":
         """Go on with a chain, after dropping what its checkpoint does not count."""
         folder, counters = self._folder(number), self.counters(number)
-        for part in self._all_parts(number):
-            if part.stop > counters.kept // self.every.get(part.path.name.partition(".")[0], 1):
-                part.path.unlink()
+        for piece in self._all_parts(number):
+            if piece.stop > counters.kept // self.every.get(piece.path.name.partition(".")[0], 1):
+                piece.path.unlink()
         _drop_unfinished(folder)
         sync_folder(folder)
         return ChainWriter(folder, self.meta["id"], counters, self.every)
@@ -446,8 +446,8 @@ class ChainWriter:
         if self._waiting:
             sync_folder(self._folder)
         kinds = {name: (shape, dtype.str) for name, (shape, dtype) in self._kinds.items()}
-        told = {"kept": stop, "kinds": kinds, **checkpoint}
-        write_bundle(self._folder / "checkpoint.npz", told, self._seed("checkpoint.npz"))
+        record = {"kept": stop, "kinds": kinds, **checkpoint}
+        write_bundle(self._folder / "checkpoint.npz", record, self._seed("checkpoint.npz"))
         sync_folder(self._folder)
         self._kept, self._drawn, self._waiting, self._bytes = stop, 0, {}, 0
         ended = time.monotonic()
@@ -486,7 +486,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         for name in names:
             chains = [run.parts(chain, name, count) for chain, count in kept.items()]
             self._parts[name] = [
-                [part for part in parts if part.start < self._size(name)] for parts in chains
+                [piece for piece in parts if piece.start < self._size(name)] for parts in chains
             ]
 
     def _size(self, name: str) -> int:
@@ -524,19 +524,21 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         if name in self._arrays:
             yield from self._arrays[name][chain]
             return
-        for part in self._parts[name][chain]:
-            yield from part.read(self._kinds[name])[: self._size(name) - part.start]
+        for piece in self._parts[name][chain]:
+            yield from piece.read(self._kinds[name])[: self._size(name) - piece.start]
 
     def _gathered(
         self, name: str, shape: tuple[int, ...], chosen: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> NDArray[Any]:
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
-        parts = [(chain, part) for chain, there in enumerate(self._parts[name]) for part in there]
+        parts = [
+            (chain, piece) for chain, pieces in enumerate(self._parts[name]) for piece in pieces
+        ]
         array = np.empty((len(self._parts[name]), self._size(name), *shape), kind[1])
-        for chain, part in parts:
-            stop = min(part.stop, self._size(name))
-            array[chain, part.start : stop] = chosen(part.read(kind)[: stop - part.start])
+        for chain, piece in parts:
+            stop = min(piece.stop, self._size(name))
+            array[chain, piece.start : stop] = chosen(piece.read(kind)[: stop - piece.start])
         return array
 
 
@@ -565,8 +567,8 @@ def _refuse_occupied(folder: Path) -> None:
         raise FileExistsError(
             errno.EEXIST, "store must be a directory, this is a file", str(folder)
         )
-    there = {path.name: path for path in folder.iterdir() if not _BEFORE_DATA.fullmatch(path.name)}
-    if all(_CHAIN.fullmatch(name) and _is_empty_folder(path) for name, path in there.items()):
+    paths = {path.name: path for path in folder.iterdir() if not _BEFORE_DATA.fullmatch(path.name)}
+    if all(_CHAIN.fullmatch(name) and _is_empty_folder(path) for name, path in paths.items()):
         return  # empty, or a run that was killed before its data was written
     if (folder / "meta.json").exists() and (folder / "coords.npz").exists():
         raise FileExistsError(

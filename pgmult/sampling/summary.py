@@ -27,8 +27,8 @@ def summarise(
         max_entries = as_positive_int(max_entries, "max_entries")
     names = [*draws, *draws.sample_stats]
     if var_names is not None:
-        given = as_strings([var_names] if isinstance(var_names, str) else var_names, "var_names")
-        names = [as_choice(name, "var_names", names) for name in given]
+        chosen = as_strings([var_names] if isinstance(var_names, str) else var_names, "var_names")
+        names = [as_choice(name, "var_names", names) for name in chosen]
     rows: list[str] = []
     owners: list[str] = []
     pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}

@@ -137,11 +137,12 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         raise AssertionError(str(error)) from None
     named: dict[str, str] = {}  # a state that models share may name its axes in general words
     for name, declared in axes_of(type(state)).items():
-        there = tuple(model.dims.get(name, declared))
-        same = len(there) == len(declared) and all(
-            named.setdefault(axis, word) == word for axis, word in zip(declared, there, strict=True)
+        actual = tuple(model.dims.get(name, declared))
+        same = len(actual) == len(declared) and all(
+            named.setdefault(axis, word) == word
+            for axis, word in zip(declared, actual, strict=True)
         )
-        require(same, f"dims names the axes {there} of {name}, its state {declared}")
+        require(same, f"dims names the axes {actual} of {name}, its state {declared}")
     stray = [name for name in traits.default_keep if name not in model.dims]
     require(not stray, f"default_keep names {stray[:1]}, which is not in dims")
     for name, axes in model.dims.items():
@@ -154,8 +155,11 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         shape = np.shape(variable(model, state, data, name))
         require(len(shape) == len(axes), f"{name} must have the axes {axes}, got shape {shape}")
         for axis, size in zip(axes, shape, strict=True):
-            known = sizes.setdefault(axis, size)
-            require(known == size, f"axis {axis!r} has length {known}, but {size} in {name}")
+            expected_size = sizes.setdefault(axis, size)
+            require(
+                expected_size == size,
+                f"axis {axis!r} has length {expected_size}, but {size} in {name}",
+            )
     for axis, labels in coords_of(model, data).items():
         size = sizes.get(axis, len(labels))
         require(len(labels) == size, f"coords has {len(labels)} labels for {size} {axis!r}")
@@ -267,8 +271,8 @@ def check_model(
         require(same, "simulate must keep the totals of the data")
     poisoned = model.simulate(rng, model.prior(rng, data), data)
     draws: dict[str, Any] = {"prior": ((), state), "simulate": ((state,), simulated)}
-    for name, (given, drawn) in draws.items():
-        again = getattr(model, name)(np.random.default_rng(random_seed), *given, poisoned)
+    for name, (conditions, drawn) in draws.items():
+        again = getattr(model, name)(np.random.default_rng(random_seed), *conditions, poisoned)
         require(
             _bytes(again, "its draw") == _bytes(drawn, "its draw"),
             f"{name} must not read the counts, but other counts change its draw",

@@ -157,8 +157,8 @@ def conditional_ratio(
 def settled(model: Any, data: Any) -> Any:
     """Data of the model's type, where the model has what the tests call."""
     for name in ("prior", "simulate", "init", "step", "log_likelihood"):
-        there = callable(getattr(model, name, None))
-        require(there, f"model must have a method {name}, {brief(model)} has none")
+        is_method = callable(getattr(model, name, None))
+        require(is_method, f"model must have a method {name}, {brief(model)} has none")
     return data_of(model, data)
 
 
@@ -180,8 +180,8 @@ def _named_functions(
         return dict(statistics)
     fields = [field.name for field in dataclasses.fields(state)]
     functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
-    own = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_law", True)]
-    default = [*own, "log_likelihood"]
+    names = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_law", True)]
+    default = [*names, "log_likelihood"]
     for name in default if statistics is None else as_strings(statistics, "statistics"):
         if hasattr(state, name):
             functions[name] = partial(_field, name)
@@ -426,10 +426,10 @@ def sbc(
                 row[1 + draw] = scalars(state, simulated)
         varying = np.flatnonzero(_varying(values))
         require(len(varying), "sbc: no statistic varies, there is nothing to test")
-        truths, kept = values[:, :1, varying], values[:, 1:, varying]
+        truths, sampled = values[:, :1, varying], values[:, 1:, varying]
         # Ties are broken at random and the ranks spread out: exactly uniform on (0, 1).
-        ties = (kept == truths).sum(axis=1)
-        ranks = (kept < truths).sum(axis=1) + rng.integers(0, ties + 1)
+        ties = (sampled == truths).sum(axis=1)
+        ranks = (sampled < truths).sum(axis=1) + rng.integers(0, ties + 1)
         u = (ranks + rng.uniform(size=ranks.shape)) / (draws + 1)
         scores = np.zeros(len(varying))
         for degree in range(1, 5):

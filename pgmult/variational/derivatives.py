@@ -52,11 +52,11 @@ def check_derivatives(
         Which method, which entry, its value and what differences say.
     """
     rows = _some_rows(len(theta))
-    here, n = theta[rows], theta.shape[1]
+    point, n = theta[rows], theta.shape[1]
     shapes = {"value": (len(rows),), "gradient": (len(rows), n), "hessian": (len(rows), n, n)}
     answers: dict[str, FloatArray] = {}
     for method, shape in shapes.items():
-        answers[method] = np.asarray(getattr(objectives, method)(here, rows))
+        answers[method] = np.asarray(getattr(objectives, method)(point, rows))
         if answers[method].shape != shape:
             raise ValueError(
                 f"{name}.{method} must return an array of shape {shape} for a start of {len(rows)}"
@@ -64,7 +64,7 @@ def check_derivatives(
             )
     length = _bends(answers["hessian"])
     for derivative, function in (("gradient", "value"), ("hessian", "gradient")):
-        differences, doubt = _differences(getattr(objectives, function), here, length, rows)
+        differences, doubt = _differences(getattr(objectives, function), point, length, rows)
         _refuse_unless_equal(
             answers[derivative], differences, doubt, rows, f"{name}.{derivative}", function
         )
@@ -83,7 +83,7 @@ def _differences(
     rows: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Finite differences, ``(num, ..., n)``, and how large their errors may be."""
-    found = []
+    estimates = []
     for relative in _STEPS:
         step = np.maximum(relative * length, _LEAST_STEP * np.abs(theta))
         slopes = []
@@ -96,8 +96,8 @@ def _differences(
                 slope = (up - down) / (2.0 * size)
                 rounding = _ROUNDING * (np.abs(up) + np.abs(down)) / size
             slopes.append((slope, rounding))
-        found.append([np.stack(part, axis=-1) for part in zip(*slopes, strict=True)])
-    (wide, _), (narrow, rounding) = found
+        estimates.append([np.stack(column, axis=-1) for column in zip(*slopes, strict=True)])
+    (wide, _), (narrow, rounding) = estimates
     with np.errstate(all="ignore"):
         return narrow, 10.0 * np.abs(wide - narrow) + rounding
 
@@ -106,13 +106,13 @@ def _refuse_unless_equal(
     answer: FloatArray, expected: FloatArray, doubt: FloatArray, rows: IntArray, name: str, of: str
 ) -> None:
     """Name the first entry of `answer` that is wrong, where differences say what is right."""
-    known = np.isfinite(expected) & np.isfinite(doubt)
+    is_finite = np.isfinite(expected) & np.isfinite(doubt)
     with np.errstate(all="ignore"):
         gap = np.abs(answer - expected)
         allowed = _SHARE * np.maximum(np.abs(answer), np.abs(expected)) + doubt
         axes = tuple(range(1, answer.ndim))
-        allowed += 1e-6 * np.abs(np.where(known, expected, 0.0)).max(axis=axes, keepdims=True)
-        wrong = known & ~(gap <= allowed)
+        allowed += 1e-6 * np.abs(np.where(is_finite, expected, 0.0)).max(axis=axes, keepdims=True)
+        wrong = is_finite & ~(gap <= allowed)
     if not wrong.any():
         return
     row, *entry = np.unravel_index(int(np.argmax(wrong)), wrong.shape)

@@ -108,12 +108,12 @@ def fit_sites(
             f"prior must be of the weights of x, {matrix.shape}, without a potential, got one of"
             f" shape {mean0.shape}"
         )
-    known = _as_row(offset, "offset", np.zeros(len(matrix)))
+    offsets = _as_row(offset, "offset", np.zeros(len(matrix)))
     log_det0 = float(np.linalg.slogdet(precision0)[1])
 
     def at(mean: FloatArray, precision: FloatArray) -> _Point:
         cov, log_det = invert(precision)
-        psi, var = matrix @ mean + known, np.einsum("nd,nd->n", matrix @ cov, matrix)
+        psi, var = matrix @ mean + offsets, np.einsum("nd,nd->n", matrix @ cov, matrix)
         value, d_mean, d_var = site.expect(psi, var)
         gap = mean - mean0
         entropy = log_det0 - log_det + size - np.sum(precision0 * cov)
@@ -122,36 +122,37 @@ def fit_sites(
 
     mean = _as_row(start, "start", mean0)
     try:
-        here = at(mean, precision0)
+        current = at(mean, precision0)
     except (ValueError, IndexError) as error:
         raise ValueError(f"site must be of the {len(matrix)} rows of x, got {error}") from error
-    if here.d_mean.shape != known.shape or here.d_var.shape != known.shape:
-        raise ValueError(f"site must have derivatives {known.shape}, got {here.d_mean.shape}")
-    if not math.isfinite(here.level):
-        raise ValueError(f"site must have finite values under the prior, got {here.level}")
+    if current.d_mean.shape != offsets.shape or current.d_var.shape != offsets.shape:
+        raise ValueError(f"site must have derivatives {offsets.shape}, got {current.d_mean.shape}")
+    if not math.isfinite(current.level):
+        raise ValueError(f"site must have finite values under the prior, got {current.level}")
     share, length, iteration, converged = np.ones(1), math.inf, 0, False
     while iteration < max_iterations and not converged:
         iteration += 1
-        before = here
-        if (here.d_var > _ROUNDING).any():
-            raise ValueError(f"site must not rise with a variance, got {here.d_var.max():.3g}")
-        way = precision0 - 2.0 * matrix.T @ (here.d_var[:, None] * matrix) - here.precision
-        climb = Climb(here.level, share=np.minimum(1.0, 2.0 * share))
+        before = current
+        if (current.d_var > _ROUNDING).any():
+            raise ValueError(f"site must not rise with a variance, got {current.d_var.max():.3g}")
+        way = precision0 - 2.0 * matrix.T @ (current.d_var[:, None] * matrix) - current.precision
+        climb = Climb(current.level, share=np.minimum(1.0, 2.0 * share))
         for _ in climb:
-            turned = at(here.mean, here.precision + climb.share * way)
+            turned = at(current.mean, current.precision + climb.share * way)
             climb.accept(turned.level)
-        here, share = (before if climb.stuck.any() else turned), climb.share
-        gradient = matrix.T @ here.d_mean - precision0 @ (here.mean - mean0)
-        step = here.cov @ gradient
-        length, climb = math.sqrt(max(float(step @ gradient), 0.0)), Climb(here.level)
+        current, share = (before if climb.stuck.any() else turned), climb.share
+        gradient = matrix.T @ current.d_mean - precision0 @ (current.mean - mean0)
+        step = current.cov @ gradient
+        length, climb = math.sqrt(max(float(step @ gradient), 0.0)), Climb(current.level)
         for _ in climb:
-            moved = at(here.mean + climb.share * step, here.precision)
+            moved = at(current.mean + climb.share * step, current.precision)
             climb.accept(moved.level)
-        here = here if climb.stuck.any() else moved
-        still = max(tolerance * tolerance * size, float(slack(here.level)))
-        converged = length <= tolerance and abs(here.level - before.level) <= still
+        current = current if climb.stuck.any() else moved
+        still = max(tolerance * tolerance * size, float(slack(current.level)))
+        converged = length <= tolerance and abs(current.level - before.level) <= still
     return GaussianRows(
-        "sites", here.mean[None], here.cov[None], np.array([here.level]), np.ones(1, dtype=bool),
+        "sites", current.mean[None], current.cov[None], np.array([current.level]),
+        np.ones(1, dtype=bool),
         np.array([converged]), iteration,
     )  # fmt: skip
 

@@ -261,8 +261,8 @@ def delta_ascent(
         inverse, log_dets, is_definite = _inverses(precision)
         cov = inverse.copy()
         if diagonal:
-            own = np.diagonal(precision, axis1=1, axis2=2)
-            variances = np.where(is_definite[:, None], own, 1.0)
+            precisions = np.diagonal(precision, axis1=1, axis2=2)
+            variances = np.where(is_definite[:, None], precisions, 1.0)
             cov, log_dets = np.eye(theta.shape[1]) / variances[:, :, None], np.log(variances).sum(1)
         value = objectives.value(theta, rows) - 0.5 * log_dets
         return np.where(is_definite, value, np.nan), cov, inverse
@@ -273,9 +273,9 @@ def delta_ascent(
     climb = _RowClimb(modes.mean, level, profile, (cov, inverse))
 
     def steps(active: IntArray) -> tuple[Any, ...]:
-        here = climb.theta[active]
-        of_trace = trace_gradient(objectives, here, cov[active], active)
-        gradient = objectives.gradient(here, active) + 0.5 * of_trace
+        current = climb.theta[active]
+        of_trace = trace_gradient(objectives, current, cov[active], active)
+        gradient = objectives.gradient(current, active) + 0.5 * of_trace
         step = np.einsum("rij,rj->ri", inverse[active], gradient)
         length = np.sqrt(np.maximum(np.einsum("ri,ri->r", step, gradient), 0.0))
         return step, length, True, 0.0, np.minimum(1.0, _LONGEST_STEP / np.maximum(length, 1e-300))
@@ -320,10 +320,10 @@ class _RowClimb:
                 rows = active[waiting]
                 trial = self.theta[rows] + climb.share[waiting, None] * step[waiting]
                 with np.errstate(all="ignore"):  # a step may leave the domain of f: it is refused
-                    value, *kept = self.evaluate(trial, rows)
+                    value, *carried = self.evaluate(trial, rows)
                 good = climb.accept(value)
                 for array, new in zip(
-                    (self.theta, self.level, *self.kept), (trial, value, *kept), strict=True
+                    (self.theta, self.level, *self.kept), (trial, value, *carried), strict=True
                 ):
                     array[rows[good]] = new[good]
             small = length <= tolerance
@@ -339,9 +339,9 @@ def _newton(
     climb = _RowClimb(start.copy(), level, lambda t, rows: (objectives.value(t, rows),))
 
     def steps(active: IntArray) -> tuple[Any, ...]:
-        here = climb.theta[active]
-        gradient = objectives.gradient(here, active)
-        cov, _, is_definite = _inverses(-objectives.hessian(here, active))
+        current = climb.theta[active]
+        gradient = objectives.gradient(current, active)
+        cov, _, is_definite = _inverses(-objectives.hessian(current, active))
         step = np.einsum("rij,rj->ri", cov, gradient)
         rise = np.einsum("ri,ri->r", gradient, step)
         return step, np.sqrt(np.maximum(rise, 0.0)), is_definite, rise, 1.0

@@ -139,8 +139,8 @@ class CountSite:
 
     def __post_init__(self) -> None:
         y = as_nonnegative(self.counts, "counts")
-        given = self.weights
-        times = np.ones(y.shape) if given is None else as_nonnegative(given, "weights")
+        weights = self.weights
+        times = np.ones(y.shape) if weights is None else as_nonnegative(weights, "weights")
         if y.ndim != 1 or y.shape != times.shape:
             raise ValueError(
                 f"counts must be a row of numbers with as many weights, got shapes {y.shape} and"

@@ -139,10 +139,10 @@ class Forest(Figure):
     def _span(self) -> tuple[float, float]:
         if self.span is not None:
             return self.span
-        there = np.concatenate([self.lower.ravel(), self.upper.ravel()])
-        there = there[np.isfinite(there)]
+        ends = np.concatenate([self.lower.ravel(), self.upper.ravel()])
+        ends = ends[np.isfinite(ends)]
         also = np.inf if self.line is None else self.line
-        low, high = there.min(initial=also), there.max(initial=-also if self.line is None else also)
+        low, high = ends.min(initial=also), ends.max(initial=-also if self.line is None else also)
         return (float(low), float(high)) if high > low else (0.0, 1.0)
 
     def _x(self, value: float) -> float:

@@ -240,7 +240,7 @@ class Lines(Figure):
 
     def _heights(self) -> tuple[float, float]:
         values = np.concatenate(
-            [np.zeros(0), *(part for line in self.lines for part in line.heights)]
+            [np.zeros(0), *(heights for line in self.lines for heights in line.heights)]
         )
         if not len(values):
             values = np.zeros(1)
@@ -262,9 +262,9 @@ def _line_parts(line: Line, at: Place) -> list[Markup]:
     parts = []
     for lower, upper in line.bands:
         for piece in _pieces(line.mean):
-            there = _path(*at(line.x[piece], upper[piece]))
+            upper_edge = _path(*at(line.x[piece], upper[piece]))
             back = _path(*(way[::-1] for way in at(line.x[piece], lower[piece])))
-            parts.append(tag("path", class_="band", d=f"{there}L{back[1:]}Z"))
+            parts.append(tag("path", class_="band", d=f"{upper_edge}L{back[1:]}Z"))
     for piece in _pieces(line.mean):
         d = _path(*at(line.x[piece], line.mean[piece]))
         parts.append(_stroke("mean", d, line.colour))
@@ -283,8 +283,8 @@ def _stroke(kind: str, d: str, colour: int = 0) -> Markup:
 
 def _pieces(values: FloatArray) -> list[slice]:
     """Stretches without nan."""
-    there = np.concatenate([[False], ~np.isnan(values), [False]])
-    edges = np.flatnonzero(np.diff(there.astype(np.int8)))
+    is_drawn = np.concatenate([[False], ~np.isnan(values), [False]])
+    edges = np.flatnonzero(np.diff(is_drawn.astype(np.int8)))
     return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 

@@ -47,8 +47,8 @@ class Matrix(Figure):
                     continue
                 colour = f"c{int(value > 0.0)}"  # of the cycle: the first is blue, the second red
                 where = {"x": _CELL * j, "y": _CELL * i, "class_": colour}
-                told, depth = tag("title", self.told[i][j]), round(abs(value) / limit, 2)
-                rows.append(tag("rect", told, fill_opacity=depth, **where))
+                title, depth = tag("title", self.told[i][j]), round(abs(value) / limit, 2)
+                rows.append(tag("rect", title, fill_opacity=depth, **where))
                 if self.unsure[i, j]:
                     rows.append(tag("circle", cx=_CELL * j + 6.5, cy=_CELL * i + 6.5, r=1))
             end = {"x": _CELL * i + 2, "y": _CELL * i + 11}

@@ -60,13 +60,13 @@ class Tiles(Figure):
         """The map as SVG."""
         parts, top = [], max(1e-300, *(mean for mean, _, _ in self.values.values()))
         for state, (row, column) in US_TILES.items():
-            x, y, found = 34 * column, 34 * row, self.values.get(state)
+            x, y, estimate = 34 * column, 34 * row, self.values.get(state)
             square = {"x": x, "y": y, "width": 32, "height": 32}
-            if found is None:
+            if estimate is None:
                 parts.append(tag("rect", class_="none", **square))
                 parts.append(tag("text", state, x=x + 16, y=y + 20))
                 continue
-            mean, lower, upper = found
+            mean, lower, upper = estimate
             depth = f"fill-opacity:{0.06 + 0.49 * min(1.0, mean / top):.2f}"
             parts.append(
                 tag(

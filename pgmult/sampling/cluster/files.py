@@ -90,16 +90,16 @@ class ChainFiles:
 
     def read_start(self, modules: Collection[str] = ()) -> Any:
         """What was written."""
-        (found,) = self._read(_START, ("found",), modules)
-        return found
+        (start,) = self._read(_START, ("found",), modules)
+        return start
 
     def _write(self, name: str, entries: Mapping[str, Any]) -> None:
         write_bundle(self.folder / name, entries, self._seed(name), sync=False)
 
     def _read(self, name: str, names: Sequence[str], modules: Collection[str]) -> list[Any]:
         """These entries of a file."""
-        found = read_bundle(self.folder / name, self._seed(name), names, modules)
-        return [found[of] for of in names]
+        bundle = read_bundle(self.folder / name, self._seed(name), names, modules)
+        return [bundle[of] for of in names]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
@@ -114,18 +114,18 @@ class ChainFiles:
         """Fields of rows ``start <= row < stop``, from the files that hold some of them."""
         rows: dict[str, NDArray[Any]] = {}
         reached = start
-        for part in sorted(parts):
-            lo, hi = max(start, part.start), min(stop, part.stop)
+        for shard in sorted(parts):
+            lo, hi = max(start, shard.start), min(stop, shard.stop)
             if lo >= hi:
                 continue
-            name = _rows_name(sweep, *part)
+            name = _rows_name(sweep, *shard)
             with npz_members(self.folder / name, self._seed(name)) as members:
                 for field, member in members.items():
                     with member() as file:
-                        found = _rows_of(file, part, lo, hi)
+                        values = _rows_of(file, shard, lo, hi)
                     if field not in rows:
-                        rows[field] = np.empty((stop - start, *found.shape[1:]), found.dtype)
-                    rows[field][lo - start : hi - start] = found
+                        rows[field] = np.empty((stop - start, *values.shape[1:]), values.dtype)
+                    rows[field][lo - start : hi - start] = values
             if lo != reached:
                 break
             reached = hi
@@ -140,7 +140,7 @@ class ChainFiles:
     def drop_all_but(self, sweep: float, parts: Collection[Part]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""
         (self.folder / _START).unlink(missing_ok=True)
-        needed = {_rows_name(int(sweep), *part) for part in parts}
+        needed = {_rows_name(int(sweep), *shard) for shard in parts}
         for path in self.folder.iterdir():
             match = _OURS.fullmatch(path.name)
             older = match is not None and (match[1] == "rows" or int(match[2]) < sweep)

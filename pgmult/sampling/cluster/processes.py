@@ -154,10 +154,10 @@ def _portable(error: Exception) -> Exception:
     with suppress(Exception):
         if isinstance(pickle.loads(pickle.dumps(error)), type(error)):
             return error
-    told = RuntimeError(f"{type(error).__name__}: {error}")
+    portable = RuntimeError(f"{type(error).__name__}: {error}")
     for note in getattr(error, "__notes__", ()):
-        told.add_note(note)
-    return told
+        portable.add_note(note)
+    return portable
 
 
 def _say(answers: BinaryIO, answer: Any) -> bool:

@@ -56,7 +56,7 @@ def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) 
     if num_rows == 0:
         raise ValueError("data must have rows for a cluster to work on, got none")
     parts = blocks(num_rows, block_rows)
-    starts = np.array([part.start for part in parts])
+    starts = np.array([shard.start for shard in parts])
     ends = np.cumsum(np.add.reduceat(costs, starts))
     shards = min(shards, len(parts))
     ideal = ends[-1] * np.arange(1, shards) / shards
@@ -72,7 +72,7 @@ def rows_here(
     files: ChainFiles, state: Any, fields: Sequence[str], sweep: int, parts: Sequence[Part]
 ) -> Any:
     """The whole state, its rows read from files."""
-    rows = files.read_rows(sweep, 0, max(part.stop for part in parts), parts)
+    rows = files.read_rows(sweep, 0, max(shard.stop for shard in parts), parts)
     return replace(state, **{name: rows[name] for name in fields})
 
 
@@ -124,10 +124,10 @@ class RowsElsewhere:
         begun = self._model.shared_start(rng, self._data)
         if begun is None:
             return None
-        state, found = begun
+        state, start_info = begun
         key = new_key(rng)
         self._cut_up(len(self._data.row_costs))
-        self._files.write_start(contiguous(found))
+        self._files.write_start(contiguous(start_info))
         for _ in self._each("start", tuple(int(word) for word in key)):
             pass
         self._files.settle()
@@ -138,7 +138,7 @@ class RowsElsewhere:
         costs, block_rows = _costs(self._data, size), self._model.block_rows
         self._mine = shards_of(costs, size, block_rows, self._shards)
         self._num_blocks = len(blocks(size, block_rows))
-        places = [cells(self._data, slice(*part)) for part in self._mine]
+        places = [cells(self._data, slice(*shard)) for shard in self._mine]
         self._places = tuple(Part(place.start, place.stop) for place in places)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
@@ -150,13 +150,13 @@ class RowsElsewhere:
         """
         model, offsets = self._model, getattr(self._data, "row_offsets", None)
         if parts and offsets is None:
-            size = max(part.stop for part in parts)
+            size = max(shard.stop for shard in parts)
         else:
             size = num_rows(model, state, self._data)
         self._cut_up(size)
         if not parts:
-            for part in self._places:
-                place = slice(*part)
+            for shard in self._places:
+                place = slice(*shard)
                 rows = take_rows(model, state, place)
                 names = local_fields(model, state)
                 self._files.write_rows(
@@ -238,10 +238,10 @@ class RowsElsewhere:
         """A task for every shard; what came of them, as they come."""
         assert self._pool is not None
         waiting = []
-        for i, (part, place) in enumerate(zip(self._mine, self._places, strict=True)):
+        for i, (shard, place) in enumerate(zip(self._mine, self._places, strict=True)):
             overlap = tuple(p for p in self.parts if p.start < place.stop and place.start < p.stop)
             task = replace(
-                self._task, kind=kind, start=part.start, stop=part.stop, sweep=self._sweep,
+                self._task, kind=kind, start=shard.start, stop=shard.stop, sweep=self._sweep,
                 cut=self._cut, parts=overlap, key=key, asks=asks,
             )  # fmt: skip
             home = self._number * len(self._mine) + i

@@ -266,8 +266,8 @@ def _work(task: Task, threads: int) -> Done:
     if rows is None or not sweeps.leads_to(rows):
         shared, place = sweeps.shared(task.cut), cells(data, slice(task.start, task.stop))
         local = files.read_rows(task.cut, place.start, place.stop, task.parts)
-        part = data.rows(slice(task.start, task.stop))
-        rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], part, 0.0)
+        data_rows = data.rows(slice(task.start, task.stop))
+        rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], data_rows, 0.0)
     before = rows.sweep
     rows = sweeps.made(rows)
     total, began = None, time.perf_counter()
@@ -288,11 +288,11 @@ def _work(task: Task, threads: int) -> Done:
 
 
 def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -> Done:
-    began, part = time.perf_counter(), slice(task.start, task.stop)
-    found, key = files.read_start(task.modules), np.array(task.key, np.uint64)
+    began, span = time.perf_counter(), slice(task.start, task.stop)
+    start_info, key = files.read_start(task.modules), np.array(task.key, np.uint64)
     with row_threads(threads):
-        rows = local_starts(model, key, found, data.rows(part), task.start // model.block_rows)
-    files.write_rows(task.sweep, cells(data, part).start, rows)
+        rows = local_starts(model, key, start_info, data.rows(span), task.start // model.block_rows)
+    files.write_rows(task.sweep, cells(data, span).start, rows)
     return Done(None, time.perf_counter() - began)
 
 

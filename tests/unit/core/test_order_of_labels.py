@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.core.averages import Averages
+from pgmult.core.averages import Rows, average
 from pgmult.core.labels import Levels, numbered, order_of
 from pgmult.regression.scores import _parts_of
 
@@ -58,7 +58,9 @@ def parts_of_a_check(cells):
 
 
 def averages(cells):
-    return list(map(str, Averages.of({"g": np.array(list(map(str, cells)))}, "g").axes["g"]))
+    table = {"g": np.array(list(map(str, cells)))}
+    rows = Rows(table, lambda table: [np.ones((len(table["g"]), 1))], {"category": ["all"]})
+    return list(map(str, average(over=rows, by={"g": None}).labels["g"]))
 
 
 FAMILIES = [
