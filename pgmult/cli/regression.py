@@ -14,9 +14,11 @@ from pgmult.cli.shared import (
     arguments_of,
     complain,
     complete_for,
+    option,
     predict_complete,
     read_table,
 )
+from pgmult.core.tables import as_columns
 from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
 
@@ -98,6 +100,27 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
     return predict_complete(run, new, columns, options, arguments)
 
 
+def _margins(table: Any, options: argparse.Namespace) -> tuple[str, dict[Any, float]]:
+    """Read one margin of a population: a column of labels, and a column of people."""
+    columns = as_columns(read_table(table, options), "margins")
+    if len(columns) != 2:
+        raise ValueError(
+            f"--margins must be tables of two columns, labels and people; {table} has"
+            f" {', '.join(columns)}"
+        )
+    (column, labels), (_, people) = columns.items()
+    if people.dtype.kind not in "iuf":
+        raise ValueError(f"--margins must have numbers of people in its second column, in {table}")
+    return column, dict(zip(labels.tolist(), people.tolist(), strict=True))
+
+
+def _poststratify(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    files = arguments.pop("margins")
+    if files:
+        arguments["margins"] = dict(_margins(file, options) for file in files)
+    return run.ask("poststratify", **arguments)
+
+
 def _without_gaps(
     run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> dict[str, Any]:
@@ -122,8 +145,8 @@ def _compare_options() -> list[Option]:
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    for option in _compare_options():
-        option.add(parser)
+    for one in _compare_options():
+        one.add(parser)
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -147,8 +170,15 @@ ROOM = Room(
             ask=_predict, tidy=True,
         ),
         Question(
-            "poststratify", "Estimate shares of the categories in a population", first=["census"],
-            tidy=True,
+            "poststratify", "Estimate shares of the categories in a population",
+            [
+                option(
+                    "--margins", type=Path, nargs="+", metavar="FILE",
+                    help="Weight the observations to margins of the population: a table each, with"
+                    " a column of labels and a column of people",
+                )
+            ],
+            first=["census"], ask=_poststratify, tidy=True,
         ),
         effects_question("Show probabilities if a column had certain values in all rows"),
         Question(

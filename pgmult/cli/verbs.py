@@ -99,6 +99,8 @@ def options_of(
         if name not in first:
             flag = f"--{flag}"
             how |= {"required": True} if is_required else {"default": default}
+            if how.get("nargs") == "+" and default is None:
+                how["action"] = "extend"  # an option that is repeated adds to its values
         elif not is_required:
             how |= {"nargs": "?", "default": default}
         is_table = how.pop("is_table", False)

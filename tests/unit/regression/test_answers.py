@@ -1,9 +1,12 @@
 """What is derived from probabilities: steps, ratios, slopes, raked populations."""
 
+import csv
+
 import numpy as np
 import pytest
 
 import pgmult
+from pgmult import cli
 from pgmult.formulas.design import make_design
 from pgmult.regression import AdditiveRegression
 from pgmult.regression.raking import rake
@@ -205,3 +208,24 @@ def test_ordered_categories_are_answered_in_their_order():
 def test_categories_without_an_order_have_no_score(run):
     with pytest.raises(ValueError, match="outcome must be 'categories' where these have no order"):
         run.effects("sex", outcome="score")
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_margins_and_repeated_columns_at_the_command_line(tmp_path, capsys):
+    """An option that is given twice adds a column; margins come as a small table each."""
+    with (tmp_path / "survey.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["vote", "sex", "g"])
+        writer.writerows(zip(VOTE, TABLE["sex"], TABLE["g"], strict=True))
+    (tmp_path / "sex.csv").write_text("sex,people\nf,30\nm,70\n")
+    out, few = str(tmp_path / "run"), ["--draws", "10", "--tune", "5", "--chains", "1", "--quiet"]
+    survey = str(tmp_path / "survey.csv")
+    assert cli.main(["regression", "fit", survey, "vote ~ sex + g", "--out", out, *few]) == 0
+    capsys.readouterr()
+    asked = ["regression", "poststratify", out, "--margins", str(tmp_path / "sex.csv")]
+    assert cli.main([*asked, "--by", "sex", "--by", "g", "--json"]) == 0
+    text = capsys.readouterr().out
+    assert '"sex"' in text
+    assert '"g"' in text
+    assert cli.main([*asked[:3], "--margins", survey]) == 2
+    assert "must be tables of two columns" in capsys.readouterr().err
