@@ -9,15 +9,22 @@ for hidden Markov models: recursive computing in the 21st century")::
     z_1             ~ initial,    z_t ~ transition_{z_t-1}         each sequence
     x_t             ~ Multinomial(total_t, emission_{z_t})
 
-kappa > 0 makes states sticky (Fox, Sudderth, Jordan and Willsky 2011). A sweep draws
+kappa > 0 makes states sticky (Fox, Sudderth, Jordan and Willsky 2011). Transitions that are not
+`allowed` have concentrations and probabilities of 0. A sweep draws
 
 1. z | initial, transition, emission, x      forward filter, backward sampling
 2. alpha, kappa, eta | z, x                  where learned: slice steps on their logarithms, the
                                              rows integrated out
 3. initial, transition, emission | all that  Dirichlet rows
 
-z is not stored in the chain: given the parameters its law is known exactly, so log likelihoods,
-`state_probs` and one-step-ahead predictions integrate it out.
+z is not stored in the chain: given the parameters its distribution is known exactly, so log
+likelihoods, `state_probs` and one-step-ahead predictions integrate it out. Steps without
+observations are summed out.
+
+The posterior of many sequences has many modes, which no sweep leaves. A chain starts from the best
+of many short chains: after every `start_sweeps` sweeps the best third of them, by likelihood, goes
+on. Half of them begin with emissions like the observations around steps chosen at random, each far
+from those before it (Arthur and Vassilvitskii 2007, "k-means++").
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["GATTACAGATTACAGATTACA", "TAGATTACAG"])
@@ -37,6 +44,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from pgmult.compiled.dirichlet import sample_rows
@@ -61,6 +69,9 @@ from pgmult.sequences.family import SEQUENCES
 _NO_PAIRS = np.empty((0, 0, 0))
 _START_ALPHA, _START_ETA = 1.0, 0.1  # where they are learned
 _START_KAPPAS = (20.0, 1.0)  # in turn: states that last, and states that need not
+_REACH = 4  # steps on each side, of the observations around one
+_WORTH = 2.0  # observations that the shares of all are worth beside those around a step
+_MOST_WINDOWS, _MOST_CELLS = 2_000, 4_000_000  # of which some are chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +98,21 @@ class MultinomialHMMState:
     emission_concentration: float
 
 
+def _as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
+    """Which transitions are possible: a square array of which each row allows one or more."""
+    array = np.asarray(value)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "bi":
+        raise ValueError(
+            f"{name} must be a square array of True and False, got shape {array.shape} of"
+            f" {array.dtype}"
+        )
+    if not (none := array.any(axis=1)).all():
+        raise ValueError(
+            f"{name} must allow a state after each state, got none after {none.argmin()}"
+        )
+    return array.astype(np.bool_)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialHMM(Checked):
     """Hidden Markov model with multinomial emissions.
@@ -108,8 +134,11 @@ class MultinomialHMM(Checked):
     stickiness_shape, stickiness_rate : float
         Gamma prior of kappa where it is learned.
     start_tries, start_sweeps : int
-        A chain starts from the best, by likelihood, of `start_tries` short chains of
-        `start_sweeps` sweeps, each begun at random.
+        Short chains among which a chain takes its start, and sweeps after which the best third of
+        them goes on.
+    allowed : bool array, ``(num_states, num_states)``, optional
+        Row i: states that may follow state i; all by default. A state that nobody leaves has a row
+        that allows itself alone.
 
     Notes
     -----
@@ -126,8 +155,9 @@ class MultinomialHMM(Checked):
     concentration_rate: Positive = 1.0
     stickiness_shape: Positive = 1.0
     stickiness_rate: Positive = 0.1
-    start_tries: Annotated[int, as_repeats] = 5
-    start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 20
+    start_tries: Annotated[int, as_repeats] = 24
+    start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
+    allowed: Annotated[NDArray[np.bool_], _as_allowed] | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
         "state_probs": ("step", "hidden_state"),
@@ -142,6 +172,13 @@ class MultinomialHMM(Checked):
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
+
+    def _complete(self) -> None:
+        if self.allowed is not None and len(self.allowed) != self.num_states:
+            raise ValueError(
+                f"allowed must have a row for each of {self.num_states} states, got"
+                f" {len(self.allowed)}"
+            )
 
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
@@ -187,37 +224,40 @@ class MultinomialHMM(Checked):
     # ------------------------------------------------------------------ the sampler
 
     def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
-        """The best of some short chains, begun with transitions from their prior, and emissions as
-        frequent as the symbols, times noise.
+        """The best of many short chains: see the module.
 
         Where stickiness is learned, every other one begins with states that last: chains that begin
         without find long stretches late, if at all.
         """
         alpha, eta = (
-            own if own is not None else start
-            for own, start in (
+            start if value is None else value
+            for value, start in (
                 (self.transition_concentration, _START_ALPHA),
                 (self.emission_concentration, _START_ETA),
             )
         )
-        frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
-        best, best_fit = None, -np.inf
+        chains, share = [], _share_of(data)
         for number in range(self.start_tries):
-            none = _no_counts(self, data)
             kappa = self.stickiness
             if kappa is None:
                 kappa = _START_KAPPAS[number % len(_START_KAPPAS)]
+            none = _no_counts(self, data)
             state = self._draw_rows(rng, none, float(alpha), float(kappa), float(eta))
-            emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
+            emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
+            if number % 4 >= 2:
+                emission = _local_shares(rng, data, self.num_states)
             emission /= emission.sum(axis=1, keepdims=True)
-            state = replace(state, emission=emission)
-            for _ in range(self.start_sweeps):
-                state = self.step(rng, state, data)
-            fit = self.log_likelihood(state, data)
-            if best is None or fit > best_fit:
-                best, best_fit = state, fit
-        assert best is not None  # start_tries >= 1
-        return best
+            chains.append(replace(state, emission=emission))
+        while True:
+            for number, state in enumerate(chains):
+                for _ in range(self.start_sweeps):
+                    state = self.step(rng, state, data)
+                chains[number] = state
+            fits = np.array([self.log_likelihood(state, data) for state in chains])
+            best = np.argsort(-fits, kind="stable")[: -(-len(chains) // 3)]
+            if len(best) == len(chains):
+                return chains[best[0]]
+            chains = [chains[number] for number in best]
 
     def step(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
@@ -263,6 +303,8 @@ class MultinomialHMM(Checked):
         rows[0] = self.initial_concentration + counts.initial
         rows[1:] = alpha + counts.transition
         rows[1:].flat[:: M + 1] += kappa
+        if self.allowed is not None:
+            rows[1:] *= self.allowed
         drawn = _dirichlet(rng, rows)
         emission = _dirichlet(rng, eta + counts.emission)
         return MultinomialHMMState(drawn[0].copy(), drawn[1:].copy(), emission, alpha, kappa, eta)
@@ -420,6 +462,39 @@ def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
     return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, data.num_symbols)))
 
 
+def _share_of(data: Sequences) -> FloatArray:
+    """Frequencies of the symbols, one more of each than there are."""
+    return np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0
+
+
+def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) -> FloatArray:
+    """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``.
+
+    Each step is chosen with a chance in proportion to how much worse the shares chosen before
+    explain the observations around it than their own do.
+    """
+    share = _share_of(data)
+    share /= share.sum()
+    size = min(_MOST_WINDOWS, max(num_states, _MOST_CELLS // data.num_symbols), data.num_steps)
+    steps = rng.choice(data.num_steps, size=size, replace=False)
+    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
+    begin = np.maximum(steps - _REACH, data.offsets[sequence])
+    width = np.minimum(steps + _REACH + 1, data.offsets[sequence + 1]) - begin
+    indptr = np.concatenate([[0], np.cumsum(width)])
+    inside = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - begin, width)
+    around = csr_array((np.ones(len(inside)), inside, indptr), shape=(size, data.num_steps))
+    counts = (around @ data.to_csr()).toarray() + 1e-9 * share
+    best = xlogy(counts, counts / counts.sum(axis=1, keepdims=True)).sum(axis=1)
+    fit, chosen = np.full(size, -np.inf), []
+    for _ in range(num_states):
+        worse = np.maximum(best - fit, 0.0) if chosen else np.ones(size)
+        number = rng.choice(size, p=worse / worse.sum()) if worse.sum() > 0.0 else 0
+        row = counts[number] + _WORTH * share
+        chosen.append(row / row.sum())
+        fit = np.maximum(fit, counts @ np.log(chosen[-1]))
+    return np.array(chosen)
+
+
 def chains_of(
     data: Sequences,
     initial: FloatArray,
@@ -453,7 +528,8 @@ def chains_of(
     with np.errstate(divide="ignore"):
         by_symbol = np.ascontiguousarray(by_symbol)
         logs = np.log(transition), np.log(by_symbol)
-    in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
+    least = min(np.min(law, initial=1.0, where=law > 0.0) for law in (initial, transition))
+    in_logs = least < compiled.SMALLEST  # where it is 0, nothing is lost
     return compiled.Chains(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
         logs[1], bool(in_logs), leading(transition, which),
@@ -510,18 +586,19 @@ def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArra
     return out
 
 
-def _transition_terms(counts: FloatArray, alpha: float | None, kappa: float | None) -> _Terms:
+def _transition_terms(
+    counts: FloatArray, alpha: float | None, kappa: float | None, allowed: NDArray[np.bool_]
+) -> _Terms:
     """Log p(transitions | alpha, kappa), rows integrated out, of the one that is None."""
-    M = len(counts)
-    on = np.eye(M).ravel()
-    by_alpha, by_kappa = float(alpha is None), float(kappa is None)
-    entry = (alpha or 0.0) + on * (kappa or 0.0)
-    whole = M * (alpha or 0.0) + (kappa or 0.0)
+    entry, stays = allowed.astype(np.float64), np.diag(np.diag(allowed)).astype(np.float64)
+    slope, base = np.zeros_like(entry), np.zeros_like(entry)
+    for value, cells in ((alpha, entry), (kappa, stays)):
+        slope, base = (slope + cells, base) if value is None else (slope, base + value * cells)
     return (
-        np.concatenate([np.ones(M * M), np.full(M, -1.0)]),
+        np.concatenate([np.ones(counts.size), np.full(len(counts), -1.0)]),
         np.concatenate([counts.ravel(), counts.sum(axis=1)]),
-        np.concatenate([by_alpha + by_kappa * on, np.full(M, M * by_alpha + by_kappa)]),
-        np.concatenate([entry, np.full(M, whole)]),
+        np.concatenate([slope.ravel(), slope.sum(axis=1)]),
+        np.concatenate([base.ravel(), base.sum(axis=1)]),
     )
 
 
@@ -542,13 +619,14 @@ def sample_concentrations(
 ) -> tuple[float, float, float]:
     """alpha, kappa and eta given the states, where they are learned."""
     alpha, kappa = state.transition_concentration, state.stickiness
-    eta = state.emission_concentration
+    eta, M = state.emission_concentration, model.num_states
+    allowed = np.ones((M, M), dtype=np.bool_) if model.allowed is None else model.allowed
     if model.transition_concentration is None:
-        terms = _transition_terms(counts.transition, None, kappa)
+        terms = _transition_terms(counts.transition, None, kappa, allowed)
         prior = model.concentration_shape, model.concentration_rate
         alpha = slice_log(rng, terms, alpha, *prior)
     if model.stickiness is None:
-        terms = _transition_terms(counts.transition, alpha, None)
+        terms = _transition_terms(counts.transition, alpha, None, allowed)
         kappa = slice_log(rng, terms, kappa, model.stickiness_shape, model.stickiness_rate)
     if model.emission_concentration is None:
         prior = model.concentration_shape, model.concentration_rate

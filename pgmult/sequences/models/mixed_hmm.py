@@ -135,6 +135,10 @@ class MixedHMM(MultinomialHMM):
         "initial", "transition", "emission", "weights", "hyperparameters",
     )  # fmt: skip
 
+    def _complete(self) -> None:
+        if self.allowed is not None:
+            raise ValueError("allowed is for MultinomialHMM: MixedHMM allows every transition")
+
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`, with inputs: those of a formula, or columns of numbers."""
         sequences = as_sequences(data)

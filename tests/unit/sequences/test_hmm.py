@@ -253,10 +253,10 @@ def test_concentrations_given_states_with_rows_integrated_out():
     def used(point):
         alpha, kappa, eta = point
         transitions = log_rising(
-            np.log(alpha), *module._transition_terms(counts.transition, None, kappa)
+            np.log(alpha), *module._transition_terms(counts.transition, None, kappa, np.ones((3, 3), bool))
         )
         if kappa > 0.0:  # the same function of the other one
-            terms = module._transition_terms(counts.transition, alpha, None)
+            terms = module._transition_terms(counts.transition, alpha, None, np.ones((3, 3), bool))
             again = log_rising(np.log(kappa), *terms)
             np.testing.assert_allclose(again, transitions, rtol=1e-10)
         return transitions + log_rising(np.log(eta), *module._emission_terms(counts.emission))
