@@ -528,8 +528,7 @@ def chains_of(
     with np.errstate(divide="ignore"):
         by_symbol = np.ascontiguousarray(by_symbol)
         logs = np.log(transition), np.log(by_symbol)
-    least = min(np.min(law, initial=1.0, where=law > 0.0) for law in (initial, transition))
-    in_logs = least < compiled.SMALLEST  # where it is 0, nothing is lost
+    in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
     return compiled.Chains(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
         logs[1], bool(in_logs), leading(transition, which),

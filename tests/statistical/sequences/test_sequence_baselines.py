@@ -29,6 +29,8 @@ GIVEN = replace(
     HMM, num_states=3, transition_concentration=0.4, emission_concentration=0.4, stickiness=0.8
 )
 
+LEFT_TO_RIGHT = replace(HMM, num_states=3, allowed=np.triu(np.ones((3, 3), dtype=bool)))
+
 
 def transposed(state):
     columns = state.transition.T
@@ -71,7 +73,11 @@ STATISTICS = {
 }
 
 
-@pytest.mark.parametrize("model", [HMM, GIVEN], ids=["all learned", "concentrations given"])
+@pytest.mark.parametrize(
+    "model",
+    [HMM, GIVEN, LEFT_TO_RIGHT],
+    ids=["all learned", "concentrations given", "left to right"],
+)
 def test_hidden_markov_models(model):
     check_model(model, SEQUENCES, statistics=STATISTICS, replicates=400)
 
@@ -87,6 +93,19 @@ def test_hidden_markov_models_reach_the_posterior():
 
 
 # ------------------------------------------------------------------ broken hidden Markov models
+
+
+def all_allowed(counts, alpha, kappa, allowed):
+    """Concentrations learned as if every transition were possible."""
+    return right_terms(counts, alpha, kappa, np.ones_like(allowed))
+
+
+right_terms = hmm_module._transition_terms
+
+
+def test_concentrations_that_do_not_know_what_is_allowed_are_refused(monkeypatch):
+    monkeypatch.setattr(hmm_module, "_transition_terms", all_allowed)
+    rejects(check_geweke, LEFT_TO_RIGHT, SEQUENCES, statistics=STATISTICS, replicates=400)
 
 
 def changed_counts(change):

@@ -1,0 +1,124 @@
+"""Moves of Markov chains of symbols with inputs: exact, around an approximation of each stick.
+
+Given the symbols of all steps the sticks of transitions are independent logistic regressions on the
+inputs: of n_tik transitions from i into step t that reach stick k, some take it. For each stick an
+approximation is found once, from the steps whose symbol and the one before are observed
+(`pgmult.latent.approximation`), and the moves of `pgmult.latent.moves` go around it. They leave the
+posterior as it is whatever the approximation. A sweep:
+
+1. missing symbols | transitions, observed ones     forward filter, backward sampling
+2. first symbols | all of them                      Dirichlet
+3. weights and hyperparameters | all symbols        stick by stick
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pgmult.core.blas import one_blas_thread
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.moves import Point, interweave, reflect, swing
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models.hmm import sample_paths
+from pgmult.variational.sites import LogisticSite
+
+if TYPE_CHECKING:
+    from pgmult.sequences.models.mixed_hmm import MixedHMMState
+    from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+else:
+    MixedHMMState = MixedMarkovChain = Any
+
+_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
+_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
+_KICKS = 3
+
+
+class _Stick(NamedTuple):
+    """What moves the weights of a stick.
+
+    Attributes
+    ----------
+    cells : int array
+        Rows of inputs at which it can be reached.
+    family : Additive
+        Its predictor at these.
+    base : Approximation
+    """
+
+    cells: IntArray
+    family: Additive
+    base: Approximation
+
+
+class TransitionSampler:
+    """The sampler of a Markov chain of symbols with inputs.
+
+    Parameters
+    ----------
+    model : MixedMarkovChain
+    data : Sequences
+    """
+
+    def __init__(self, model: MixedMarkovChain, data: Sequences):
+        self.model, self.data, self._inputs = model, data, model.seen(data.design)
+        (self._sticks,) = model.sticks(data.order)[1:2]
+        self._symbols = np.full(data.num_steps, -1)
+        self._symbols[np.diff(data.indptr) > 0] = data.symbols
+        self._follows = np.ones(data.num_steps, dtype=np.bool_)
+        self._follows[data.offsets[:-1]] = False
+        part, shifts = self._inputs.parts[0], model.shifts(data.num_symbols)[0]
+        taken, reached = self._tried(self._symbols)
+        missing, which = self._symbols < 0, self._inputs.which
+        beside = missing | np.append(False, missing[:-1])
+        is_open = np.bincount(which[beside & self._follows], minlength=len(taken)) > 0
+        family = part.latent.family
+        self._of_stick: list[_Stick] = []
+        with one_blas_thread():
+            for s, shift in enumerate(shifts):
+                cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
+                own = Additive(family.terms, family.design[cells], family.offset[cells] + shift)
+                base = approximate(own, LogisticSite(taken[cells, s], reached[cells, s]))
+                self._of_stick.append(_Stick(cells, own, base))
+
+    def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
+        """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
+        M, size = self.model.num_states, len(self._inputs.share)
+        step = np.flatnonzero(self._follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0))
+        place = (self._inputs.which[step] * M + symbols[step - 1]) * M + symbols[step]
+        counts = np.bincount(place, minlength=size * M * M).astype(np.float64)
+        taken, reached = self._sticks.tried(counts.reshape(size, M, M))
+        return taken.reshape(size, -1), reached.reshape(size, -1)
+
+    def init(self, rng: np.random.Generator) -> MixedHMMState:
+        """A draw from the approximations, and a sweep."""
+        part, M = self._inputs.parts[0], self.model.num_states
+        x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
+        with one_blas_thread():
+            for s, (_, family, base) in enumerate(self._of_stick):
+                x[s, part.x] = hyperparameters_near(rng, family, base.guess)
+                w[s, part.w] = family.at(x[s, part.x], base.absorbed).sample(rng)
+        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+
+    def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
+        """The state after one sweep."""
+        model, part, symbols = self.model, self._inputs.parts[0], self._symbols
+        if (symbols < 0).any():
+            symbols = sample_paths(rng, model.chains(state, self.data))
+        first = np.bincount(symbols[self.data.offsets[:-1]], minlength=model.num_states)
+        initial = rng.dirichlet(model.initial_concentration + first)
+        taken, reached = self._tried(symbols)
+        w, x = state.weights.copy(), state.hyperparameters.copy()
+        with one_blas_thread():
+            for s, (cells, family, base) in enumerate(self._of_stick):
+                rows = LogisticSite(taken[cells, s], reached[cells, s])
+                point = Point.of(x[s, part.x], w[s, part.w], family, base)
+                is_far = base.spread > _NEAR
+                if is_far or rng.random() < _WOVEN_NEAR:
+                    point = interweave(rng, point, family, rows, base)
+                point = reflect(rng, point, family, rows, base)
+                if is_far or rng.random() < _SWUNG_NEAR:
+                    point = swing(rng, point, family, rows, base, _KICKS if is_far else 1)
+                x[s, part.x], w[s, part.w] = point.x, point.w
+        return model.state_at(initial, w, x, self.data)

@@ -1,0 +1,73 @@
+"""The sampler of Markov chains with inputs is right, and broken ones are refused."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.priors import HalfT
+from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+from pgmult.sequences.updates import transition_moves
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+MODEL = MixedMarkovChain(2, priors={"(1 | who)": HalfT(6, 0.8)})
+TABLE = {
+    "who": np.repeat(["a", "b", "c"], 6), "x": np.tile([-1.0, 0.5, 1.0], 6),
+    "t": np.tile(np.arange(6), 3), "is": np.array(list("ABBABA") * 3),
+}  # fmt: skip
+WHOLE = pgmult.read(TABLE).sequences("is", sequence="who", time="t", inputs="~ x + (1 | who)")
+MISSING = [1, 2, 8, 17]
+GAPS = pgmult.read(
+    TABLE | {"is": np.array([None if i in MISSING else s for i, s in enumerate(TABLE["is"])])}
+).sequences("is", sequence="who", time="t", inputs="~ x + (1 | who)")
+
+
+def symbol_after_itself(state, data):
+    """Repeats, which are far more frequent where a chain stays."""
+    symbols = np.full(data.num_steps, -1)
+    symbols[np.diff(data.indptr) > 0] = data.symbols
+    return np.mean((symbols[1:] == symbols[:-1]) & (symbols[1:] >= 0))
+
+
+STATISTICS = {
+    "weights": lambda state, data: state.weights,
+    "hyperparameters": lambda state, data: state.hyperparameters,
+    "initial": lambda state, data: state.initial,
+    "repeats": symbol_after_itself,
+    "fit": MODEL.log_likelihood,
+}
+
+
+def check(model, data):
+    check_geweke(model, data, statistics=STATISTICS, replicates=150, sweeps=3)
+
+
+@pytest.mark.parametrize("data", [WHOLE, GAPS], ids=["whole", "gaps"])
+def test_markov_chains_with_inputs(data):
+    check_model(MODEL, data, replicates=150, sweeps=3)
+
+
+class OfAnotherStep(transition_moves.TransitionSampler):
+    """Transitions with the inputs of the step before."""
+
+    def _tried(self, symbols):
+        before = self._inputs._replace(which=np.roll(self._inputs.which, 1))
+        self._inputs, kept = before, self._inputs
+        counts = super()._tried(symbols)
+        self._inputs = kept
+        return counts
+
+
+class FirstSymbolsIgnored(transition_moves.TransitionSampler):
+    """First symbols as if none had been seen."""
+
+    def step(self, rng, state):
+        moved = super().step(rng, state)
+        initial = rng.dirichlet(np.ones(self.model.num_states))
+        return self.model.state_at(initial, moved.weights, moved.hyperparameters, self.data)
+
+
+@pytest.mark.parametrize("broken", [OfAnotherStep, FirstSymbolsIgnored])
+def test_broken_samplers(broken):
+    rejects(check, mutant(MODEL, sampler=lambda self, data: broken(self, data)), WHOLE)
