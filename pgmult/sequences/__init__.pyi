@@ -4,6 +4,7 @@ from pgmult.sequences.answers import StepProbs as StepProbs
 from pgmult.sequences.checks import check as check
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
+from pgmult.sequences.data.sequences import in_channels as in_channels
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute

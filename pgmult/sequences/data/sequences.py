@@ -13,8 +13,9 @@ Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
 
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -85,6 +86,10 @@ class Sequences:
         Columns of the table that they were made of: those of sequences and times, "" for none.
     rows_of : Whole or None
         Facts on all sequences, if these are some `rows` of them.
+    channels : tuple of int
+        Numbers of symbols of each channel, where steps have an observation in each of several: the
+        first symbols are those of the first channel, and so on. Empty where there is one. A step
+        without an observation in a channel is missing there alone.
     """
 
     offsets: NDArray[np.int64]
@@ -101,6 +106,13 @@ class Sequences:
     design: Design | None = None
     keys: tuple[str, str] = ("", "")
     rows_of: Whole | None = None
+    channels: tuple[int, ...] = ()
+
+    @property
+    def channel_slices(self) -> list[slice]:
+        """The symbols of each channel."""
+        ends = np.cumsum([0, *(self.channels or (self.num_symbols,))]).tolist()
+        return [slice(first, end) for first, end in pairwise(ends)]
 
     @property
     def num_sequences(self) -> int:
@@ -757,6 +769,16 @@ def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     return array
 
 
+def without_channels(data: Sequences, model: str) -> Sequences:
+    """The sequences, refused if they have several channels."""
+    if data.channels:
+        raise ValueError(
+            f"{model} takes one channel, the sequences have {len(data.channels)} (MultinomialHMM"
+            " takes several)"
+        )
+    return data
+
+
 def without_inputs(data: Sequences, model: str, hint: str = "") -> Sequences:
     """The sequences, refused if they have inputs."""
     if data.inputs is not None or data.design is not None:
@@ -773,6 +795,50 @@ def step_rows(data: Sequences) -> ObservedRows:
     if data.inputs is not None:
         constants["inputs"] = (("step", "input"), data.inputs)
     return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
+
+
+def in_channels(channels: Mapping[str, Any]) -> Sequences:
+    """Join sequences of the same steps to one whose steps have an observation in each channel.
+
+    `pgmult.sequences.MultinomialHMM` takes them: symbols of the channels are independent given the
+    hidden state.
+
+    Parameters
+    ----------
+    channels : mapping from str to what `as_sequences` takes
+        Sequences of the same lengths; all else but symbols is that of the first.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two, or lengths differ.
+
+    Examples
+    --------
+    >>> both = in_channels({"job": ["AAB", "BB"], "place": [[0, -1, 1], [1, 0]]})
+    >>> both.channels, both.alphabet.tolist(), both.totals.tolist()
+    ((2, 2), ['job: A', 'job: B', 'place: 0', 'place: 1'], [2, 1, 2, 2, 2])
+    """
+    if len(channels) < 2:
+        raise ValueError(f"channels must be two or more, got {len(channels)}")
+    each = {name: as_sequences(data) for name, data in channels.items()}
+    first = next(iter(each.values()))
+    for name, data in each.items():
+        if data.lengths.tolist() != first.lengths.tolist():
+            raise ValueError(f"channels must have the same steps, {name!r} differs from the first")
+    labels = [
+        f"{name}: {label}"
+        for name, data in each.items()
+        for label in (range(data.num_symbols) if data.alphabet is None else data.alphabet)
+    ]
+    sizes = tuple(data.num_symbols for data in each.values())
+    before = np.cumsum([0, *sizes[:-1]])
+    order = [data.order + start for data, start in zip(each.values(), before, strict=True)]
+    rows = scipy.sparse.hstack([data.to_csr() for data in each.values()], format="csr")
+    return replace(
+        with_rows(first, scipy.sparse.csr_array(rows)), num_symbols=sum(sizes), channels=sizes,
+        order=np.concatenate(order), alphabet=np.array(labels),
+    )  # fmt: skip
 
 
 def with_rows(like: Sequences, rows: "scipy.sparse.csr_array") -> Sequences:
@@ -799,7 +865,7 @@ def simulate_symbols(
     ----------
     rng : numpy.random.Generator
     probs : array, ``(num_steps, num_symbols)``
-        Rows sum to 1.
+        Rows sum to 1, over the symbols of each channel.
     like : Sequences
         Sets how many observations each step has, and all else that sequences hold.
 
@@ -807,6 +873,13 @@ def simulate_symbols(
     -------
     Sequences
     """
+    if like.channels:
+        counts, each = like.to_csr(), []
+        for part in like.channel_slices:
+            one = replace(like, channels=(), num_symbols=part.stop - part.start)
+            one = with_rows(one, scipy.sparse.csr_array(counts[:, part]))
+            each.append(simulate_symbols(rng, probs[:, part], one).to_csr())
+        return with_rows(like, scipy.sparse.csr_array(scipy.sparse.hstack(each, format="csr")))
     totals = like.totals
     rows = np.flatnonzero(totals == 1)
     single = one_of(rng.random(len(rows)), probs[rows])

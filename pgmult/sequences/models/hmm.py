@@ -7,10 +7,12 @@ for hidden Markov models: recursive computing in the 21st century")::
     transition_i    ~ Dirichlet(alpha + kappa e_i),     i = 1..M   rows
     emission_i      ~ Dirichlet(eta)                               symbols in states
     z_1             ~ initial,    z_t ~ transition_{z_t-1}         each sequence
-    x_t             ~ Multinomial(total_t, emission_{z_t})
+    x_t             ~ Multinomial(total_t, emission_{z_t})         in each channel
 
 kappa > 0 makes states sticky (Fox, Sudderth, Jordan and Willsky 2011). Transitions that are not
-`allowed` have concentrations and probabilities of 0. A sweep draws
+`allowed` have concentrations and probabilities of 0. Where steps have an observation in each of
+several channels (`pgmult.sequences.in_channels`), these are independent given the state, each with
+emissions that sum to 1; a step may be missing in some of them. A sweep draws
 
 1. z | initial, transition, emission, x      forward filter, backward sampling
 2. alpha, kappa, eta | z, x                  where learned: slice steps on their logarithms, the
@@ -236,7 +238,7 @@ class MultinomialHMM(Checked):
                 (self.emission_concentration, _START_ETA),
             )
         )
-        chains, share = [], _share_of(data)
+        chains, share = list[MultinomialHMMState](), _share_of(data)
         for number in range(self.start_tries):
             kappa = self.stickiness
             if kappa is None:
@@ -246,7 +248,8 @@ class MultinomialHMM(Checked):
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
                 emission = _local_shares(rng, data, self.num_states)
-            emission /= emission.sum(axis=1, keepdims=True)
+            for part in data.channel_slices:
+                emission[:, part] /= emission[:, part].sum(axis=1, keepdims=True)
             chains.append(replace(state, emission=emission))
         while True:
             for number, state in enumerate(chains):
@@ -292,6 +295,7 @@ class MultinomialHMM(Checked):
             np.bincount(states[first], minlength=M).astype(np.float64),
             np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
             np.asarray(emitted, dtype=np.float64).reshape(M, -1),
+            data.channel_slices,
         )
 
     def _draw_rows(
@@ -306,7 +310,8 @@ class MultinomialHMM(Checked):
         if self.allowed is not None:
             rows[1:] *= self.allowed
         drawn = _dirichlet(rng, rows)
-        emission = _dirichlet(rng, eta + counts.emission)
+        drawn_emissions = [_dirichlet(rng, eta + taken) for taken in counts.emissions]
+        emission = np.concatenate(drawn_emissions, axis=1)
         return MultinomialHMMState(drawn[0].copy(), drawn[1:].copy(), emission, alpha, kappa, eta)
 
     # ------------------------------------------------------------------ what a state says
@@ -414,6 +419,8 @@ class MultinomialHMM(Checked):
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
+        Paths are of the first channel, where there are several.
+
         Parameters
         ----------
         chances : array, ``(num_sequences, 2, steps + 1)``
@@ -433,7 +440,7 @@ class MultinomialHMM(Checked):
             law = law @ state.transition
             probs[:, t] = law @ state.emission
             hidden = one_of(chances[:, 0, t], state.transition[hidden])
-            symbols[:, t] = one_of(chances[:, 1, t], state.emission[hidden])
+            symbols[:, t] = one_of(chances[:, 1, t], state.emission[hidden, data.channel_slices[0]])
         return probs, symbols
 
     observed_rows = staticmethod(step_rows)
@@ -450,21 +457,29 @@ _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class _Counts(NamedTuple):
-    """Sufficient statistics of the Dirichlet rows."""
+    """Sufficient statistics of the Dirichlet rows; emissions have one for each of `channels`."""
 
     initial: FloatArray
     transition: FloatArray
     emission: FloatArray
+    channels: list[slice]
+
+    @property
+    def emissions(self) -> list[FloatArray]:
+        """Counts of the symbols of each channel."""
+        return [self.emission[:, part] for part in self.channels]
 
 
 def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
     M = model.num_states
-    return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, data.num_symbols)))
+    blank = np.zeros((M, data.num_symbols))
+    return _Counts(np.zeros(M), np.zeros((M, M)), blank, data.channel_slices)
 
 
 def _share_of(data: Sequences) -> FloatArray:
     """Frequencies of the symbols, one more of each than there are."""
-    return np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0
+    times = np.bincount(data.symbols, data.counts, data.num_symbols)
+    return np.asarray(times + 1.0, dtype=np.float64)
 
 
 def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) -> FloatArray:
@@ -485,7 +500,7 @@ def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) ->
     around = csr_array((np.ones(len(inside)), inside, indptr), shape=(size, data.num_steps))
     counts = (around @ data.to_csr()).toarray() + 1e-9 * share
     best = xlogy(counts, counts / counts.sum(axis=1, keepdims=True)).sum(axis=1)
-    fit, chosen = np.full(size, -np.inf), []
+    fit, chosen = np.full(size, -np.inf), list[FloatArray]()
     for _ in range(num_states):
         worse = np.maximum(best - fit, 0.0) if chosen else np.ones(size)
         number = rng.choice(size, p=worse / worse.sum()) if worse.sum() > 0.0 else 0
@@ -601,15 +616,17 @@ def _transition_terms(
     )
 
 
-def _emission_terms(counts: FloatArray) -> _Terms:
-    """Log p(symbols | eta, states), rows integrated out, of eta."""
-    seen, times = np.unique(counts[counts > 0.0], return_counts=True)
-    M, K = counts.shape
+def _emission_terms(channels: list[FloatArray]) -> _Terms:
+    """Log p(symbols | eta, states), rows integrated out, of eta; counts of each channel."""
+    size = len(channels[0])
+    values, times = np.unique(np.concatenate(channels, axis=1), return_counts=True)
+    totals = np.concatenate([counts.sum(axis=1) for counts in channels])
+    numbers = np.repeat([float(counts.shape[1]) for counts in channels], size)
     return (
-        np.concatenate([times, np.full(M, -1.0)]),
-        np.concatenate([seen, counts.sum(axis=1)]),
-        np.concatenate([np.ones(len(seen)), np.full(M, float(K))]),
-        np.zeros(len(seen) + M),
+        np.concatenate([times, np.full(len(totals), -1.0)]),
+        np.concatenate([values, totals]),
+        np.concatenate([np.ones(len(values)), numbers]),
+        np.zeros(len(values) + len(totals)),
     )
 
 
@@ -629,7 +646,7 @@ def sample_concentrations(
         kappa = slice_log(rng, terms, kappa, model.stickiness_shape, model.stickiness_rate)
     if model.emission_concentration is None:
         prior = model.concentration_shape, model.concentration_rate
-        eta = slice_log(rng, _emission_terms(counts.emission), eta, *prior)
+        eta = slice_log(rng, _emission_terms(counts.emissions), eta, *prior)
     return alpha, kappa, eta
 
 

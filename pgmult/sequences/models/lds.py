@@ -67,7 +67,13 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Sums, SweepsInBlocks, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
+from pgmult.sequences.data.sequences import (
+    Sequences,
+    as_sequences,
+    simulate_symbols,
+    step_rows,
+    without_channels,
+)
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
@@ -190,7 +196,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
 
     def as_data(self, data: Any) -> Sequences:
         """`Sequences`, from what `as_sequences` takes."""
-        sequences = as_sequences(data)
+        sequences = without_channels(as_sequences(data), "MultinomialLDS")
         design = sequences.design
         if design is not None and design.terms:
             refuse_other_priors(design, self.priors)

@@ -58,6 +58,7 @@ from pgmult.sequences.data.sequences import (
     one_of,
     step_rows,
     with_rows,
+    without_channels,
     without_inputs,
 )
 from pgmult.sequences.family import SEQUENCES
@@ -125,7 +126,9 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         ValueError
             If there are too many symbols for the order, or inputs.
         """
-        sequences = without_inputs(as_sequences(data), "a Markov chain")
+        sequences = without_inputs(
+            without_channels(as_sequences(data), "a Markov chain"), "a Markov chain"
+        )
         size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
         if size > _MOST_ROWS:
             raise ValueError(

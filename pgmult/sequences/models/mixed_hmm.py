@@ -48,7 +48,7 @@ from pgmult.core.parameters import axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design, make_design
 from pgmult.latent.predictors import as_priors
-from pgmult.sequences.data.sequences import Sequences, as_sequences, one_of
+from pgmult.sequences.data.sequences import Sequences, as_sequences, one_of, without_channels
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
@@ -141,7 +141,7 @@ class MixedHMM(MultinomialHMM):
 
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`, with inputs: those of a formula, or columns of numbers."""
-        sequences = as_sequences(data)
+        sequences = without_channels(as_sequences(data), "MixedHMM")
         if sequences.design is None:
             if sequences.inputs is None:
                 raise ValueError(

@@ -41,7 +41,7 @@ _NOTHING = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):
+class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ignore[misc]
     """Markov chain of symbols whose transitions depend on inputs and individuals.
 
     Parameters

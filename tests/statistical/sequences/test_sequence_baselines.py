@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgmult.sequences import MultinomialHMM, as_sequences
+from pgmult.sequences import MultinomialHMM, as_sequences, in_channels
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.models import hmm as hmm_module
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -80,6 +80,11 @@ STATISTICS = {
 )
 def test_hidden_markov_models(model):
     check_model(model, SEQUENCES, statistics=STATISTICS, replicates=400)
+
+
+def test_several_channels():
+    both = in_channels({"a": [[0, 2, -1, 1, 0], [1, 1]], "b": [[1, -1, -1, 0, 1], [0, 1]]})
+    check_model(HMM, both, statistics=STATISTICS, replicates=400)
 
 
 def test_hidden_markov_models_in_logarithms(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import logsumexp, xlogy
 
 from pgmult import Dirichlet
-from pgmult.sequences import MultinomialHMM, as_sequences
+from pgmult.sequences import MarkovChain, MultinomialHMM, as_sequences, in_channels
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm import log_rising
 from pgmult.sequences.models import hmm as module
@@ -179,7 +179,8 @@ def naive_counts(data, states):
 
 
 def test_counts():
-    for got, expected in zip(MODEL._count(STATES, DATA), naive_counts(DATA, STATES), strict=True):
+    counts = MODEL._count(STATES, DATA)
+    for got, expected in zip(counts[:3], naive_counts(DATA, STATES), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
@@ -260,7 +261,7 @@ def test_concentrations_given_states_with_rows_integrated_out():
             terms = module._transition_terms(counts.transition, alpha, None, np.ones((3, 3), bool))
             again = log_rising(np.log(kappa), *terms)
             np.testing.assert_allclose(again, transitions, rtol=1e-10)
-        return transitions + log_rising(np.log(eta), *module._emission_terms(counts.emission))
+        return transitions + log_rising(np.log(eta), *module._emission_terms(counts.emissions))
 
     conditional_ratio(collapsed, used, points)
     rejects(
@@ -353,3 +354,52 @@ def test_transitions_that_are_not_allowed_have_probability_0():
 def test_what_allowed_may_be(allowed, message):
     with pytest.raises(ValueError, match=message):
         MultinomialHMM(3, allowed=allowed)
+
+
+BOTH = in_channels({"job": [[0, 1, -1, 2], [1, -1]], "place": [[0, -1, -1, 1], [1, 0]]})
+
+
+def test_channels_are_independent_given_the_state():
+    """Beside sums over paths; what is missing in one channel is missing there alone."""
+    rng = np.random.default_rng(3)
+    state = random_state(num_symbols=3)
+    places = rng.dirichlet(np.ones(2), size=3)
+    state = replace(state, emission=np.concatenate([state.emission, places], axis=1))
+    jobs, where, total = [[0, 1, -1, 2], [1, -1]], [[0, -1, -1, 1], [1, 0]], 0.0
+    for job, place in zip(jobs, where, strict=True):
+        chance = 0.0
+        for path in itertools.product(range(3), repeat=len(job)):
+            p = state.initial[path[0]]
+            for i, j in itertools.pairwise(path):
+                p *= state.transition[i, j]
+            for z, a, b in zip(path, job, place, strict=True):
+                p *= 1.0 if a < 0 else state.emission[z, a]
+                p *= 1.0 if b < 0 else places[z, b]
+            chance += p
+        total += np.log(chance)
+    assert MODEL.log_likelihood(state, BOTH) == pytest.approx(total, rel=1e-10)
+
+
+def test_each_channel_has_probabilities_of_its_symbols():
+    model, rng = MultinomialHMM(2, stickiness=None), np.random.default_rng(0)
+    state = model.step(rng, model.init(rng, BOTH), BOTH)
+    draw = {name: getattr(state, name) for name in model.predictive_variables}
+    for values in (state.emission, model.step_probs(draw, BOTH)):
+        np.testing.assert_allclose(values[:, :3].sum(axis=1), 1.0)
+        np.testing.assert_allclose(values[:, 3:].sum(axis=1), 1.0)
+    new = model.simulate(rng, state, BOTH)
+    counts, old = new.to_csr().toarray(), BOTH.to_csr().toarray()
+    for part in BOTH.channel_slices:
+        np.testing.assert_array_equal(counts[:, part].sum(axis=1), old[:, part].sum(axis=1))
+    probs, symbols = model.ahead(rng.random((2, 2, 4)), draw, BOTH, 3)
+    np.testing.assert_allclose(probs[..., :3].sum(axis=2), 1.0)
+    assert symbols.max() < 3
+
+
+def test_what_takes_no_channels_says_so():
+    with pytest.raises(ValueError, match="a Markov chain takes one channel, the sequences have 2"):
+        MarkovChain().as_data(BOTH)
+    with pytest.raises(ValueError, match="'b' differs from the first"):
+        in_channels({"a": ["AB"], "b": ["ABC"]})
+    with pytest.raises(ValueError, match="two or more, got 1"):
+        in_channels({"a": ["AB"]})
