@@ -259,8 +259,8 @@ class MultinomialHMM(Checked):
             fits = np.array([self.log_likelihood(state, data) for state in chains])
             best = np.argsort(-fits, kind="stable")[: -(-len(chains) // 3)]
             if len(best) == len(chains):
-                return chains[best[0]]
-            chains = [chains[number] for number in best]
+                return chains[int(best[0])]
+            chains = [chains[number] for number in best.tolist()]
 
     def step(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
