@@ -181,8 +181,8 @@ class ActiveSticks(NamedTuple):
         )  # fmt: skip
         if pull.size:
             step, stick, _ = self.lanes()
-            each = [np.bincount(stick, pull * z[step], self.num_sticks) for z in design.T]
-            return squares, np.stack(each, axis=1)
+            columns = [np.bincount(stick, pull * z[step], self.num_sticks) for z in design.T]
+            return squares, np.stack(columns, axis=1)
         by_symbol = np.empty((self.num_sticks + 1, n))
         for column, z in zip(by_symbol.T, design.T, strict=True):
             column[:] = np.bincount(self.sticks, self.counts * z[self.steps], len(column))
@@ -224,8 +224,8 @@ def _sorted(data: Sequences) -> ActiveSticks:
         entries = np.lexsort((sticks, steps))
         sticks, counts = sticks[entries], counts[entries]
     depths = np.zeros(data.num_steps, dtype=np.int64)
-    seen = per_step > 0
-    depths[seen] = np.minimum(sticks[data.indptr[1:][seen] - 1] + 1, num_sticks)
+    observed = per_step > 0
+    depths[observed] = np.minimum(sticks[data.indptr[1:][observed] - 1] + 1, num_sticks)
     small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
     order = np.argsort(-small, kind="stable")
     deepest = depths[order[::WIDTH]]
@@ -281,15 +281,15 @@ def _pairs(data: Sequences) -> Pairs:
 
 def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArray:
     """A guess at each step's sticks, ``(num_steps, num_sticks)``, from the steps around it."""
-    whole = data.whole.taken
-    usual = (whole[:-1] + 0.5) / (np.cumsum(whole[::-1])[::-1][:-1] + 1.0)
+    taken_of_all = data.whole.taken
+    usual = (taken_of_all[:-1] + 0.5) / (np.cumsum(taken_of_all[::-1])[::-1][:-1] + 1.0)
     sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     around = np.zeros((2, *taken.shape))
     for lag in range(1, _LAGS + 1):
         together = (sequence[lag:] == sequence[:-lag])[:, None] * 0.5**lag
-        for total, part in zip(around, (taken, reached), strict=True):
-            total[lag:] += together * part[:-lag]
-            total[:-lag] += together * part[lag:]
+        for total, values in zip(around, (taken, reached), strict=True):
+            total[lag:] += together * values[:-lag]
+            total[:-lag] += together * values[lag:]
     share = _added(around[0], around[1], usual, _FROM_ALL)
     return _added(taken, reached, share, _FROM_AROUND)
 

@@ -125,8 +125,8 @@ def _each(run: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArra
         for draw in draws_of(run, model.predictive_variables, max_draws):
             yield model.step_probs(draw, data)
         return
-    kept = states_of(run, max_draws)
-    for point, states in zip(state_space_draws(run, max_draws), kept, strict=True):
+    paths = states_of(run, max_draws)
+    for point, states in zip(state_space_draws(run, max_draws), paths, strict=True):
         yield np.asarray(point.link.probs(point.psi(states, data.inputs)))
 
 
@@ -142,84 +142,86 @@ def _input_effects(
 ) -> Estimand:
     """Shares of the symbols if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
-    given, fixed = table_of(data.design), as_mapping(at, "at")
+    table, fixed = table_of(data.design), as_mapping(at, "at")
     in_order = data.design.levels_of(column)
     chosen = (
-        told_values(given[column], in_order) if values is None
+        told_values(table[column], in_order) if values is None
         else as_list(values, "values", "values")
     )  # fmt: skip
     for name in fixed:
-        as_choice(name, "at", [name for name in given if name != column])
+        as_choice(name, "at", [name for name in table if name != column])
     levels: Any = [""]
-    part = np.zeros(data.num_steps, dtype=np.int64)
+    group = np.zeros(data.num_steps, dtype=np.int64)
     if by is not None:
-        as_choice(by, "by", [name for name in given if name != column])
-        known, part = Levels.of({by: given[by]}, {by: data.design.levels_of(by)})
-        levels = known.labels[:, 0] if data.design.levels_of(by) else np.unique(given[by])
+        as_choice(by, "by", [name for name in table if name != column])
+        groups, group = Levels.of({by: table[by]}, {by: data.design.levels_of(by)})
+        levels = groups.labels[:, 0] if data.design.levels_of(by) else np.unique(table[by])
     settings = []
     for value in chosen:
         changed = {
             name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
         }
-        settings.append(data.design.like({**given, **changed}, num_rows=data.num_steps))
+        settings.append(data.design.like({**table, **changed}, num_rows=data.num_steps))
     most, model = as_positive_int(max_draws, "max_draws"), run.model
     if isinstance(model, MixedHMM):
         draws = np.array([
-            [_averages(model, model.state_of(draw), own, data, part) for own in settings]
+            [_averages(model, model.state_of(draw), setting, data, group) for setting in settings]
             for draw in draws_of(run, model.predictive_variables, most)
         ])  # fmt: skip
         what = "Long-run shares of the symbols"
     else:
-        draws = np.array([*_moved_along(run, data, settings, part, most)])
+        draws = np.array([*_moved_along(run, data, settings, group, most)])
         what = "Mean probabilities of the symbols"
     labels = {column: chosen, **({} if by is None else {by: levels})}
     if by is None:
         draws = draws[:, :, 0]
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    told = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
+    settings_named = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
     return Estimand(
         draws, (*labels, "symbol"), {**labels, "symbol": symbols},
-        caption=f"{what} if {column} stayed so{told}.", probability=probability,
+        caption=f"{what} if {column} stayed so{settings_named}.", probability=probability,
     )  # fmt: skip
 
 
 def _moved_along(
-    run: Posterior, data: Sequences, settings: list[Design], part: IntArray, max_draws: int
+    run: Posterior, data: Sequences, settings: list[Design], group: IntArray, max_draws: int
 ) -> Iterator[FloatArray]:
     """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
     inputs = [data.with_design(design).inputs for design in settings]
-    first, sizes = set(data.offsets[:-1].tolist()), np.bincount(part)
+    first, sizes = set(data.offsets[:-1].tolist()), np.bincount(group)
     points = state_space_draws(run, max_draws)
     for point, states in zip(points, states_of(run, max_draws), strict=True):
         before = point.drive(data.inputs, data.num_steps)
-        more = np.array([point.drive(own, data.num_steps) - before for own in inputs])
+        more = np.array(
+            [point.drive(chosen_inputs, data.num_steps) - before for chosen_inputs in inputs]
+        )
         for t in range(data.num_steps) if more.any() else ():
             more[:, t] = 0.0 if t in first else more[:, t] + more[:, t - 1] @ point.transition.T
         states = point.padded(states)
         sums = np.zeros((len(settings), len(sizes), data.num_symbols))
-        for total, moved, own in zip(sums, more, inputs, strict=True):
-            np.add.at(total, part, point.link.probs(point.psi(states + moved, own)))
+        for total, moved, chosen_inputs in zip(sums, more, inputs, strict=True):
+            np.add.at(total, group, point.link.probs(point.psi(states + moved, chosen_inputs)))
         yield sums / sizes[:, None]
 
 
 def _averages(
-    model: MixedHMM, state: MixedHMMState, design: Design, data: Sequences, part: IntArray
+    model: MixedHMM, state: MixedHMMState, design: Design, data: Sequences, group: IntArray
 ) -> FloatArray:
     """Long-run shares of the symbols, averaged over the rows of each part."""
     cells, cell = distinct_rows(design)
     transition, emission, which = model.laws(state, cells, data.order)
     if len(transition) > 1:
         transition = transition[which]
-    found = long_run(transition)
+    shares = long_run(transition)
     if emission.ndim == 2:
-        found = found @ emission
+        shares = shares @ emission
     else:
-        found = np.einsum("cm,cmk->ck", found, emission[which])
-    if len(found) == 1:
-        found = np.repeat(found, len(cells.matrix), axis=0)
-    times = np.zeros((int(part.max()) + 1, len(found)))
-    np.add.at(times, (part, cell), 1.0)
-    return np.asarray(times @ found / times.sum(axis=1, keepdims=True))
+        shares = np.einsum("cm,cmk->ck", shares, emission[which])
+    if len(shares) == 1:
+        shares = np.repeat(shares, len(cells.matrix), axis=0)
+    times = np.zeros((int(group.max()) + 1, len(shares)))
+    np.add.at(times, (group, cell), 1.0)
+    return np.asarray(times @ shares / times.sum(axis=1, keepdims=True))
 
 
 def long_run(transition: FloatArray) -> FloatArray:
@@ -238,41 +240,41 @@ def input_sections(
     """What each column does, first in a sentence; of hidden chains how much individuals differ."""
     data: Sequences = run.data
     assert data.design is not None
-    given = table_of(data.design)
+    table = table_of(data.design)
     groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
-    draws, told, sections = max(20, max_draws // 4), [], []
+    draws, sentences, sections = max(20, max_draws // 4), [], []
     is_mixed = isinstance(run.model, MixedHMM)
-    for column in given:
-        known = np.asarray(given[column])
-        is_number = known.dtype.kind in "fM" and len(np.unique(known)) > 2
-        values = np.unique(quantiles(known, _CURVE) if is_number else known)
+    for column in table:
+        cells = np.asarray(table[column])
+        is_number = cells.dtype.kind in "fM" and len(np.unique(cells)) > 2
+        values = np.unique(quantiles(cells, _CURVE) if is_number else cells)
         if column in groups or len(values) > _MOST_LABELS:
             continue
-        found = _input_effects(run, data, column, listed(values), None, None, probability, draws)
-        top = np.argsort(-found.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
-        labels = np.asarray(found.labels["symbol"])[np.sort(top)].tolist()
-        figures = [found.curves(column, only=labels)] if is_number else []
+        shares = _input_effects(run, data, column, listed(values), None, None, probability, draws)
+        top = np.argsort(-shares.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
+        labels = np.asarray(shares.labels["symbol"])[np.sort(top)].tolist()
+        figures = [shares.curves(column, only=labels)] if is_number else []
         sections.append(
             Section(
-                f"What {column} does", "Averaged over all else as it is.", table=found.table(),
+                f"What {column} does", "Averaged over all else as it is.", table=shares.table(),
                 figures=figures, is_drawn=is_number, shown=8,
             )
         )  # fmt: skip
         lead = "In the long run" if is_mixed else "On average"
-        told.append(f"{lead} {_most_changed(found, column, values.tolist())}")
+        sentences.append(f"{lead} {_most_changed(shares, column, values.tolist())}")
     if is_mixed:
         sections += _who_differs(run, probability)
-    return told, sections
+    return sentences, sections
 
 
-def _most_changed(found: Estimand, column: str, values: list[Any]) -> str:
+def _most_changed(shares: Estimand, column: str, values: list[Any]) -> str:
     """The symbol whose share changes most, between which values."""
-    mean = found.mean
+    mean = shares.mean
     k = int(np.ptp(mean, axis=0).argmax())
     high, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
-    change = found.difference(column, values[high], values[low])
-    percent = f"{round(100 * found.probability)} % interval"
-    symbol = np.asarray(found.labels["symbol"])[k]
+    change = shares.difference(column, values[high], values[low])
+    percent = f"{round(100 * shares.probability)} % interval"
+    symbol = np.asarray(shares.labels["symbol"])[k]
     return (
         f"{symbol} has {mean[high, k]:.2f} of the steps at {column}"
         f" {_short(values[high])} and {mean[low, k]:.2f} at {_short(values[low])}: a difference of"

@@ -279,14 +279,14 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
 @jit(inline=True)
 def _break(psi, order, row):
     """Probabilities of categories: stick k breaks for ``order[k]``, the last has the rest."""
-    rest = 1.0
+    remaining = 1.0
     for k in range(psi.size):
         e = math.exp(-abs(psi[k]))
         larger = 1.0 / (1.0 + e)
         smaller = e * larger
-        row[order[k]] = rest * (larger if psi[k] >= 0.0 else smaller)
-        rest *= smaller if psi[k] >= 0.0 else larger
-    row[order[psi.size]] = rest
+        row[order[k]] = remaining * (larger if psi[k] >= 0.0 else smaller)
+        remaining *= smaller if psi[k] >= 0.0 else larger
+    row[order[psi.size]] = remaining
 
 
 @jit
@@ -367,14 +367,14 @@ def add_up_counts(data, cells, smoothed, pairs, psi, orders, counts, slopes):
             first[0, 0, m] += smoothed[offsets[s], m]
     for t in range(smoothed.shape[0]):
         into = cells[t] if moved.shape[0] > 1 else 0
-        own = cells[t] if emitted.shape[0] > 1 else 0
+        cell = cells[t] if emitted.shape[0] > 1 else 0
         for i in range(num_states):
             for j in range(num_states):
                 moved[into, i, j] += pairs[t, i, j]
             for entry in range(indptr[t], indptr[t + 1]):
-                emitted[own, i, symbols[entry]] += times[entry] * smoothed[t, i]
-    for part in range(3):
-        _slopes(psi[part], orders[part], counts[part], slopes[part])
+                emitted[cell, i, symbols[entry]] += times[entry] * smoothed[t, i]
+    for p in range(3):
+        _slopes(psi[p], orders[p], counts[p], slopes[p])
 
 
 @jit

@@ -34,7 +34,7 @@ class Scales(NamedTuple):
         Which multiplies a weight; -1 for none.
     near : array, ``(num_sticks, num_sds)``
         Those at which the metric is.
-    told : array, ``(num_sticks, num_weights)``
+    added : array, ``(num_sticks, num_weights)``
         What the metric adds to a weight's precision, in precisions of its prior.
     scale, dof : arrays, ``(num_sds,)``
         Of their half-t laws.
@@ -42,7 +42,7 @@ class Scales(NamedTuple):
 
     of: NDArray[np.int64]
     near: _Floats
-    told: _Floats
+    added: _Floats
     scale: _Floats
     dof: _Floats
 
@@ -86,109 +86,109 @@ def _sd(x):
 
 
 @jit(within=True)
-def _ratios(part, s, ratios, shares):
-    """Of each weight of a stick: its standard deviation over the metric's, and what is told of it.
+def _ratios(block, s, ratios, shares):
+    """Compare each weight of a stick: its standard deviation over the metric's, and a share.
 
     That is the share of the metric's precision in which the prior has no part.
     """
     for j in range(ratios.size):
-        which = part.scales.of[j]
-        ratios[j] = 1.0 if which < 0 else _sd(part.x[s, which]) / part.scales.near[s, which]
-        told = part.scales.told[s, j] * ratios[j] ** 2
-        shares[j] = told / (1.0 + told)
+        which = block.scales.of[j]
+        ratios[j] = 1.0 if which < 0 else _sd(block.x[s, which]) / block.scales.near[s, which]
+        added = block.scales.added[s, j] * ratios[j] ** 2
+        shares[j] = added / (1.0 + added)
 
 
 @jit(inline=True)
-def _shrunk(told, share):
+def _shrunk(added, share):
     """How much larger a prior's standard deviation is than the weight's, beside the metric's."""
-    return math.sqrt((1.0 + told) * (1.0 - share))
+    return math.sqrt((1.0 + added) * (1.0 - share))
 
 
 @jit
-def colour_velocity(part):
+def colour_velocity(block):
     """Make a draw under the metric of velocities that are standard normal numbers."""
-    num_sticks, size = part.weights.shape
+    num_sticks, size = block.weights.shape
     for s in range(num_sticks):
-        colour(part.metric, s, part.velocity[s, :size].copy(), part.velocity[s])
-        for k in range(part.masses.shape[1]):
-            part.velocity[s, size + k] /= math.sqrt(part.masses[s, k])
+        colour(block.metric, s, block.velocity[s, :size].copy(), block.velocity[s])
+        for k in range(block.masses.shape[1]):
+            block.velocity[s, size + k] /= math.sqrt(block.masses[s, k])
 
 
 @jit(within=True)
-def _predict(part, psi):
+def _predict(block, psi):
     """Predictors of a part."""
-    set_product(0, 0, psi.shape[0], part.rows, part.weights.T, psi)
+    set_product(0, 0, psi.shape[0], block.rows, block.weights.T, psi)
     for c in range(psi.shape[0]):
         for s in range(psi.shape[1]):
-            psi[c, s] += part.constants[c, s]
+            psi[c, s] += block.constants[c, s]
 
 
 @jit(within=True)
-def _kick(part, slopes, length):
+def _kick(block, slopes, length):
     """Change velocities by the metric's inverse times the slopes of the log density.
 
     Returns the log density of the prior, and what the kinetic energy grows by.
     """
-    num_sticks, size = part.weights.shape
-    of, told = part.scales.of, part.scales.told
+    num_sticks, size = block.weights.shape
+    of, added = block.scales.of, block.scales.added
     ratios, shares = np.empty((2, num_sticks, size))
     for s in range(num_sticks):
-        _ratios(part, s, ratios[s], shares[s])
-    apart = (part.weights / ratios).reshape(-1, 1)
+        _ratios(block, s, ratios[s], shares[s])
+    apart = (block.weights / ratios).reshape(-1, 1)
     pulled, held = np.empty((size, num_sticks)), np.empty_like(apart)
-    set_product(0, 0, size, part.columns, slopes, pulled)
-    set_product(0, 0, held.size, part.precision, apart, held)
+    set_product(0, 0, size, block.columns, slopes, pulled)
+    set_product(0, 0, held.size, block.precision, apart, held)
     prior, energy, pull, solved = 0.0, 0.0, np.empty(size), np.empty(size)
     for s in range(num_sticks):
-        rise = np.zeros(part.x.shape[1])
+        rise = np.zeros(block.x.shape[1])
         for j in range(size):
-            white, own = apart[s * size + j, 0], held[s * size + j, 0]
-            shrunk = _shrunk(told[s, j], shares[s, j])
-            pull[j] = shrunk * (ratios[s, j] * pulled[j, s] - own)
-            prior -= 0.5 * white * own
+            white, pulled_back = apart[s * size + j, 0], held[s * size + j, 0]
+            shrunk = _shrunk(added[s, j], shares[s, j])
+            pull[j] = shrunk * (ratios[s, j] * pulled[j, s] - pulled_back)
+            prior -= 0.5 * white * pulled_back
             if of[j] >= 0:
                 prior += math.log(shrunk)
-                rise[of[j]] += (1.0 - shares[s, j]) * part.weights[s, j] * pulled[j, s]
-                rise[of[j]] -= shares[s, j] * (1.0 - white * own)
-        solve(part.metric, s, pull, solved)
+                rise[of[j]] += (1.0 - shares[s, j]) * block.weights[s, j] * pulled[j, s]
+                rise[of[j]] -= shares[s, j] * (1.0 - white * pulled_back)
+        solve(block.metric, s, pull, solved)
         for j in range(size):
-            energy += length * pull[j] * (part.velocity[s, j] + 0.5 * length * solved[j])
-            part.velocity[s, j] += length * solved[j]
+            energy += length * pull[j] * (block.velocity[s, j] + 0.5 * length * solved[j])
+            block.velocity[s, j] += length * solved[j]
         for k in range(rise.size):
-            x, sd = part.x[s, k], _sd(part.x[s, k])
-            spread = part.scales.dof[k] * part.scales.scale[k] ** 2
-            power = part.scales.dof[k] + 1.0
+            x, sd = block.x[s, k], _sd(block.x[s, k])
+            spread = block.scales.dof[k] * block.scales.scale[k] ** 2
+            power = block.scales.dof[k] + 1.0
             if abs(x) > LARGEST:
                 prior = -math.inf
             prior += abs(x) - 0.5 * power * math.log1p(sd**2 / spread)
             slope = 1.0 + (sd + BEND) / sd * (rise[k] - power * sd**2 / (spread + sd**2))
             slope = slope if x > 0.0 else -slope
-            v, gain = part.velocity[s, size + k], length * slope / part.masses[s, k]
+            v, gain = block.velocity[s, size + k], length * slope / block.masses[s, k]
             energy += length * slope * (v + 0.5 * gain)
-            part.velocity[s, size + k] = v + gain
+            block.velocity[s, size + k] = v + gain
     return prior, energy
 
 
 @jit(within=True)
-def _drift(part, length):
+def _drift(block, length):
     """Change coordinates of standard deviations, and weights with them, by velocities."""
-    size, told = part.weights.shape[1], part.scales.told
+    size, added = block.weights.shape[1], block.scales.added
     ratios, shares = np.empty((2, 2, size))
-    for s in range(part.weights.shape[0]):
-        _ratios(part, s, ratios[0], shares[0])
-        for k in range(part.x.shape[1]):
-            part.x[s, k] += length * part.velocity[s, size + k]
-        _ratios(part, s, ratios[1], shares[1])
+    for s in range(block.weights.shape[0]):
+        _ratios(block, s, ratios[0], shares[0])
+        for k in range(block.x.shape[1]):
+            block.x[s, k] += length * block.velocity[s, size + k]
+        _ratios(block, s, ratios[1], shares[1])
         for j in range(size):
-            before = ratios[0, j] * _shrunk(told[s, j], shares[0, j])
-            after = ratios[1, j] * _shrunk(told[s, j], shares[1, j])
-            moved = part.weights[s, j] / before + length * part.velocity[s, j]
-            part.weights[s, j] = after * moved
+            before = ratios[0, j] * _shrunk(added[s, j], shares[0, j])
+            after = ratios[1, j] * _shrunk(added[s, j], shares[1, j])
+            moved = block.weights[s, j] / before + length * block.velocity[s, j]
+            block.weights[s, j] = after * moved
 
 
 @jit(within=True)
 def _log_density(psi, order, counts):
-    """Of counts of categories, up to a constant."""
+    """Log density of counts of categories, up to a constant."""
     total = 0.0
     for cell in range(psi.shape[0]):
         for i in range(psi.shape[1]):

@@ -183,7 +183,7 @@ def _open_front(front, lanes, cut, coupling):
 
 
 @jit(within=True)
-def _own_blocks(step, lanes, cut, chain, own):
+def _own_blocks(step, lanes, cut, chain, terms):
     """Write one step's own blocks and linear terms to lanes of packed rows.
 
     A lane whose stretch is over keeps what the last step left there.
@@ -198,26 +198,26 @@ def _own_blocks(step, lanes, cut, chain, own):
         place = lane
         for i in range(n):
             for j in range(i + 1):
-                own[place] = chain.J[t, i, j] + block[i, j]
+                terms[place] = chain.J[t, i, j] + block[i, j]
                 place += WIDTH
         for i in range(n):
-            own[place] = chain.linear[t, i]
+            terms[place] = chain.linear[t, i]
             place += WIDTH
 
 
 @jit(within=True)
-def _add_own(front, own, diagonal):
+def _add_own(front, terms, diagonal):
     """Add a step's own blocks and linear terms to the front, and note the diagonals."""
     flat, n, rows, stride = front
     place = 0
     for i in range(n):
         for j in range(0, (i + 1) * WIDTH, WIDTH):
-            store(flat, i * stride + j, add(load(flat, i * stride + j), load(own, place)))
+            store(flat, i * stride + j, add(load(flat, i * stride + j), load(terms, place)))
             place += WIDTH
-        store(diagonal, i * WIDTH, load(own, place - WIDTH))
+        store(diagonal, i * WIDTH, load(terms, place - WIDTH))
     rhs = (rows - 1) * stride
     for i in range(0, n * WIDTH, WIDTH):
-        store(flat, rhs + i, add(load(flat, rhs + i), load(own, place + i)))
+        store(flat, rhs + i, add(load(flat, rhs + i), load(terms, place + i)))
 
 
 @jit(within=True)
@@ -285,7 +285,7 @@ def eliminate_stretches(worker, start, stop, cut, chain, left):
     n = chain.linear.shape[1]
     rows = (3 if cut.joined else 2) * n + 1
     front = _Front(np.empty(rows * rows * WIDTH), n, rows, rows * WIDTH)
-    own = np.empty((n * (n + 1) // 2 + n) * WIDTH)
+    terms = np.empty((n * (n + 1) // 2 + n) * WIDTH)
     diagonal, grown = np.empty(n * WIDTH), np.empty(WIDTH)
     size = factor_size(n, cut.joined)
     for group in range(start, stop):
@@ -295,8 +295,8 @@ def eliminate_stretches(worker, start, stop, cut, chain, left):
         growth = splat(0.0)
         _open_front(front, lanes, cut, chain.coupling)
         for step in range(longest):
-            _own_blocks(step, lanes, cut, chain, own)
-            _add_own(front, own, diagonal)
+            _own_blocks(step, lanes, cut, chain, terms)
+            _add_own(front, terms, diagonal)
             if step + 1 >= shortest:
                 store(grown, 0, growth)
                 for lane in range(WIDTH):

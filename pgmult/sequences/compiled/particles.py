@@ -48,7 +48,7 @@ BACKWARD_MOVES = 8  # of each state of a path
 
 
 class Parameters(NamedTuple):
-    """Of a state space; of many, arrays have a leading axis.
+    """Parameters of a state space; of many, arrays have a leading axis.
 
     Roots of covariances are lower triangular; ``columns`` are the transposed loadings.
     ``initial_mean`` has a row a sequence.
@@ -80,7 +80,7 @@ class Steps(NamedTuple):
 
 @jit
 def parameters_of(many, s):
-    """Those of draw s."""
+    """Parameters of draw s."""
     return Parameters(
         many.transition[s], many.root[s], many.initial_mean[s],
         many.initial_root[s], many.loadings[s], many.columns[s], many.offset[s],
@@ -91,8 +91,8 @@ def parameters_of(many, s):
 @jit(inline=True)
 def entries_of(steps, t):
     """Positions and counts of a step."""
-    seen = slice(steps.indptr[t], steps.indptr[t + 1])
-    return steps.positions[seen], steps.counts[seen]
+    entries = slice(steps.indptr[t], steps.indptr[t + 1])
+    return steps.positions[entries], steps.counts[entries]
 
 
 @jit(within=True)
@@ -326,7 +326,7 @@ def _divide(share, log_z, J, h, z, work, log_weights):
 
 
 class _Scratch(NamedTuple):
-    """Of the filter's steps: what is written before it is read."""
+    """Room for the filter's steps: what is written before it is read."""
 
     predicted: Floats
     tilted: Floats
@@ -345,7 +345,7 @@ class _Scratch(NamedTuple):
 
 
 @jit(within=True)
-def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, scratch):
+def _see(state, model, root, positions, times, num_blind, weights, z, log_weights, scratch):
     """Move predicted particles to a step whose entries are seen, and weigh them.
 
     Returns the stream's state and the step's log predictive, nan where weights are not finite.
@@ -355,7 +355,7 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
     predicted, tilted, pulls, work, log_ahead, adapted, ancestors = scratch[:7]
     mean, cov, J, h, tilted_cov, tilted_root, level = scratch[7:]
     _moments(weights, predicted, root, mean, cov)
-    _look_ahead(seen, times, model.columns, level, mean, cov, J, h)
+    _look_ahead(positions, times, model.columns, level, mean, cov, J, h)
     log_det = tilt(J, h, root, tilted_cov, tilted_root)
     tilt_particles(J, h, tilted_cov, log_det, predicted, work, pulls, tilted, log_ahead)
     for i in range(size):
@@ -371,7 +371,7 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
         state = spread(i, predicted, ancestors[i], root, state, z)
     for i in range(num_blind, size):
         state = spread(i, tilted, ancestors[i], tilted_root, state, z)
-    log_likelihoods(seen, times, model.loadings, level, z, work, log_weights)
+    log_likelihoods(positions, times, model.loadings, level, z, work, log_weights)
     _divide(share, log_z, J, h, z, work, log_weights)
     return state, normalize(log_weights, weights) - math.log(size)
 
@@ -394,38 +394,38 @@ def _log_transition(x, moved, i, root, work):
     """Log density of a step to x from particle i, up to a constant."""
     total = 0.0
     for a in range(x.shape[0]):
-        rest = x[a] - moved[a, i]
+        gap = x[a] - moved[a, i]
         for b in range(a):
-            rest -= root[a, b] * work[b]
-        work[a] = rest / root[a, a]
+            gap -= root[a, b] * work[b]
+        work[a] = gap / root[a, a]
         total -= 0.5 * work[a] * work[a]
     return total
 
 
 @jit(within=True)
-def trace_back(state, root, kept, ends, paths):
+def trace_back(state, root, history, ends, paths):
     """Fill `paths` ``(num_paths, length, D)`` with draws of the states given all observations.
 
     A path begins at particle ``ends[m]`` of the last step. Its particle a step before starts as the
     parent and is moved by some Metropolis steps that leave weight times transition density
     invariant, so that paths do not all meet in a few ancestors (Bunch and Godsill 2013).
     """
-    length, work = kept.z.shape[0], np.empty(kept.z.shape[1])
+    length, work = history.z.shape[0], np.empty(history.z.shape[1])
     for m in range(ends.shape[0]):
         i = ends[m]
-        copy(kept.z[length - 1, :, i], paths[m, length - 1])
+        copy(history.z[length - 1, :, i], paths[m, length - 1])
         for t in range(length - 2, -1, -1):
-            i = kept.parents[t + 1, i]
-            x, moved = paths[m, t + 1], kept.moved[t]
+            i = history.parents[t + 1, i]
+            x, moved = paths[m, t + 1], history.moved[t]
             now = _log_transition(x, moved, i, root, work)
             for _ in range(BACKWARD_MOVES):
                 u, state = uniform(state)
-                j = pick(kept.running[t], u)
+                j = pick(history.running[t], u)
                 other = _log_transition(x, moved, j, root, work)
                 u, state = uniform(state)
                 if math.log(u) < other - now:
                     i, now = j, other
-            copy(kept.z[t, :, i], paths[m, t])
+            copy(history.z[t, :, i], paths[m, t])
     return state
 
 
@@ -461,7 +461,7 @@ def filter_rows(
         weights[:] = 1.0 / size
         first, end = steps.offsets[q], steps.offsets[q + 1]
         length = end - first if num_paths > 0 else 0
-        kept = History(
+        history = History(
             np.empty((length, depth, size)), np.empty((length, depth, size)),
             np.empty((length, size)), np.empty((length, size), np.int64),
         )  # fmt: skip
@@ -476,9 +476,9 @@ def filter_rows(
                 predict(model.transition, drive, z, predicted)
                 if length > 0:
                     for a in range(depth):
-                        copy(predicted[a], kept.moved[t - 1 - first, a])
-            seen, times = entries_of(steps, t)
-            if seen.shape[0] == 0:
+                        copy(predicted[a], history.moved[t - 1 - first, a])
+            positions, times = entries_of(steps, t)
+            if positions.shape[0] == 0:
                 for i in range(size):
                     scratch.ancestors[i] = i
                     state = spread(i, predicted, i, root, state, z)
@@ -486,16 +486,25 @@ def filter_rows(
             else:
                 move(steps.inputs[t], model.emission_weights, model.offset, scratch.level)
                 state, log_predictive[s, t] = _see(
-                    state, model, root, seen, times, num_blind, weights, z, log_weights, scratch
+                    state,
+                    model,
+                    root,
+                    positions,
+                    times,
+                    num_blind,
+                    weights,
+                    z,
+                    log_weights,
+                    scratch,
                 )
                 if not math.isfinite(log_predictive[s, t]):
                     return 1 + t
             if length > 0:
-                running_sums(weights, kept.running[t - first])
+                running_sums(weights, history.running[t - first])
                 for a in range(depth):
-                    copy(z[a], kept.z[t - first, a])
+                    copy(z[a], history.z[t - first, a])
                 for i in range(size):
-                    kept.parents[t - first, i] = scratch.ancestors[i]
+                    history.parents[t - first, i] = scratch.ancestors[i]
         for out in (last.shape[2], num_paths):
             if out > 0:
                 u, state = uniform(state)
@@ -504,5 +513,5 @@ def filter_rows(
             for a in range(depth):
                 last[s, q, m, a] = z[a, ends[m]]
         if num_paths > 0:
-            state = trace_back(state, model.root, kept, ends[:num_paths], paths[s, :, first:end])
+            state = trace_back(state, model.root, history, ends[:num_paths], paths[s, :, first:end])
     return 0

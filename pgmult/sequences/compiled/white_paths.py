@@ -22,14 +22,14 @@ _Ints = NDArray[np.int64]
 
 
 class Observations(NamedTuple):
-    """Observations: `Pairs` without their sites, sequences, and what is known of psi."""
+    """Observations: `Pairs` without their sites, sequences, and given columns of psi."""
 
     step: _Ints
     stick: _Ints
     taken: _Floats
     reaching: _Floats
     offsets: _Ints
-    known: _Floats
+    columns: _Floats
     inputs: _Floats
 
 
@@ -55,26 +55,26 @@ class Place(NamedTuple):
 
 
 @jit
-def _ahead(seen, held, dynamics, x, t, first, out):
+def _ahead(observed, held, dynamics, x, t, first, out):
     """What x_t is without its noise."""
     for i in range(x.shape[1]):
         out[i] = held.start[i] if first else 0.0
         if not first:
             for j in range(x.shape[1]):
                 out[i] += dynamics[i, j] * x[t - 1, j]
-            for j in range(seen.inputs.shape[1]):
-                out[i] += dynamics[i, x.shape[1] + j] * seen.inputs[t, j]
+            for j in range(observed.inputs.shape[1]):
+                out[i] += dynamics[i, x.shape[1] + j] * observed.inputs[t, j]
 
 
 @jit(within=True)
-def states_of(seen, held, place, x):
+def states_of(observed, held, place, x):
     """Write the states that white noise stands for to x."""
     ahead = np.empty(x.shape[1])
-    for s in range(seen.offsets.size - 1):
-        for t in range(seen.offsets[s], seen.offsets[s + 1]):
-            first = t == seen.offsets[s]
+    for s in range(observed.offsets.size - 1):
+        for t in range(observed.offsets[s], observed.offsets[s + 1]):
+            first = t == observed.offsets[s]
             root = held.start_root if first else held.root
-            _ahead(seen, held, place.dynamics, x, t, first, ahead)
+            _ahead(observed, held, place.dynamics, x, t, first, ahead)
             for i in range(x.shape[1]):
                 x[t, i] = ahead[i]
                 for j in range(i + 1):
@@ -82,14 +82,14 @@ def states_of(seen, held, place, x):
 
 
 @jit(within=True)
-def whiten(seen, held, dynamics, x, white):
+def whiten(observed, held, dynamics, x, white):
     """Write the white noise that stands for states x."""
     ahead = np.empty(x.shape[1])
-    for s in range(seen.offsets.size - 1):
-        for t in range(seen.offsets[s], seen.offsets[s + 1]):
-            first = t == seen.offsets[s]
+    for s in range(observed.offsets.size - 1):
+        for t in range(observed.offsets[s], observed.offsets[s + 1]):
+            first = t == observed.offsets[s]
             root = held.start_root if first else held.root
-            _ahead(seen, held, dynamics, x, t, first, ahead)
+            _ahead(observed, held, dynamics, x, t, first, ahead)
             for i in range(x.shape[1]):
                 away = x[t, i] - ahead[i]
                 for j in range(i):
@@ -98,35 +98,35 @@ def whiten(seen, held, dynamics, x, white):
 
 
 @jit(within=True)
-def _fit(seen, weights, x, by_weights, by_x):
+def _fit(observed, weights, x, by_weights, by_x):
     """The log likelihood; its slopes are added."""
     D, total = x.shape[1], 0.0
-    for p in range(seen.step.size):
-        t, k, n = seen.step[p], seen.stick[p], seen.reaching[p]
+    for p in range(observed.step.size):
+        t, k, n = observed.step[p], observed.stick[p], observed.reaching[p]
         psi = 0.0
         for j in range(D):
             psi += weights[k, j] * x[t, j]
-        for j in range(seen.known.shape[1]):
-            psi += weights[k, D + j] * seen.known[t, j]
+        for j in range(observed.columns.shape[1]):
+            psi += weights[k, D + j] * observed.columns[t, j]
         tail = math.exp(-abs(psi))
         share = (1.0 if psi > 0.0 else tail) / (1.0 + tail)
-        total += seen.taken[p] * psi - n * (max(psi, 0.0) + math.log1p(tail))
-        slope = seen.taken[p] - n * share
+        total += observed.taken[p] * psi - n * (max(psi, 0.0) + math.log1p(tail))
+        slope = observed.taken[p] - n * share
         for j in range(D):
             by_x[t, j] += slope * weights[k, j]
             by_weights[k, j] += slope * x[t, j]
-        for j in range(seen.known.shape[1]):
-            by_weights[k, D + j] += slope * seen.known[t, j]
+        for j in range(observed.columns.shape[1]):
+            by_weights[k, D + j] += slope * observed.columns[t, j]
     return total
 
 
 @jit(within=True)
-def _back(seen, held, place, x, by_x, slopes):
+def _back(observed, held, place, x, by_x, slopes):
     """Carry slopes by states, `by_x`, back to dynamics and noise; the log prior of noise."""
     D, total = x.shape[1], 0.0
-    for s in range(seen.offsets.size - 1):
-        for t in range(seen.offsets[s + 1] - 1, seen.offsets[s] - 1, -1):
-            first = t == seen.offsets[s]
+    for s in range(observed.offsets.size - 1):
+        for t in range(observed.offsets[s + 1] - 1, observed.offsets[s] - 1, -1):
+            first = t == observed.offsets[s]
             root = held.start_root if first else held.root
             for j in range(D):
                 z = place.white[t, j]
@@ -140,8 +140,8 @@ def _back(seen, held, place, x, by_x, slopes):
                 for j in range(D):
                     by_x[t - 1, j] += place.dynamics[i, j] * by_x[t, i]
                     slopes.dynamics[i, j] += by_x[t, i] * x[t - 1, j]
-                for j in range(seen.inputs.shape[1]):
-                    slopes.dynamics[i, D + j] += by_x[t, i] * seen.inputs[t, j]
+                for j in range(observed.inputs.shape[1]):
+                    slopes.dynamics[i, D + j] += by_x[t, i] * observed.inputs[t, j]
     return total
 
 
@@ -167,20 +167,20 @@ def _prior(held, place, slopes):
 
 
 @jit(within=True)
-def log_density(seen, held, place, x, by_x, slopes):
-    """Of (A, B), W and z up to a constant; fills states, and slopes by all of them."""
-    states_of(seen, held, place, x)
-    for part in (slopes.dynamics, slopes.weights, by_x):
-        for i in range(part.shape[0]):
-            for j in range(part.shape[1]):
-                part[i, j] = 0.0
-    total = _fit(seen, place.weights, x, slopes.weights, by_x)
-    total += _back(seen, held, place, x, by_x, slopes)
+def log_density(observed, held, place, x, by_x, slopes):
+    """Log density of (A, B), W and z up to a constant; fills states, and slopes by all of them."""
+    states_of(observed, held, place, x)
+    for slope in (slopes.dynamics, slopes.weights, by_x):
+        for i in range(slope.shape[0]):
+            for j in range(slope.shape[1]):
+                slope[i, j] = 0.0
+    total = _fit(observed, place.weights, x, slopes.weights, by_x)
+    total += _back(observed, held, place, x, by_x, slopes)
     return total + _prior(held, place, slopes)
 
 
 @jit
-def walk(seen, held, place, slopes, flat, x, size, count):
+def walk(observed, held, place, slopes, flat, x, size, count):
     """One path of `count` leapfrogs from states x; the logarithm of the chance of its end.
 
     Rows of `flat` are `place` and `slopes` as vectors, momenta, and the standard deviations that
@@ -188,9 +188,9 @@ def walk(seen, held, place, slopes, flat, x, size, count):
     """
     at, by, momenta, scale = flat[0], flat[1], flat[2], flat[3]
     by_x, start, end = np.empty_like(x), 0.0, 0.0
-    whiten(seen, held, place.dynamics, x, place.white)
+    whiten(observed, held, place.dynamics, x, place.white)
     for i in range(count + 1):
-        end = log_density(seen, held, place, x, by_x, slopes)
+        end = log_density(observed, held, place, x, by_x, slopes)
         if not math.isfinite(end):
             return -math.inf
         step = size if 0 < i < count else 0.5 * size

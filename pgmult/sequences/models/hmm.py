@@ -101,7 +101,7 @@ class MultinomialHMMState:
 
 
 def _as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
-    """Which transitions are possible: a square array of which each row allows one or more."""
+    """Return which transitions are possible: in a square array, one or more in each row."""
     array = np.asarray(value)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "bi":
         raise ValueError(
@@ -248,8 +248,8 @@ class MultinomialHMM(Checked):
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
                 emission = _local_shares(rng, data, self.num_states)
-            for part in data.channel_slices:
-                emission[:, part] /= emission[:, part].sum(axis=1, keepdims=True)
+            for channel in data.channel_slices:
+                emission[:, channel] /= emission[:, channel].sum(axis=1, keepdims=True)
             chains.append(replace(state, emission=emission))
         while True:
             for number, state in enumerate(chains):
@@ -467,7 +467,7 @@ class _Counts(NamedTuple):
     @property
     def emissions(self) -> list[FloatArray]:
         """Counts of the symbols of each channel."""
-        return [self.emission[:, part] for part in self.channels]
+        return [self.emission[:, channel] for channel in self.channels]
 
 
 def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
@@ -559,8 +559,8 @@ def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArra
     """Probabilities of symbols where those of states are known, row by row."""
     if emission.ndim == 2:
         return np.asarray(probs @ emission)
-    each = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
-    return np.asarray(sum(each))
+    weighted = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
+    return np.asarray(sum(weighted))
 
 
 def sample_paths(rng: np.random.Generator, chains: compiled.Chains) -> IntArray:

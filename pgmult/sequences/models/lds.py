@@ -219,16 +219,16 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
         sticks, pooled = np.asarray(symbols)[data.order[:-1]], self.pooled(data)
         noisy = sticks if self.is_noisy(data) else sticks[:0]
-        own = {"symbol": symbols, "stick": sticks, "noisy_stick": noisy}
+        labels = {"symbol": symbols, "stick": sticks, "noisy_stick": noisy}
         if data.names is not None:
-            own["sequence"] = data.names
+            labels["sequence"] = data.names
         if pooled is None:
-            return own
+            return labels
         blocks = [*(str(stick) for stick in sticks), "states"]
         entered = (
             blocks[-1:] if self.inputs == "dynamics" else blocks[: self.num_pooled(len(sticks))]
         )
-        return {**own, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
+        return {**labels, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
 
     def driving(self, data: Sequences) -> FloatArray | None:
         """The inputs that enter the dynamics."""
@@ -301,7 +301,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         )  # fmt: skip
         mean, var = self.weight_moments(state, data)
         sd = np.sqrt(var)
-        weights = [sd[:, part] * rng.standard_normal((n, size)) for part, size in (
+        weights = [sd[:, columns] * rng.standard_normal((n, size)) for columns, size in (
             (slice(D), D), (slice(D, -1), emitted), (slice(-1, None), 1),
         )]  # fmt: skip
         coefficients, noise_cov = self.dynamics_prior(data, x).sample(rng)
@@ -319,7 +319,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
-        """Of the mean and covariance of first states."""
+        """The prior of the mean and covariance of first states."""
         assert self.start is not None  # set by _complete
         return self.start
 
@@ -333,10 +333,12 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
             prior = _default_dynamics(self.state_dim, self._num_fixed(data), about, weight)
         if pooled is None or x is None or self.driving(data) is None:
             return prior
-        own, size = len(prior.mean), pooled.num_effects
-        precision = np.zeros((own + size, own + size))
-        precision[:own, :own] = prior.row_precision
-        precision[range(own, own + size), range(own, own + size)] = 1.0 / pooled.variances(x[-1])
+        fixed, size = len(prior.mean), pooled.num_effects
+        precision = np.zeros((fixed + size, fixed + size))
+        precision[:fixed, :fixed] = prior.row_precision
+        precision[range(fixed, fixed + size), range(fixed, fixed + size)] = 1.0 / pooled.variances(
+            x[-1]
+        )
         mean = np.concatenate([prior.mean, np.zeros((size, self.state_dim))])
         return replace(prior, mean=mean, row_precision=precision)
 
@@ -351,18 +353,21 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         if self.emitting(data) is not None:
             var[:, self.state_dim : -1], pooled = self.emission_var, self.pooled(data)
             if pooled is not None:
-                effects = [pooled.variances(own) for own in state.hyperparameters[: len(var)]]
+                effects = [
+                    pooled.variances(coordinates)
+                    for coordinates in state.hyperparameters[: len(var)]
+                ]
                 var[:, self.state_dim + pooled.fixed : -1] = effects
         mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var
 
     def law(
-        self, state: LDSState, data: Sequences, seen: DensePotential | None = None
+        self, state: LDSState, data: Sequences, potential: DensePotential | None = None
     ) -> LinearDynamics:
         """The law of the states given all else, times a potential."""
         u, law = self.driving(data), LinearDynamics(
             state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
-            potential=seen,
+            potential=potential,
         )  # fmt: skip
         return law if u is None else law.driven(u, state.input_weights)
 
@@ -424,7 +429,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         rng, n = np.random.default_rng(crc32(draw["loadings"].tobytes())), len(draw["loadings"])
         emits, drives = np.zeros((n, data.num_inputs)), np.zeros((self.state_dim, data.num_inputs))
         if self.inputs != "dynamics":
-            new = np.array([pooled.new_effects(rng, own) for own in x[:n]])
+            new = np.array([pooled.new_effects(rng, coordinates) for coordinates in x[:n]])
             emits = np.concatenate([draw["emission_weights"], new], axis=1)
         if self.inputs != "emissions":
             white = [pooled.new_effects(rng, x[-1]) for _ in range(self.state_dim)]
@@ -435,7 +440,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
     observed_rows = staticmethod(step_rows)
 
     def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
-        """Of ``probs``, or of ``states`` and what is kept by default: given the states."""
+        """Probabilities of steps: ``probs``, or those given ``states`` and parameters."""
         if "probs" in draw:
             return np.asarray(draw["probs"])
         if "states" not in draw:

@@ -91,9 +91,9 @@ def _as_acted(value: Any, name: str) -> str | dict[str, str]:
         return str(as_choice(value, name, (*ACTED, "both")))
     if not value:
         raise ValueError(f"{name} must name transitions, emissions or both, got an empty mapping")
-    for part in value:
-        as_choice(part, name, ACTED)
-    return {str(part): str(formula) for part, formula in value.items()}
+    for name_of_part in value:
+        as_choice(name_of_part, name, ACTED)
+    return {str(name_of_part): str(formula) for name_of_part, formula in value.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,8 +160,8 @@ class MixedHMM(MultinomialHMM):
             sticks += [f"{row[0]} to {j}" for row in rows for j in row[:-1]]
         if self.acts_on_emissions:
             symbols = range(data.num_symbols) if data.alphabet is None else data.alphabet
-            own = [symbols[k] for k in data.order[:-1]]
-            sticks += [f"{m}: {symbol}" for m in range(self.num_states) for symbol in own]
+            labels = [symbols[k] for k in data.order[:-1]]
+            sticks += [f"{m}: {symbol}" for m in range(self.num_states) for symbol in labels]
         named = MultinomialHMM.coords(self, data)
         return {**named, "stick": sticks, "weight": latent.names, "sd": latent.sd_names}
 
@@ -190,7 +190,7 @@ class MixedHMM(MultinomialHMM):
         )  # fmt: skip
 
     def sticks(self, order: IntArray) -> tuple[Sticks, Sticks, Sticks]:
-        """Of first states, transitions and emissions."""
+        """Sticks of first states, transitions and emissions."""
         M = self.num_states
         moves = np.array(_orders(M))
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
@@ -205,22 +205,22 @@ class MixedHMM(MultinomialHMM):
         """The constants of the sticks of transitions and of emissions, as far as inputs act."""
         M = self.num_states
         moves = np.append(0.0, -np.log(np.arange(M - 2, 0, -1)))
-        own = -np.log(np.arange(num_symbols - 1, 0, -1))
+        emits = -np.log(np.arange(num_symbols - 1, 0, -1))
         return (
             np.tile(moves, M if self.acts_on_transitions else 0),
-            np.tile(own, M if self.acts_on_emissions else 0),
+            np.tile(emits, M if self.acts_on_emissions else 0),
         )
 
     # ------------------------------------------------------------------ the model
 
     def prior(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
-        rows, seen = self._plain.prior(rng, data), self.seen(data.design)
+        rows, inputs = self._plain.prior(rng, data), self.seen(data.design)
         shifts = self.shifts(data.num_symbols)
-        x, w = seen.start(shifts)
-        for part, own in zip(seen.parts, places_of(shifts), strict=True):
-            for s in range(own.start, own.stop):
-                x[s, part.x], w[s, part.w] = part.latent.family.sample(rng)
+        x, w = inputs.start(shifts)
+        for terms, place in zip(inputs.parts, places_of(shifts), strict=True):
+            for s in range(place.start, place.stop):
+                x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
         return self.whole(rows, w, x, moves.least_known(self, data), data)
 
     def laws(
@@ -238,18 +238,18 @@ class MixedHMM(MultinomialHMM):
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        seen, found = self.seen(design), [state.transition[None], state.emission[None]]
+        inputs, laws = self.seen(design), [state.transition[None], state.emission[None]]
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
         shifts = self.shifts(len(order))
         owns = places_of(shifts)
         sticks = self.sticks(order)[1:]
-        for i, (part, own) in enumerate(zip(seen.parts, owns, strict=True)):
+        for i, (terms, place) in enumerate(zip(inputs.parts, owns, strict=True)):
             if len(shifts[i]):
-                w, x = state.weights[own][:, part.w], state.hyperparameters[own][:, part.x]
-                psi = part.latent.draw(rng, w, x) + shifts[i]
-                found[i] = sticks[i].probs(psi.reshape(len(psi), self.num_states, -1))
-        emission = found[1] if self.acts_on_emissions else state.emission
-        return found[0], emission, seen.which
+                w, x = state.weights[place][:, terms.w], state.hyperparameters[place][:, terms.x]
+                psi = terms.latent.draw(rng, w, x) + shifts[i]
+                laws[i] = sticks[i].probs(psi.reshape(len(psi), self.num_states, -1))
+        emission = laws[1] if self.acts_on_emissions else state.emission
+        return laws[0], emission, inputs.which
 
     def laws_of_steps(
         self, state: MultinomialHMMState, data: Sequences
@@ -277,12 +277,12 @@ class MixedHMM(MultinomialHMM):
     def init(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
         """A start of the model without inputs, and sweeps that find a metric."""
         rows = self._plain.init(rng, replace(data, inputs=None, design=None))
-        seen, shifts = self.seen(data.design), self.shifts(data.num_symbols)
+        inputs, shifts = self.seen(data.design), self.shifts(data.num_symbols)
         near = [
-            (each + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * each.shape[1])
-            for each in (rows.transition, rows.emission)
+            (probs + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs.shape[1])
+            for probs in (rows.transition, rows.emission)
         ]
-        x, w = seen.start(shifts)
+        x, w = inputs.start(shifts)
         owns = places_of(shifts)
         for i, sticks in enumerate(self.sticks(data.order)[1:]):
             if len(shifts[i]):
@@ -314,13 +314,13 @@ class MixedHMM(MultinomialHMM):
         )  # fmt: skip
 
     def whole(
-        self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, known: FloatArray,
+        self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, information: FloatArray,
         data: Sequences,
     ) -> MixedHMMState:  # fmt: skip
         """The state with averages of the probabilities that inputs act on."""
         state = MixedHMMState(
             rows.initial, rows.transition, rows.emission, rows.transition_concentration,
-            rows.stickiness, rows.emission_concentration, w, x, known,
+            rows.stickiness, rows.emission_concentration, w, x, information,
         )  # fmt: skip
         transition, emission, _ = self.laws(state, data.design, data.order)
         share = self.seen(data.design).share
@@ -367,9 +367,9 @@ class MixedHMM(MultinomialHMM):
         state = self.state_of(draw)
         new = data.offsets[1:, None] + np.arange(-steps, 0)
         transition, emission, which = self.laws(state, data.design, data.order)
-        told = self.state_probs(state, data)
-        probs = mixed(emission, which[new.ravel()], told[new.ravel()])
-        hidden = one_of(chances[:, 0, -1], told[new[:, 0] - 1])
+        smoothed = self.state_probs(state, data)
+        probs = mixed(emission, which[new.ravel()], smoothed[new.ravel()])
+        hidden = one_of(chances[:, 0, -1], smoothed[new[:, 0] - 1])
         path = np.empty(new.shape, dtype=np.int64)
         for t, cells in enumerate(which[new].T):
             moves = transition[cells if len(transition) > 1 else np.zeros_like(cells), hidden]
@@ -380,6 +380,6 @@ class MixedHMM(MultinomialHMM):
 
 
 def _orders(num_states: int) -> list[list[int]]:
-    """Of each state the order in which its transitions break: to stay, then the others."""
+    """The order in which transitions of each state break: to stay, then the others."""
     every = list(range(num_states))
     return [[i, *every[:i], *every[i + 1 :]] for i in every]

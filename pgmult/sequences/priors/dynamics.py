@@ -170,23 +170,23 @@ class LinearDynamics:
         (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
         noise_root, out = lower_cholesky(Q), np.empty(self.shape)
         for first, end in pairwise(self.offsets.tolist()):
-            kept, mean, cov = [], self.initial_mean, self.initial_cov
+            steps_back, mean, cov = [], self.initial_mean, self.initial_cov
             for t in range(first, end):
                 mean, root = mean + drive[t], _root(cov, t)
                 gain = _root(np.eye(len(mean)) + _product(root.T, potential.J[t], root), t)
                 pull = potential.h[t] - _product(potential.J[t], mean)
                 mean = mean + _spread(root, gain, _solve(gain, _product(root.T, pull)))
-                kept.append((mean, root, gain))
+                steps_back.append((mean, root, gain))
                 with np.errstate(over="ignore", invalid="ignore"):  # told at the next step
                     ahead = _solve(gain, _product(A, root).T).T
                     mean, cov = _product(A, mean), _product(ahead, ahead.T) + Q
             for t in reversed(range(first, end)):
-                mean, root, gain = kept[t - first]
+                mean, root, gain = steps_back[t - first]
                 out[t] = mean + _spread(root, gain, rng.standard_normal(len(mean)))
                 if t + 1 < end:
                     noise = _product(noise_root, rng.standard_normal(len(mean)))
                     gap = out[t + 1] - drive[t + 1] - _product(A, out[t]) - noise
-                    after = kept[t + 1 - first][1]
+                    after = steps_back[t + 1 - first][1]
                     pull = _product(A.T, _solve(after, _solve(after, gap), transposed=True))
                     out[t] += _spread(root, gain, _solve(gain, _product(root.T, pull)))
         return out
@@ -236,7 +236,7 @@ class LinearDynamics:
 
 
 def _product(*matrices: FloatArray) -> FloatArray:
-    """Of small matrices, the last of which may be a vector."""
+    """The product of small matrices, the last of which may be a vector."""
     out = matrices[-1]
     for matrix in matrices[-2::-1]:
         out = np.einsum("ij,j...->i...", matrix, out)
@@ -250,8 +250,8 @@ def _spread(root: FloatArray, gain: FloatArray, white: FloatArray) -> FloatArray
 
 def _solve(root: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
     """L^-1, or L'^-1, times something, by substitution: exact in each entry where L is not."""
-    found = solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
-    return np.asarray(found, dtype=np.float64)
+    solution = solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
+    return np.asarray(solution, dtype=np.float64)
 
 
 def _root(cov: FloatArray, step: int) -> FloatArray:

@@ -261,13 +261,13 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
         arrays = [getattr(draw, name) for draw in draws]
         if arrays[0] is None:  # of inputs that do not enter there
             return np.zeros((len(draws), *shape))
-        found = as_finite(np.array(arrays), name)
-        if found.shape[1:] != shape:
+        stacked = as_finite(np.array(arrays), name)
+        if stacked.shape[1:] != shape:
             raise ValueError(
-                f"{name} must have shape {shape}, got {found.shape[1:]}"
+                f"{name} must have shape {shape}, got {stacked.shape[1:]}"
                 + (" (do the data lack inputs?)" if 0 in shape else "")
             )
-        return found
+        return stacked
 
     def roots(name: str) -> FloatArray:
         return np.array([lower_cholesky(cov) for cov in as_spd(stack(name, D, D), name, D)])

@@ -48,7 +48,7 @@ _BLOCKS = 25  # of all steps, for standard errors
 
 
 def blocks_of(sequence: IntArray) -> IntArray:
-    """Which block each step is in: about `_BLOCKS` segments, none across two sequences."""
+    """The block that each step is in: about `_BLOCKS` segments, none across two sequences."""
     _, first, lengths = np.unique(sequence, return_index=True, return_counts=True)
     pieces = np.rint(_BLOCKS * lengths / len(sequence)).astype(np.int64).clip(1, lengths)
     place = np.arange(len(sequence)) - np.repeat(first, lengths)
@@ -72,10 +72,10 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
     inputs = None
     if train.inputs is not None and test.inputs is not None:
         inputs = np.concatenate([train.inputs, test.inputs])[order]
-    whole = replace(with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs)
+    continued = replace(with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs)
     if train.design is not None and test.design is not None:
-        whole = whole.with_design(joined_designs(train.design, test.design, order))
-    return whole, np.flatnonzero(order >= train.num_steps)
+        continued = continued.with_design(joined_designs(train.design, test.design, order))
+    return continued, np.flatnonzero(order >= train.num_steps)
 
 
 def check_continued(train: Sequences, test: Sequences) -> None:
@@ -102,23 +102,25 @@ def by_draw(
     """
     model = run.model
     if isinstance(model, PredictsSteps):
-        whole, tested = (test, slice(None)) if after is None else joined(after, test)
+        predicted, tested = (test, slice(None)) if after is None else joined(after, test)
         draws = draws_of(run, model.predictive_variables, max_draws)
-        found = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
+        log_p = np.array([model.log_predictive(draw, predicted)[tested] for draw in draws])
     else:
         if after is not None:
             check_continued(after, test)
         points = state_space_draws(run, max_draws, test, continued=after is not None)
         rng = np.random.default_rng(random_seed)
-        found = particle_filter(rng, points, test, num_particles).log_predictive
-    return found.reshape(run.num_chains, -1, test.num_steps)
+        log_p = particle_filter(rng, points, test, num_particles).log_predictive
+    return log_p.reshape(run.num_chains, -1, test.num_steps)
 
 
 def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
     """The score of `by_draw`, by blocks of steps; each step without itself, or as it is."""
-    seen = test.totals > 0
-    block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[seen])
-    return Score.of_draws(log_p[:, :, seen], test.totals[seen], unit=block, left_out=left_out)
+    observed = test.totals > 0
+    block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[observed])
+    return Score.of_draws(
+        log_p[:, :, observed], test.totals[observed], unit=block, left_out=left_out
+    )
 
 
 def one_step_ahead(

@@ -68,7 +68,7 @@ class Search(Comparison):
 
     @property
     def sentences(self) -> list[str]:
-        """Which one to take."""
+        """Sentences that say which one to take."""
         if self.best == self.names[0]:
             return [f"Take {self.best}: it predicts best."]
         return [
@@ -129,14 +129,14 @@ def compare(
         return between_two(names, scores, _unit(run.data), how)
     model, test, note = score(run)
     data = sequences_of(run)
-    each = {"the model": model, _SHARES: _shares(data, test, leave_out)}
+    candidates = {"the model": model, _SHARES: _shares(data, test, leave_out)}
     for name, rival in rival_models(run.model, data).items():
         brief = _sampled_briefly(rival, bare(data), seed)
         log_p = by_draw(brief, bare(test), None if leave_out else bare(data), _DRAWS, 0, seed)
-        each[name] = scored(log_p, test, leave_out)
+        candidates[name] = scored(log_p, test, leave_out)
     own_name = _name_of(run.model)
     simpler = _ORDER if own_name is None else _ORDER[: _ORDER.index(own_name)]
-    return Comparison.of(each, _unit(data), how + note, _ADVICE, simpler)
+    return Comparison.of(candidates, _unit(data), how + note, _ADVICE, simpler)
 
 
 def _unit(data: Sequences) -> str:
@@ -150,7 +150,7 @@ def best_model(
     *,
     callback: Callable[[str, Posterior], Any] | None = None,
 ) -> tuple[str, Search]:
-    """Which of some models to take, by brief runs of each: the best, or the first as good as it.
+    """Choose one of some models by brief runs of each: the best, or the first as good as it.
 
     The last quarter of the shortest sequence, if that has eight steps or more, is held out of all
     and predicted; otherwise all steps are, by draws given all others. Of a step held out at most
@@ -177,8 +177,8 @@ def best_model(
     hold_out = shortest // 4 if shortest >= _SHORT else 0
     scores = {}
     for name, model in models.items():
-        own = held_by(model, data) or data
-        train, test = own.split(-hold_out) if hold_out else (own, own)
+        model_data = held_by(model, data) or data
+        train, test = model_data.split(-hold_out) if hold_out else (model_data, model_data)
         run = _sampled_briefly(model, train, random_seed)
         if callback is not None:
             callback(name, run)
@@ -193,22 +193,22 @@ def best_model(
         else "Each step is told from those before it, by draws of a brief run given all other steps"
         " (leave-one-out)."
     )
-    found = Search.of(
+    search = Search.of(
         {first: scores[first], **scores}, _unit(data), how,
         simpler=[*scores][: [*scores].index(first)],
     )  # fmt: skip
-    return found.best, found
+    return search.best, search
 
 
 def _thinned(data: Sequences) -> Sequences:
-    """At most a thousand observations of each step, drawn without replacement."""
+    """Keep at most a thousand observations of each step, drawn without replacement."""
     many = np.flatnonzero(data.totals > _MOST_A_STEP)
     if not len(many):
         return data
     rng, rows = np.random.default_rng(0), data.to_csr().copy()
     for t in many:
-        part = slice(data.indptr[t], data.indptr[t + 1])
-        rows.data[part] = rng.multivariate_hypergeometric(data.counts[part], _MOST_A_STEP)
+        entries = slice(data.indptr[t], data.indptr[t + 1])
+        rows.data[entries] = rng.multivariate_hypergeometric(data.counts[entries], _MOST_A_STEP)
     rows.eliminate_zeros()
     return with_rows(data, rows)
 
@@ -250,10 +250,10 @@ def search_state_dim(
     from pgmult.sequences.models.lds import MultinomialLDS
 
     make = MultinomialLDS if make_model is None else make_model
-    whole = as_sequences(data)
+    sequences = as_sequences(data)
     if candidates is None:
-        some = {d for d in (1, 2, 4, 8) if d <= max(whole.num_symbols, 2)}
-        candidates = sorted(some | {usual_state_dim(whole)})
+        sizes = {d for d in (1, 2, 4, 8) if d <= max(sequences.num_symbols, 2)}
+        candidates = sorted(sizes | {usual_state_dim(sequences)})
     numbers = sorted(
         as_positive_int(d, "candidates") for d in as_list(candidates, "candidates", "numbers")
     )
@@ -262,19 +262,19 @@ def search_state_dim(
     models = {
         str(number): made(make, number, "a number of dimensions or states") for number in numbers
     }
-    name, found = best_model(whole, models, as_seed(random_seed))
-    return int(name), found
+    name, search = best_model(sequences, models, as_seed(random_seed))
+    return int(name), search
 
 
 def rival_models(model: Any, data: Sequences) -> dict[str, Any]:
     """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
-    found: dict[str, Any] = {}
+    models: dict[str, Any] = {}
     for order in (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
-            found[_ORDER[order]] = MarkovChain(order)
+            models[_ORDER[order]] = MarkovChain(order)
     states = max(2, min(8, data.num_steps // 20))
-    found[_ORDER[3]] = MultinomialHMM(states, stickiness=None, start_tries=3, start_sweeps=20)
-    return {name: rival for name, rival in found.items() if name != _name_of(model)}
+    models[_ORDER[3]] = MultinomialHMM(states, stickiness=None, start_tries=3, start_sweeps=20)
+    return {name: rival for name, rival in models.items() if name != _name_of(model)}
 
 
 def bare(data: Sequences) -> Sequences:

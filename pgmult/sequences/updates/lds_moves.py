@@ -383,8 +383,8 @@ class ByLikelihood(PolyaGamma):
         place.dynamics[:], place.weights[:] = state.dynamics, state.weights
         scales.dynamics[:], scales.weights[:] = _rough_sds(held, len(x), spread)
         scales.white[:] = 1.0
-        seen = self.observations
-        chance = white_paths.walk(seen, held, place, slopes, flat, x, size, count)
+        observed = self.observations
+        chance = white_paths.walk(observed, held, place, slopes, flat, x, size, count)
         if -rng.standard_exponential() < chance:
             return state.changed(dynamics=place.dynamics, weights=place.weights, states=x)
         return state
@@ -524,8 +524,8 @@ def _rough_sds(
     """Rough standard deviations, were the states' variances `spread` times those of Q."""
     often, D = _CURVATURE * num_steps, len(held.root)
     wide = often * np.cumsum(spread * held.root * held.root, axis=1)[:, -1]
-    rows, told = np.diag(held.row_precision).copy(), np.full(held.weight_mean.shape[1], often)
+    rows, informed = np.diag(held.row_precision).copy(), np.full(held.weight_mean.shape[1], often)
     rows[:D] += wide
-    told[:D] = wide
+    informed[:D] = wide
     dynamics = 1.0 / np.sqrt(np.diag(held.precision)[:, None] * rows)
-    return dynamics, 1.0 / np.sqrt(held.weight_precision + told)
+    return dynamics, 1.0 / np.sqrt(held.weight_precision + informed)

@@ -78,8 +78,8 @@ class InputsOfSweeps(NamedTuple):
         """
         family, num_sticks = self.latent.family, sum(map(len, shifts))
         x = np.zeros((num_sticks, family.num_hyperparameters))
-        for part, own in zip(self.parts, places_of(shifts), strict=True):
-            x[own, part.x] = part.latent.family.start()
+        for terms, place in zip(self.parts, places_of(shifts), strict=True):
+            x[place, terms.x] = terms.latent.family.start()
         return x, np.zeros((num_sticks, family.num_weights))
 
 
@@ -89,29 +89,29 @@ def seen_inputs(design: Design, model: Any) -> InputsOfSweeps:
     check_priors(design, model.priors)
     cells, which = distinct_rows(design)
     share = np.bincount(which) / len(which)
-    whole = latent_of(cells, model.priors)
-    first, second = (_part(cells, model, name, whole, share) for name in ACTED)
-    return InputsOfSweeps(whole, (first, second), which, share)
+    latent = latent_of(cells, model.priors)
+    first, second = (_part(cells, model, name, latent, share) for name in ACTED)
+    return InputsOfSweeps(latent, (first, second), which, share)
 
 
-def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray) -> _Part:
+def _part(cells: Design, model: Any, name: str, every: Latent, share: FloatArray) -> _Part:
     """The terms of a formula for transitions or emissions; all where there is none."""
     formula = model.inputs.get(name) if isinstance(model.inputs, Mapping) else None
     columns, terms = np.arange(len(cells.names)), list(range(len(cells.terms)))
     if formula is not None:
         columns, terms = cells.places(formula)
-    own = replace(
+    chosen = replace(
         cells, names=cells.names[columns], matrix=cells.matrix[:, columns].copy(),
         centre=cells.centre[columns], scale=cells.scale[columns],
         terms=tuple(cells.terms[i] for i in terms),
     )  # fmt: skip
-    latent = latent_of(own, model.priors)
+    latent = latent_of(chosen, model.priors)
 
     def places(slices: list[slice], fixed: IntArray) -> IntArray:
-        rest = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
-        return np.concatenate([fixed, *rest]).astype(np.int64)
+        effects = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
+        return np.concatenate([fixed, *effects]).astype(np.int64)
 
-    family = whole.family
+    family = every.family
     return _Part(
         latent, Effects(latent.family, share), places(family.weights, columns),
         places(family.hyperparameters, np.empty(0, dtype=np.int64)),
@@ -119,7 +119,7 @@ def _part(cells: Design, model: Any, name: str, whole: Latent, share: FloatArray
 
 
 def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
-    """Of the sticks of transitions and of emissions among all on which inputs act."""
+    """Places of sticks of transitions and of emissions among all on which inputs act."""
     first, second = map(len, shifts)
     return [slice(0, first), slice(first, first + second)]
 
@@ -168,36 +168,40 @@ class SummedOut:
             np.full((M, data.num_symbols), state.emission_concentration),
         )
         rows = state.initial[None], state.transition, state.emission
-        own = zip(self.seen.parts, places_of(shifts), strict=True)
-        self.acted = {1 + i: each for i, each in enumerate(own) if len(shifts[i])}
+        acting = zip(self.seen.parts, places_of(shifts), strict=True)
+        self.acted = {1 + i: item for i, item in enumerate(acting) if len(shifts[i])}
         self.sticks = model.sticks(data.order)
-        *known, near = np.split(state.information, np.cumsum([each.size for each in self.sticks]))
+        *information, near = np.split(
+            state.information, np.cumsum([item.size for item in self.sticks])
+        )
         parts, before = list[Moved](), list[FloatArray]()
         for i, sticks in enumerate(self.sticks):
             if i not in self.acted:
                 before.append(concentrations[i][None])
-                a, reached = (each[0] for each in sticks.tried(before[i]))
+                a, reached = (item[0] for item in sticks.tried(before[i]))
                 prior = a * (reached - a) / reached
-                parts.append(of_rows(sticks.psi(rows[i]), known[i].reshape(prior.shape) + prior))
+                parts.append(
+                    of_rows(sticks.psi(rows[i]), information[i].reshape(prior.shape) + prior)
+                )
                 continue
-            part, place = self.acted[i]
+            terms, place = self.acted[i]
             before.append(np.zeros((len(self.seen.share), *sticks.order.shape)))
-            x = state.hyperparameters[place][:, part.x]
-            start = near.reshape(state.hyperparameters.shape)[place][:, part.x]
-            metric = part.effects.metric(known[i], np.where(part.effects.is_sd, start, x))
-            constants = part.effects.family.offset[:, None] + shifts[i - 1]
-            w = state.weights[place][:, part.w]
-            parts.append(part.effects.moved(w, x, constants, metric))
+            x = state.hyperparameters[place][:, terms.x]
+            start = near.reshape(state.hyperparameters.shape)[place][:, terms.x]
+            metric = terms.effects.metric(information[i], np.where(terms.effects.is_sd, start, x))
+            constants = terms.effects.family.offset[:, None] + shifts[i - 1]
+            w = state.weights[place][:, terms.w]
+            parts.append(terms.effects.moved(w, x, constants, metric))
         self.parts: Parts = (parts[0], parts[1], parts[2])
         self.before = before[0], before[1], before[2]
-        self._orders = tuple(own.order for own in self.sticks)
+        self._orders = tuple(acting.order for acting in self.sticks)
         T = data.num_steps
         self._room = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
     def psi(self, parts: Parts) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
-        return [predictors(*each) for each in zip(parts, self.sticks, strict=True)]
+        return [predictors(*pair) for pair in zip(parts, self.sticks, strict=True)]
 
     def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """How often the categories of each row occurred, in expectation given observations."""
@@ -215,13 +219,13 @@ class SummedOut:
     def leap(self, parts: Parts, size: float, count: int) -> float:
         """So many leapfrogs of a size; by how much the log density grows, -inf if refused."""
         data = self._data
-        flat = tuple(np.empty_like(part.constants) for part in parts)
-        slopes = tuple(np.empty_like(own) for own in flat)
-        shapes = [(-1, *own.order[:, 1:].shape) for own in self.sticks]
+        flat = tuple(np.empty_like(moved.constants) for moved in parts)
+        slopes = tuple(np.empty_like(array) for array in flat)
+        shapes = [(-1, *array.order[:, 1:].shape) for array in self.sticks]
 
         def shaped(arrays: tuple[FloatArray, ...]) -> Any:
             both = zip(arrays, shapes, strict=True)
-            return tuple(own.reshape(shape) for own, shape in both), arrays
+            return tuple(array.reshape(shape) for array, shape in both), arrays
 
         grown: float = leap(
             self._blank, (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which,
@@ -230,13 +234,13 @@ class SummedOut:
         return grown
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
-        """Of predictors."""
+        """Log likelihood of predictors."""
         return float(filtered(self.chains(psi))[0].sum())
 
     def chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
         """The sequences and the probabilities of predictors, until others are asked for."""
-        given = max(map(len, psi)), tuple(psi), self._orders, self._blank
-        least = min(over_rows(compiled.break_sticks, *given))
+        arguments = max(map(len, psi)), tuple(psi), self._orders, self._blank
+        least = min(over_rows(compiled.break_sticks, *arguments))
         if least >= compiled.SMALLEST:
             return self._blank
         with np.errstate(divide="ignore"):
@@ -253,21 +257,23 @@ def move_probabilities(
     """
     at = SummedOut(model, state, data)
     parts = at.parts
-    if all(np.isfinite(part.weights).all() for part in parts):  # a row may have a probability of 0
+    if all(
+        np.isfinite(terms.weights).all() for terms in parts
+    ):  # a row may have a probability of 0
         parts = walk_summed_out(rng, parts, at.leap, data.num_steps)
     chains, share = at.chains(at.psi(parts)), at.seen.share
-    each = chains.emission.reshape(-1, data.num_symbols, model.num_states)
+    emissions = chains.emission.reshape(-1, data.num_symbols, model.num_states)
     transition, emission = (
-        np.tensordot(share if len(own) > 1 else np.ones(1), own, 1)
-        for own in (chains.transition, each)
+        np.tensordot(share if len(probs) > 1 else np.ones(1), probs, 1)
+        for probs in (chains.transition, emissions)
     )
     w, x = state.weights.copy(), state.hyperparameters.copy()
-    for i, (part, place) in at.acted.items():
-        family, moved = part.effects.family, parts[i]
-        w[place][:, part.w] = moved.weights
-        x[place][:, part.x[part.effects.is_sd]] = np.abs(moved.x)
+    for i, (terms, place) in at.acted.items():
+        family, moved = terms.effects.family, parts[i]
+        w[place][:, terms.w] = moved.weights
+        x[place][:, terms.x[terms.effects.is_sd]] = np.abs(moved.x)
         for s in range(place.start, place.stop):
-            x[s, part.x] = given_weights(rng, family, x[s, part.x], w[s, part.w])
+            x[s, terms.x] = given_weights(rng, family, x[s, terms.x], w[s, terms.w])
     return replace(
         state, initial=chains.initial, transition=transition,
         emission=np.ascontiguousarray(emission.T), weights=w, hyperparameters=x,
@@ -280,10 +286,10 @@ def scattered(rng: np.random.Generator, model: Any, state: Any, data: Sequences)
     Standard deviations of effects that are all 0 would go to 0, too.
     """
     at, w = SummedOut(model, state, data), state.weights.copy()
-    for i, (part, place) in at.acted.items():
+    for i, (terms, place) in at.acted.items():
         velocity = rng.standard_normal(at.parts[i].velocity.shape)
         colour_velocity(at.parts[i]._replace(velocity=velocity))
-        w[place][:, part.w] += velocity[:, : len(part.w)]
+        w[place][:, terms.w] += velocity[:, : len(terms.w)]
     return replace(state, weights=w)
 
 
@@ -297,12 +303,12 @@ def least_known(model: Any, data: Sequences) -> FloatArray:
         np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
         np.full((M, K), data.totals.sum() / (M * K)),
     )  # fmt: skip
-    found = []
+    least = []
     for sticks, counts in zip(model.sticks(data.order), alike, strict=True):
         taken, reached = sticks.tried(counts[None])
-        found.append(_LEAST_KNOWN * (taken * (reached - taken) / reached).ravel())
+        least.append(_LEAST_KNOWN * (taken * (reached - taken) / reached).ravel())
     x, _ = model.seen(data.design).start(model.shifts(data.num_symbols))
-    return np.concatenate([*found, x.ravel()])
+    return np.concatenate([*least, x.ravel()])
 
 
 def known(model: Any, state: Any, data: Sequences) -> FloatArray:
@@ -310,11 +316,13 @@ def known(model: Any, state: Any, data: Sequences) -> FloatArray:
 
     Standard deviations of the metric go a fifth of the way to those of the state.
     """
-    at, found = SummedOut(model, state, data), []
+    at, pieces = SummedOut(model, state, data), []
     psi = at.psi(at.parts)
     for sticks, one, counts in zip(at.sticks, psi, at.counts(psi), strict=True):
         _, reached = sticks.tried(counts)
-        found.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
-    told = np.concatenate(found)
-    near = 0.8 * state.information[len(told) :] + 0.2 * state.hyperparameters.ravel()
-    return np.concatenate([np.maximum(told, least_known(model, data)[: len(told)]), near])
+        pieces.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
+    information = np.concatenate(pieces)
+    near = 0.8 * state.information[len(information) :] + 0.2 * state.hyperparameters.ravel()
+    return np.concatenate(
+        [np.maximum(information, least_known(model, data)[: len(information)]), near]
+    )

@@ -54,21 +54,21 @@ class Pooled(NamedTuple):
 
     @property
     def names(self) -> NDArray[np.str_]:
-        """Of the inputs' columns."""
+        """Names of the inputs' columns."""
         return np.asarray(self.latent.names[self.latent.names != "Intercept"])
 
     def variances(self, x: FloatArray) -> FloatArray:
-        """Of the effects at hyperparameters."""
-        own = zip(self.of_stick.terms, self.of_stick.hyperparameters, strict=True)
-        return np.concatenate([1.0 / term.precision(x[at]) for term, at in own])
+        """Variances of the effects at hyperparameters."""
+        terms = zip(self.of_stick.terms, self.of_stick.hyperparameters, strict=True)
+        return np.concatenate([1.0 / term.precision(x[at]) for term, at in terms])
 
     def new_effects(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
         """A draw of the effects of all levels that the terms have no data of."""
-        own, key, found = self.latent.family.hyperparameters, new_key(rng), [np.empty(0)]
-        for piece, at in zip(self.latent.pieces, own, strict=True):
+        places, key, effects = self.latent.family.hyperparameters, new_key(rng), [np.empty(0)]
+        for piece, at in zip(self.latent.pieces, places, strict=True):
             if piece.fresh is not None:
-                found.append(piece.prior.spread(x[at], piece.noise(key, 1)[:, 0]))
-        return np.concatenate(found)
+                effects.append(piece.prior.spread(x[at], piece.noise(key, 1)[:, 0]))
+        return np.concatenate(effects)
 
     def move_stick(
         self,
@@ -86,17 +86,17 @@ class Pooled(NamedTuple):
         square = np.zeros((q, q))
         square[np.tril_indices(q)] = squares
         square = square + np.tril(square, -1).T
-        own = slice(q - 1 - self.num_effects, q - 1)
-        e, block, rest = weights[own], square[own, own], weights.copy()
-        rest[own] = 0.0
-        pull = linear[own] - square[own] @ rest
+        columns = slice(q - 1 - self.num_effects, q - 1)
+        e, block, others = weights[columns], square[columns, columns], weights.copy()
+        others[columns] = 0.0
+        pull = linear[columns] - square[columns] @ others
 
         def total(e: FloatArray) -> float:
             return float(e @ (pull - 0.5 * (block @ e)))
 
         x, e = interwoven(rng, self.of_stick, x, e, e, total)
         weights = weights.copy()
-        weights[own] = e
+        weights[columns] = e
         return x, weights
 
     def move_states(
@@ -112,13 +112,13 @@ class Pooled(NamedTuple):
         root = lower_cholesky(noise_cov)
         coefficients = np.concatenate([transition, input_weights], axis=1)
         p = coefficients.shape[1]
-        own = slice(p - self.num_effects, p)
-        block = later.zz[own, own]
+        columns = slice(p - self.num_effects, p)
+        block = later.zz[columns, columns]
         others = coefficients - later.coefficients
-        others[:, own] = -later.coefficients[:, own]
-        pull: Any = later.ze[own] - later.zz[own, :p] @ others.T
+        others[:, columns] = -later.coefficients[:, columns]
+        pull: Any = later.ze[columns] - later.zz[columns, :p] @ others.T
         pull = np.linalg.solve(root, pull.T).T
-        white = np.linalg.solve(root, coefficients[:, own]).T
+        white = np.linalg.solve(root, coefficients[:, columns]).T
 
         def total(flat: FloatArray) -> float:
             b = flat.reshape(white.shape)
@@ -155,13 +155,13 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
             raise ValueError(
                 f"effects of {term.title} are independent here: LKJ is of correlations"
             )
-    own = [piece.prior for piece in pieces]
-    size = sum(prior.size for prior in own)
-    copies = [Copies(prior, state_dim) for prior in own]
-    whole = Additive([fixed.prior, *own], latent.family.design)
+    laws = [piece.prior for piece in pieces]
+    size = sum(prior.size for prior in laws)
+    copies = [Copies(prior, state_dim) for prior in laws]
+    together = Additive([fixed.prior, *laws], latent.family.design)
     return Pooled(
-        replace(latent, family=whole, pieces=(fixed, *pieces)),
-        Additive(own, sparse.eye_array(size)), Additive(copies, sparse.eye_array(size * state_dim)),
+        replace(latent, family=together, pieces=(fixed, *pieces)),
+        Additive(laws, sparse.eye_array(size)), Additive(copies, sparse.eye_array(size * state_dim)),
         int(np.sum(np.array(fixed.names) != "Intercept")),
     )  # fmt: skip
 

@@ -74,7 +74,7 @@ class SitedBlock:
         return psi[self.pairs.step, self.pairs.stick]
 
     def psi(self, weights: FloatArray) -> FloatArray:
-        """Of each pair."""
+        """Psi of each pair."""
         return self._means(self.states, weights) + self.noise
 
     def carry_noise(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
@@ -97,15 +97,15 @@ class SitedBlock:
         self._soften(np.where(accepted, noise_var, self.noise_var))
 
     def noise_log_densities(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
-        """Of the sites given variances ``(num_sticks, n)``, noise integrated out."""
+        """Log densities of the sites given variances ``(num_sticks, n)``, noise integrated out."""
         pairs, mean = self.pairs, self._means(self.states, weights)
         fit, pull = mean * (pairs.h - 0.5 * pairs.J * mean), pairs.h
         out = np.empty(noise_var.shape)
         for column, var in zip(out.T, noise_var.T, strict=True):
             v = var[pairs.stick]
             spread = 1.0 + v * pairs.J
-            each = (fit + 0.5 * v * pull * pull) / spread - 0.5 * np.log(spread)
-            column[:] = np.bincount(pairs.stick, each, len(var))
+            densities = (fit + 0.5 * v * pull * pull) / spread - 0.5 * np.log(spread)
+            column[:] = np.bincount(pairs.stick, densities, len(var))
         return out
 
     def rows_after(self, accepted: BoolArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,7 +136,7 @@ class SitedBlock:
         return np.bincount(pairs.stick, fit, len(weights)).astype(np.float64)
 
     def gains(self, weights: FloatArray, others: FloatArray) -> FloatArray:
-        """Of the log likelihood of each stick, by the first weights over the others."""
+        """Gain in log likelihood of each stick, by the first weights over the others."""
         return self.fits(weights) - self.fits(others)
 
     def turn(
@@ -159,9 +159,9 @@ class SitedBlock:
             mean = self._means(states, weights)
             return np.asarray(mean + tilt * (pairs.h - pairs.J * mean) + sd * white)
 
-        there = psi_of(across, rng.standard_normal(len(sd)))
+        psi_across = psi_of(across, rng.standard_normal(len(sd)))
         middle = psi_of(centre, 0.0)
-        here = self._means(self.states, weights) + self.noise
+        present = self._means(self.states, weights) + self.noise
         size = len(self._offsets) - 1
         sequence = np.repeat(np.arange(size), np.diff(self._offsets))
         of_pair = sequence[pairs.step]
@@ -169,12 +169,12 @@ class SitedBlock:
         def fit(psi: FloatArray) -> FloatArray:
             return np.bincount(of_pair, pairs.correction(psi), size).astype(np.float64)
 
-        level = fit(here) - rng.standard_exponential(size)
+        level = fit(present) - rng.standard_exponential(size)
         angle = rng.uniform(0.0, 2.0 * np.pi, size)
         low, high = angle - 2.0 * np.pi, angle.copy()
         while True:
             cos, sin = np.cos(angle), np.sin(angle)
-            psi = middle + (here - middle) * cos[of_pair] + (there - middle) * sin[of_pair]
+            psi = middle + (present - middle) * cos[of_pair] + (psi_across - middle) * sin[of_pair]
             failed = (fit(psi) < level) & (angle != 0.0)
             if not failed.any():
                 break
@@ -219,8 +219,8 @@ class RowProposal:
     def log_ratio(self, weights: FloatArray) -> FloatArray:
         """Log prior less the log density of this law, of each stick."""
         white = np.einsum("kij,ki->kj", self._root, weights - self.mean)
-        own = self.prior_precision * (weights - self.prior_mean) ** 2
-        return np.asarray(0.5 * ((white**2).sum(axis=1) - own.sum(axis=1)))
+        squares = self.prior_precision * (weights - self.prior_mean) ** 2
+        return np.asarray(0.5 * ((white**2).sum(axis=1) - squares.sum(axis=1)))
 
 
 class NoiseIntegratedOut:
@@ -252,14 +252,14 @@ class NoiseIntegratedOut:
         return self.omega * self._shrink, self.kappa * self._shrink
 
     def sample_noise(self, rng: np.random.Generator, mean: FloatArray) -> FloatArray:
-        """Of all steps and sticks, ``(num_steps, num_sticks)``, psi without noise being `mean`."""
+        """Noise of all steps and sticks, ``(num_steps, num_sticks)``; `mean` is psi without it."""
         pairs = self.pairs
         white = rng.standard_normal(mean.shape)
         noise = np.sqrt(self.noise_var) * white
         at = pairs.step[pairs.reaching > 0], pairs.stick[pairs.reaching > 0]
-        seen = pairs.reaching > 0
-        tilt = self.noise_var[at[1]] * self._shrink[seen]
-        pull = self.kappa[seen] - self.omega[seen] * mean[at]
+        reached = pairs.reaching > 0
+        tilt = self.noise_var[at[1]] * self._shrink[reached]
+        pull = self.kappa[reached] - self.omega[reached] * mean[at]
         noise[at] = tilt * pull + np.sqrt(tilt) * white[at]
         return np.asarray(noise)
 
@@ -273,7 +273,7 @@ def grid_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:
 
 
 def log_density_of_sds(sd: FloatArray, scale: float) -> FloatArray:
-    """Of the logarithm of a standard deviation that is a half-t variable of three degrees."""
+    """Log density of the logarithm of a half-t standard deviation of three degrees."""
     inside = (sd >= LEAST_SD) & (sd <= LARGEST_SD)
     return np.where(inside, np.log(sd) - 2.0 * np.log1p((sd / scale) ** 2 / 3.0), -np.inf)
 

@@ -74,21 +74,23 @@ def _windows(data: Sequences, *, forward: bool) -> _Windows:
     totals = data.totals
     steps = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
     used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
-    kept = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
-    kept = kept[used[kept] > 0]
+    frequent = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
+    frequent = frequent[used[frequent] > 0]
     place = np.full(data.num_symbols, -1)
-    place[kept] = np.arange(len(kept))
-    root = np.sqrt(used[kept] / used.sum())
+    place[frequent] = np.arange(len(frequent))
+    root = np.sqrt(used[frequent] / used.sum())
     inside = place[data.symbols] >= 0
     column = place[data.symbols[inside]]
     scaled = data.counts[inside] / totals[steps[inside]] / root[column]
-    y = scipy.sparse.csr_array((scaled, (steps[inside], column)), shape=(data.num_steps, len(kept)))
-    seen = (totals > 0).astype(np.float64)
+    y = scipy.sparse.csr_array(
+        (scaled, (steps[inside], column)), shape=(data.num_steps, len(frequent))
+    )
+    observed = (totals > 0).astype(np.float64)
     blocks, shares = [], np.zeros((data.num_steps, len(_LAGS)))
     for b, (first, last) in enumerate(_LAGS):
         reach = _averages(data.offsets, first, last, forward)
         blocks.append(reach @ y)
-        shares[:, b] = reach @ seen
+        shares[:, b] = reach @ observed
     return _Windows(scipy.sparse.csr_array(scipy.sparse.hstack(blocks, format="csr")), shares, root)
 
 

@@ -70,11 +70,11 @@ class Sticks(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Of all rows."""
+        """Number of sticks of all rows."""
         return self.order[:, 1:].size
 
     def probs(self, psi: FloatArray) -> FloatArray:
-        """Of the categories, from ``(num_cells, num_rows, num_sticks)``."""
+        """Probabilities of the categories, from ``(num_cells, num_rows, num_sticks)``."""
         num_rows, size = self.order.shape
         broken = np.empty((len(psi) * num_rows, size))
         over_rows(probs_rows, len(broken), psi.reshape(-1, size - 1), np.arange(size), broken)
@@ -88,11 +88,11 @@ class Sticks(NamedTuple):
         return taken[..., :-1], reached[..., :-1]
 
     def psi(self, probs: FloatArray) -> FloatArray:
-        """Of probabilities ``(num_rows, num_categories)``; infinite where one is 0."""
+        """Sticks of probabilities ``(num_rows, num_categories)``; infinite where one is 0."""
         ordered = np.take_along_axis(probs, self.order, axis=1)
-        rest = ordered[:, :0:-1].cumsum(axis=1)[:, ::-1]
+        remaining = ordered[:, :0:-1].cumsum(axis=1)[:, ::-1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            psi = np.log(ordered[:, :-1]) - np.log(rest)
+            psi = np.log(ordered[:, :-1]) - np.log(remaining)
         return np.where(np.isnan(psi), 0.0, psi)  # of sticks that nothing can reach
 
 
@@ -127,13 +127,13 @@ class Effects:
         self.family, self.is_sd, design = family, family.is_sd(), family.design
         self.rows, self.columns = _by_rows(design), _by_rows(design.T)
         self._absorbed, _ = family.absorb(share, np.zeros(len(share)))
-        self._told = design.power(2).T @ share
+        self._squares = design.power(2).T @ share
         self._of = np.full(family.num_weights, -1)
         laws = np.empty((2, 0))
         parts: Any = zip(family.terms, family.weights, strict=True)
-        for term, own in parts:
+        for term, place in parts:
             for i in range(term.num_sds):
-                self._of[own][term.scaled_by(i)] = laws.shape[1] + i
+                self._of[place][term.scaled_by(i)] = laws.shape[1] + i
             if term.num_sds:
                 more = np.broadcast_arrays(term.scale, term.dof, np.empty(term.num_sds))[:2]
                 laws = np.hstack([laws, more])
@@ -141,23 +141,23 @@ class Effects:
 
     @once_a_data_set
     def metric(self, information: FloatArray, near: FloatArray) -> Metric:
-        """Of sticks of which so much is known, near hyperparameters of each."""
+        """The metric of sticks of so much information, near hyperparameters of each."""
         family = self.family
         parts = list(zip(family.terms, family.hyperparameters, strict=True))
-        each = [[term.precision(x[at]) for term, at in parts] for x in near]
+        precisions_of_terms = [[term.precision(x[at]) for term, at in parts] for x in near]
         factors = [
-            family.layout.factor(_times(self._absorbed, float(j)), own)
-            for j, own in zip(information, each, strict=True)
+            family.layout.factor(_times(self._absorbed, float(j)), diagonals)
+            for j, diagonals in zip(information, precisions_of_terms, strict=True)
         ]
-        precisions = [joined(own) for own in each]
-        own = np.array([precision.diagonal() for precision in precisions])
-        told = _SEEN * information[:, None] * self._told / own
-        shares, scaled = told / (1.0 + told), self._of[:, None] == np.arange(len(self._dof))
+        precisions = [joined(diagonals) for diagonals in precisions_of_terms]
+        diagonals = np.array([precision.diagonal() for precision in precisions])
+        added = _SEEN * information[:, None] * self._squares / diagonals
+        shares, scaled = added / (1.0 + added), self._of[:, None] == np.arange(len(self._dof))
         sds = np.exp(log_sd(np.ascontiguousarray(near[:, self.is_sd])))
         slopes = 4.0 * (shares * (1.0 + shares)) @ scaled * (1.0 + BEND / sds) ** 2
         return Metric(
             _by_rows(joined(precisions)), family.layout.stacked(factors), 1.0 + slopes,
-            Scales(self._of, sds, told, self._scale, self._dof),
+            Scales(self._of, sds, added, self._scale, self._dof),
         )  # fmt: skip
 
     def moved(
@@ -172,8 +172,8 @@ class Effects:
 
 
 def _by_rows(matrix: Any) -> compiled.ByRows:
-    own = SparseMatrix.of(matrix)
-    return compiled.ByRows(own.indptr, own.columns, own.values)
+    rows = SparseMatrix.of(matrix)
+    return compiled.ByRows(rows.indptr, rows.columns, rows.values)
 
 
 def _times(packed: Any, by: float) -> Any:
@@ -204,11 +204,13 @@ def of_rows(psi: FloatArray, information: FloatArray) -> Moved:
     )  # fmt: skip
 
 
-def predictors(part: Moved, sticks: Sticks) -> FloatArray:
+def predictors(moved: Moved, sticks: Sticks) -> FloatArray:
     """Psi of all cells, ``(num_cells, num_rows, num_sticks)``."""
-    psi = np.empty_like(part.constants)
-    over_rows(compiled.set_product, len(psi), part.rows, np.ascontiguousarray(part.weights.T), psi)
-    return (psi + part.constants).reshape(len(psi), len(sticks.order), -1)
+    psi = np.empty_like(moved.constants)
+    over_rows(
+        compiled.set_product, len(psi), moved.rows, np.ascontiguousarray(moved.weights.T), psi
+    )
+    return (psi + moved.constants).reshape(len(psi), len(sticks.order), -1)
 
 
 Parts = tuple[Moved, Moved, Moved]
@@ -226,11 +228,11 @@ def walk_summed_out(
     size = math.exp(rng.uniform(*np.log(_SIZES)))
     count = int(rng.integers(longest - longest // 3, longest, endpoint=True))
     first, moves, emits = (
-        part._replace(
-            weights=part.weights.copy(), x=part.x.copy(),
-            velocity=rng.standard_normal(part.velocity.shape),
+        moved_part._replace(
+            weights=moved_part.weights.copy(), x=moved_part.x.copy(),
+            velocity=rng.standard_normal(moved_part.velocity.shape),
         )
-        for part in parts
+        for moved_part in parts
     )  # fmt: skip
     moved = first, moves, emits
     return moved if leap(moved, size, count) > -rng.standard_exponential() else parts

@@ -68,19 +68,21 @@ class TransitionSampler:
         self._symbols[np.diff(data.indptr) > 0] = data.symbols
         self._follows = np.ones(data.num_steps, dtype=np.bool_)
         self._follows[data.offsets[:-1]] = False
-        part, shifts = self._inputs.parts[0], model.shifts(data.num_symbols)[0]
+        terms, shifts = self._inputs.parts[0], model.shifts(data.num_symbols)[0]
         taken, reached = self._tried(self._symbols)
         missing, which = self._symbols < 0, self._inputs.which
         beside = missing | np.append(False, missing[:-1])
         is_open = np.bincount(which[beside & self._follows], minlength=len(taken)) > 0
-        family = part.latent.family
+        family = terms.latent.family
         self._of_stick: list[_Stick] = []
         with one_blas_thread():
             for s, shift in enumerate(shifts):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
-                own = Additive(family.terms, family.design[cells], family.offset[cells] + shift)
-                base = approximate(own, LogisticSite(taken[cells, s], reached[cells, s]))
-                self._of_stick.append(_Stick(cells, own, base))
+                predictor = Additive(
+                    family.terms, family.design[cells], family.offset[cells] + shift
+                )
+                base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
+                self._of_stick.append(_Stick(cells, predictor, base))
 
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
         """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
@@ -93,17 +95,17 @@ class TransitionSampler:
 
     def init(self, rng: np.random.Generator) -> MixedHMMState:
         """A draw from the approximations, and a sweep."""
-        part, M = self._inputs.parts[0], self.model.num_states
+        terms, M = self._inputs.parts[0], self.model.num_states
         x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
         with one_blas_thread():
             for s, (_, family, base) in enumerate(self._of_stick):
-                x[s, part.x] = hyperparameters_near(rng, family, base.guess)
-                w[s, part.w] = family.at(x[s, part.x], base.absorbed).sample(rng)
+                x[s, terms.x] = hyperparameters_near(rng, family, base.guess)
+                w[s, terms.w] = family.at(x[s, terms.x], base.absorbed).sample(rng)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
 
     def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
-        model, part, symbols = self.model, self._inputs.parts[0], self._symbols
+        model, terms, symbols = self.model, self._inputs.parts[0], self._symbols
         if (symbols < 0).any():
             symbols = sample_paths(rng, model.chains(state, self.data))
         first = np.bincount(symbols[self.data.offsets[:-1]], minlength=model.num_states)
@@ -113,12 +115,12 @@ class TransitionSampler:
         with one_blas_thread():
             for s, (cells, family, base) in enumerate(self._of_stick):
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
-                point = Point.of(x[s, part.x], w[s, part.w], family, base)
+                point = Point.of(x[s, terms.x], w[s, terms.w], family, base)
                 is_far = base.spread > _NEAR
                 if is_far or rng.random() < _WOVEN_NEAR:
                     point = interweave(rng, point, family, rows, base)
                 point = reflect(rng, point, family, rows, base)
                 if is_far or rng.random() < _SWUNG_NEAR:
                     point = swing(rng, point, family, rows, base, _KICKS if is_far else 1)
-                x[s, part.x], w[s, part.w] = point.x, point.w
+                x[s, terms.x], w[s, terms.w] = point.x, point.w
         return model.state_at(initial, w, x, self.data)

@@ -159,7 +159,7 @@ def log_joint(model, data, state, at, parts):
 def stretch(part, s):
     """What a stick's coordinates are multiplied by to be weights."""
     sd = np.append(sd_at(part.x[s]) / part.scales.near[s], 1.0)[part.scales.of]
-    told = part.scales.told[s]
+    told = part.scales.added[s]
     return sd * np.sqrt((1.0 + told) / (1.0 + told * sd**2))
 
 
