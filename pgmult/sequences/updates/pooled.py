@@ -161,7 +161,8 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
     together = Additive([fixed.prior, *laws], latent.family.design)
     return Pooled(
         replace(latent, family=together, pieces=(fixed, *pieces)),
-        Additive(laws, sparse.eye_array(size)), Additive(copies, sparse.eye_array(size * state_dim)),
+        Additive(laws, sparse.eye_array(size)),
+        Additive(copies, sparse.eye_array(size * state_dim)),
         int(np.sum(np.array(fixed.names) != "Intercept")),
     )  # fmt: skip
 

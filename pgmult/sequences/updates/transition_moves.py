@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pgmult.core.blas import one_blas_thread
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.moves import Point, interweave, reflect, swing
@@ -68,21 +68,23 @@ class TransitionSampler:
         self._symbols[np.diff(data.indptr) > 0] = data.symbols
         self._follows = np.ones(data.num_steps, dtype=np.bool_)
         self._follows[data.offsets[:-1]] = False
-        terms, shifts = self._inputs.parts[0], model.shifts(data.num_symbols)[0]
-        taken, reached = self._tried(self._symbols)
         missing, which = self._symbols < 0, self._inputs.which
         beside = missing | np.append(False, missing[:-1])
-        is_open = np.bincount(which[beside & self._follows], minlength=len(taken)) > 0
-        family = terms.latent.family
-        self._of_stick: list[_Stick] = []
+        is_open = np.bincount(which[beside & self._follows], minlength=len(self._inputs.share)) > 0
+        self._of_stick = self._approximations(is_open)
+
+    def _approximations(self, is_open: BoolArray) -> list[_Stick]:
+        """What moves the weights of each stick, at open cells and those where it was reached."""
+        family, moving = self._inputs.parts[0].latent.family, list[_Stick]()
+        taken, reached = self._tried(self._symbols)
         with one_blas_thread():
-            for s, shift in enumerate(shifts):
+            for s, shift in enumerate(self.model.shifts(self.data.num_symbols)[0]):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
-                predictor = Additive(
-                    family.terms, family.design[cells], family.offset[cells] + shift
-                )
+                offset = family.offset[cells] + shift
+                predictor = Additive(family.terms, family.design[cells], offset)
                 base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
-                self._of_stick.append(_Stick(cells, predictor, base))
+                moving.append(_Stick(cells, predictor, base))
+        return moving
 
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
         """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
