@@ -52,12 +52,12 @@ STATISTICS = {
 
 
 def check(model, data):
-    check_geweke(model, data, statistics=STATISTICS, replicates=150, sweeps=3)
+    check_geweke(model, data, statistics=STATISTICS, replicates=100, sweeps=2)
 
 
 @pytest.mark.parametrize("data", [WHOLE, GAPS], ids=["whole", "gaps"])
 def test_markov_chains_with_inputs(data):
-    check_model(MODEL, data, replicates=150, sweeps=3)
+    check_model(MODEL, data, replicates=100, sweeps=2)
 
 
 class OfAnotherStep(OfOneBase):
