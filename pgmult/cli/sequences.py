@@ -93,6 +93,17 @@ def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
     return numbers
 
 
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one instead of forgetting the first."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(
+                f"{option} takes one column, got {getattr(namespace, self.dest)} and {values}"
+            )
+        setattr(namespace, self.dest, values)
+
+
 def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
     fit.add_argument(
         "data", type=Path, metavar="DATA", **more,
@@ -107,7 +118,7 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
         ("end", "Column of the last step of a spell, or of the first one after it"),
         ("count", "Column of counts (default: a row is one observation)"),
     ):
-        fit.add_argument(f"--{name}", metavar="COLUMN", help=text)
+        fit.add_argument(f"--{name}", action=_Once, metavar="COLUMN", help=text)
     fit.add_argument(
         "--wide", metavar="COLUMNS",
         help="Columns of the times, where a row is a sequence: y2000:y2009, 'y*' or a,b,c",

@@ -32,7 +32,7 @@ def name_of(data: Sequences, sequence: int) -> str:
 
 
 def is_after_last(data: Sequences) -> NDArray[np.bool_]:
-    """Which steps come after the last observation of their sequence, ``(num_steps,)``."""
+    """Whether each step comes after the last observation of its sequence, ``(num_steps,)``."""
     observed = np.where(np.diff(data.indptr) > 0, np.arange(data.num_steps), -1)
     last = np.maximum.reduceat(observed, data.offsets[:-1])
     return np.asarray(np.arange(data.num_steps) > np.repeat(last, data.lengths))
