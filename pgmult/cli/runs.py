@@ -144,7 +144,7 @@ class StoredRun:
 
     @property
     def title(self) -> str:
-        """Of the report."""
+        """Title of the report."""
         return str(self.notes.get("title", self.path))
 
     @property

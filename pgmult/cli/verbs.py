@@ -45,6 +45,13 @@ _BARE = r"(Of|Whose|As|By|In|With|To|At|For|On|Over|Those|That|Which)\b"
 _USUAL = {
     "probability": "Probability of the intervals",
     "max_draws": "Use at most N draws, evenly spread over the chains",
+    "new": "Table with the columns of the formula (default: the data)",
+    "values": "Values of the column",
+    "population": "Table of rows to average over (default: the data)",
+    "inputs": "Table of the inputs of the steps ahead",
+    "num_quotes": "Number of quotes per topic",
+    "held_out": "Table of rows that the model was not fitted to",
+    "step": "Size of the change of a number (default: a standard deviation)",
     "by": "Answer separately for each label of a column",
     "weight": "Column that says how much a row counts",
 }

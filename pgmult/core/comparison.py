@@ -182,7 +182,7 @@ class Comparison(Answer):
         )
 
     def figure(self) -> Forest:
-        """By how much the model is ahead of each rival, with twice the error."""
+        """Return by how much the model is ahead of each rival, with twice the error."""
         gains = self.gains[1:]
         mean = np.array([[gain.mean for gain in gains]])
         error = 2.0 * np.array([[gain.error for gain in gains]])
@@ -228,7 +228,7 @@ class RunComparison(Comparison):
 
     @property
     def sentences(self) -> list[str]:
-        """Which run predicts better, and by how much."""
+        """Sentence that says which run predicts better, and by how much."""
         gain, (one, other) = self.gains[1], self.names
         verb = {1: "predicts {} better than", -1: "predicts {} worse than"}.get(
             gain.sign, "predicts {} as well as"

@@ -295,7 +295,7 @@ def _listed(labels: Sequence[str]) -> str:
 
 
 def which_of(cells: Iterable[Any], values: Sequence[Any], name: str) -> IntArray:
-    """Which of some values of a column each of its cells is, -1 for none: see `find_labels`."""
+    """Find which of some values each cell of a column is, -1 for none: see `find_labels`."""
     texts = labels_of(cells, name).tolist()
     labels = list(dict.fromkeys(texts))
     place = {labels[at]: i for i, at in enumerate(find_labels(labels, list(values), name))}

@@ -95,7 +95,7 @@ class Score:
         times: IntArray | None = None,
         left_out: bool = True,
     ) -> "Score":
-        """That of draws, which predict each observation given all others, or as they are.
+        """Score draws, which predict each observation given all others, or as they are.
 
         Parameters
         ----------

@@ -279,7 +279,7 @@ def npz_members(path: Path, seed: int) -> Iterator[dict[str, Callable[[], IO[byt
 def read_npz(
     path: Path, seed: int, wanted: Callable[[str], bool] = lambda name: True
 ) -> dict[str, NDArray[Any]]:
-    """Those arrays of a sealed ``.npz`` file whose names are wanted."""
+    """Read the arrays of a sealed ``.npz`` file whose names are wanted."""
     with npz_members(path, seed) as members:
         arrays = {}
         for name, member in members.items():

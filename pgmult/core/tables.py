@@ -380,7 +380,7 @@ def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
 
 
 def truth_of(column: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Which cells say yes, true or 1, in any capitals, where all others say no, false or 0.
+    """Find which cells say yes, true or 1, in any capitals, where all others say no, false or 0.
 
     None if there are other words, or none: then it is no column of truth values.
     """
@@ -441,7 +441,7 @@ def _local_times(
 def _by_clocks(
     times: NDArray[Any], name: str, time_zone: str
 ) -> tuple[IntArray | None, IntArray | None]:
-    """By how many seconds times of a zone's clocks are ahead of UTC, and later the second time.
+    """Seconds by which times of a zone's clocks are ahead of UTC, and later the second time.
 
     Days, which have no hours, are left alone.
 

@@ -205,7 +205,7 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
         return self.num_draws // self.every.get(name, 1)
 
     def thinned(self, name: str, most: int) -> NDArray[Any]:
-        """At most so many draws of a variable, evenly spread, as many of each chain.
+        """Return at most so many draws of a variable, evenly spread, as many of each chain.
 
         Returns
         -------

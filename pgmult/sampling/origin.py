@@ -59,7 +59,7 @@ class Origin:
 
     @classmethod
     def stored(cls, run: Run, model: Any) -> "Origin | None":
-        """That of the draws in a run directory; None where it cannot be decoded.
+        """Origin of the draws in a run directory; None where it cannot be decoded.
 
         `model` is theirs where its class is not of pgmult, or None.
         """

@@ -63,7 +63,7 @@ class Plan:
 
     @classmethod
     def stored(cls, run: Run, model: Any, data: Any, modules: Collection[str]) -> Self:
-        """That of a run directory; a model and data that are given must be those of the run.
+        """Plan of a run directory; a model and data that are given must be those of the run.
 
         Parameters
         ----------

@@ -156,7 +156,7 @@ class Posterior(Draws):
         return convergence_problems(self)
 
     def label_matches(self) -> dict[str, LabelMatches]:
-        """For each axis of arbitrary labels, how those of all chains match those of the first.
+        """Matches of the labels of all chains with the first, for each axis of arbitrary labels.
 
         For models with ``label_rows`` (see `pgmult.core.typing.Model`), if the variable that
         identifies the labels was kept, and for two chains or more; uses 100 draws of each.

@@ -116,7 +116,7 @@ class Part:
 
 
 def as_every(every: Any, name: str) -> dict[str, int]:
-    """Of which variables not every draw is kept: a mapping to every how manyth is, 2 or more."""
+    """Check a mapping from a thinned variable to its thinning interval, 2 or more."""
     intervals = as_mapping(every, name)
     return {str(one): as_positive_int(n, name, 2, MOST_SWEEPS) for one, n in intervals.items()}
 
@@ -198,7 +198,7 @@ class Run:
 
     @property
     def every(self) -> dict[str, int]:
-        """Of which variables not every draw is kept, and every how manyth is."""
+        """Thinning interval of each thinned variable."""
         return dict(self.meta["every"])
 
     def coords(self) -> dict[str, NDArray[Any]]:

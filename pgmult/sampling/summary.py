@@ -128,7 +128,7 @@ class Summary(Answer):
         return self.columns[column]
 
     def _shown(self) -> tuple[list[int], list[str]]:
-        """Which rows are printed, and a note on those that are not."""
+        """Rows that are printed, and a note on those that are not."""
         shown: list[int] = []
         counts: dict[str, int] = {}
         for i, name in enumerate(self.variables):

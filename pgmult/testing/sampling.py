@@ -243,7 +243,7 @@ class _Scalars:
 
 
 def _varying(draws: FloatArray) -> Any:
-    """Which scalars (last axis) vary by more than rounding: a row of shares always sums to 1."""
+    """Find scalars (last axis) that vary by more than rounding: a row of shares sums to 1."""
     flat = draws.reshape(-1, draws.shape[-1])
     return np.ptp(flat, axis=0) > 1e-9 * np.abs(flat).max(axis=0)
 

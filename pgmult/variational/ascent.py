@@ -133,7 +133,7 @@ class Climb:
             self.share[self._waiting] *= 0.5
 
     def accept(self, value: FloatArray | float) -> BoolArray:
-        """Which of the rows that waited may stay where they tried, given the levels there."""
+        """Find which of the rows that waited may stay where they tried, given the levels there."""
         rows = self._waiting
         level = self._level[rows]
         least = level + _SUFFICIENT * self.share[rows] * self._promise[rows] - slack(level)

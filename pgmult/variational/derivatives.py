@@ -34,7 +34,7 @@ class RowObjectives(Protocol):
 
 
 def _some_rows(num_rows: int) -> IntArray:
-    """At most eight rows, spread evenly: enough to notice a wrong formula."""
+    """Choose at most eight rows, spread evenly: enough to notice a wrong formula."""
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, _MOST_ROWS)).astype(np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Which executor `cluster=` means, opened and closed."""
+"""The executor that `cluster=` means, opened and closed."""
 
 import sys
 from collections.abc import Iterator

@@ -353,7 +353,7 @@ class _Sweeps:
         return rows._replace(state=moved.state, held=moved.held, asked=asked), moved.total
 
     def _key(self, sweep: int) -> NDArray[np.uint64]:
-        """Of the sweep that is the `sweep`-th, from 1."""
+        """Key of the sweep that is the `sweep`-th, from 1."""
         if sweep > self._task.sweep:
             return np.array(self._task.key, np.uint64)
         return self._read(sweep).key
