@@ -227,10 +227,12 @@ class _Changes:
         until = (
             "" if complete else f", as far as all categories were counted: from {start} to {end}"
         )
+        mean = "Mean probability, over places weighted by their counts,"
+        mean = mean if self.num_places > 1 else "Mean probability"
         return Section(
             "What changed",
-            f"Mean probability of each category over places, weighted by their counts, at the ends"
-            f" of {grid.axis}{until}; and its change [{grid.percent}].",
+            f"{mean} of each category at the ends of {grid.axis}{until}; and its change"
+            f" [{grid.percent}].",
             head=("category", start, end, "change", "P(rose)"),
             rows=rows,
             shown=12,
