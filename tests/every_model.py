@@ -163,6 +163,10 @@ MODELS = {
         sequences.MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2),
         symbols(),
     ),
+    "MixedMarkovChain": lambda: (
+        sequences.MixedMarkovChain(3),
+        pgmult.read(WALKS).sequences("does", sequence="who", inputs="~ x + (1 | who)"),
+    ),
     "MixedHMM": lambda: (
         sequences.MixedHMM(2, inputs="both"),
         pgmult.read(WALKS).sequences("does", sequence="who", inputs="~ x + (1 | who)"),
