@@ -521,6 +521,10 @@ ROOM = Room(
             only=[], ask=_content, writes=False,
         ),
         Question(
+            "shares", "Show average shares of topics by a column of the documents", first=["by"],
+            skip=["chain"], names={"by": "column"},
+        ),
+        Question(
             "quotes", "Show texts of the documents with the largest share of a topic",
             skip=["chain"], names={"num_quotes": "quotes", "max_characters": "characters"},
         ),

@@ -182,13 +182,17 @@ def independent_draws(draws: FloatArray, num_chains: int) -> FloatArray:
     return worth
 
 
+def over_versions(topics: FloatArray) -> FloatArray:
+    """Word probabilities of topics, ``(num_topics, num_words)``; versions, if any, averaged."""
+    return np.asarray(topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1))
+
+
 def most_probable(topics: FloatArray, num_words: int) -> IntArray:
     """The most probable words of topics, ``(num_topics, num_words)``.
 
     Of topics in several versions, ``(num_topics, versions, num_words)``, the versions' average.
     """
-    by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
-    return np.argsort(-by_word, axis=1, kind="stable")[:, :num_words]
+    return np.argsort(-over_versions(topics), axis=1, kind="stable")[:, :num_words]
 
 
 def telling(topics: FloatArray, num_words: int) -> IntArray:
@@ -197,7 +201,7 @@ def telling(topics: FloatArray, num_words: int) -> IntArray:
     Among the most probable words (fifteen of a large vocabulary) these have the largest share of
     their probability in the topic. `topics` is as for `most_probable`.
     """
-    by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
+    by_word = over_versions(topics)
     pool = most_probable(topics, max(num_words, min(_POOL, by_word.shape[1] // 20)))
     shares = by_word / np.maximum(by_word.sum(axis=0), np.finfo(float).tiny)
     exclusive = np.take_along_axis(shares, pool, axis=1)

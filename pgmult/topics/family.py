@@ -24,6 +24,7 @@ TOPICS = Family(
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),
         "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),
         "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES, hint=_HINT),
+        "shares": Verb(f"{_SUMMARIES}.documents:shares", keeps=_SHARES, hint=_HINT),
         "quotes": Verb(f"{_SUMMARIES}.documents:quotes", keeps=_SHARES, hint=_HINT),
         "keywords": Verb(f"{_SUMMARIES}.words:keywords", keeps=("keyword_shares",)),
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),

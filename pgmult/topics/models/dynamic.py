@@ -213,7 +213,7 @@ class DynamicTopics(NormalTopics):
     ) -> Any:
         """Prevalence, and what other topic models have."""
         if name == "prevalence":
-            return _prevalence(summary.exact[1])
+            return self._prevalence(summary.exact[1], state)
         return AllocatedTopics.summarized(self, name, state, summary, data)
 
     def observed_rows(self, data: TimedCorpus) -> ObservedRows:
@@ -223,9 +223,13 @@ class DynamicTopics(NormalTopics):
         return rows._replace(constants={**rows.constants, **times})
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
-        return _prevalence(data.versions.tokens(state.topic_counts))
+        """Each topic's share of a time's tokens, ``(num_times, num_topics)``.
 
+        Where a time has no tokens: the shares at the mean of psi, which the walk leads through.
+        """
+        return self._prevalence(data.versions.tokens(state.topic_counts), state)
 
-def _prevalence(tokens: IntArray) -> FloatArray:
-    return np.asarray(tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1))
+    def _prevalence(self, tokens: IntArray, state: DynamicTopicsState) -> FloatArray:
+        totals = tokens.sum(axis=1, keepdims=True)
+        expected = self.link().probs(state.mu)
+        return np.asarray(np.where(totals > 0, tokens / np.maximum(totals, 1), expected))

@@ -62,6 +62,7 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
         "topics", "mu", "Sigma", "topic_shares", "effective_topics", "keyword_shares",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    takes_single_words: ClassVar[bool] = False  # where something else says what belongs together
 
     def _complete(self) -> None:
         refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
@@ -85,6 +86,11 @@ class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
         corpus = AllocatedTopics.as_data(self, data)
+        if not self.takes_single_words and corpus.num_tokens and corpus.totals.max() < 2:
+            raise ValueError(
+                "data must have documents of two words or more: words that no document has together"
+                f" tell nothing of topics, got {corpus!r} (join texts, or keep more words)"
+            )
         Keywords.of(self.keywords, corpus)
         return corpus
 

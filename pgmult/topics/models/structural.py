@@ -187,6 +187,7 @@ class StructuralTopics(GaussianTopics):
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
+    takes_single_words: ClassVar[bool] = True
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares", "coefficients", "effects")

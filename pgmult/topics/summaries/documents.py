@@ -19,16 +19,19 @@ from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.estimands import Estimand
 from pgmult.core.tabled import Column, Table, number, with_interval
+from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus
 from pgmult.topics.draws import as_draws, mean_of, names_along, quantile
-from pgmult.topics.summaries.effects import topic_names
+from pgmult.topics.summaries.effects import TopicShares, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
 _HELD = 10**7  # numbers that an answer holds of its draws; of more documents it holds fewer draws
+_MOST_VALUES = 100  # of a column that shares are averaged by
 _DRAWN = 20  # documents in a figure
 
 
@@ -185,6 +188,68 @@ def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -
     if not rows:
         raise ValueError("documents must name at least one, got none")
     return np.asarray(rows, dtype=np.int64)
+
+
+def shares(
+    run: Posterior,
+    by: str,
+    *,
+    chain: int | None = None,
+    max_draws: int = 400,
+    probability: float = 0.9,
+) -> TopicShares:
+    """Average shares of topics in the documents with each value of a column.
+
+    These are plain averages, whatever prevalence depends on: look at them beside curves, which a
+    formula may draw too straight.
+
+    Parameters
+    ----------
+    run : Posterior
+        A run with ``theta`` or ``psi``, of documents with columns.
+    by : str
+        Column of the documents, such as a year or a party.
+    chain : int, optional
+        One chain alone; by default chains are aligned, and each topic's draws are those of the
+        chains that found it.
+    max_draws : int
+        Draws to use at most, evenly spread over chains.
+    probability : float in (0, 1)
+        Probability of the intervals.
+
+    Returns
+    -------
+    TopicShares
+        Axes `by` and topic.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or it has more than a hundred values.
+    """
+    data, columns = run.data, dict[str, Any]()
+    if isinstance(data, StructuredCorpus):
+        columns |= table_of(data.design)
+    if data.table is not None:
+        columns |= data.table.columns
+    cells = np.asarray(chosen_columns(columns, [by], "the corpus", "by")[by])
+    labels = cells if cells.dtype.kind in "biufM" else np.array([str(cell) for cell in cells])
+    values, codes = np.unique(labels, return_inverse=True)
+    if len(values) > _MOST_VALUES:
+        raise ValueError(
+            f"by must be a column of at most {_MOST_VALUES} values, got {len(values)} of {by!r}"
+            " (round it, to decades or ten groups of equal size)"
+        )
+    chains = aligned_chains(run, chain, source_of(run))
+    member = np.equal.outer(np.arange(len(values)), codes) / np.bincount(codes)[:, None]
+    draws = np.stack([member @ theta for theta in each_theta(run, None, chains, max_draws)])
+    names = topic_names(run, chain)
+    return TopicShares(
+        draws, (by, "topic"),
+        {by: values.tolist(), "topic": {"topic": range(len(names)), "words": names}},
+        caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
+        probability=as_probability(probability, "probability"), num_chains=len(chains),
+    )  # fmt: skip
 
 
 _FEWEST_CHARACTERS = 20

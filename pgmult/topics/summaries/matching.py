@@ -32,6 +32,7 @@ from pgmult.topics.draws import (
     mean_of,
     most_probable,
     names_along,
+    over_versions,
     share_of_draws,
 )  # fmt: skip
 
@@ -246,7 +247,7 @@ def compare(
         as_draws(run, "topics", argument=name)
         for run, name in ((first, "first"), (second, "second"))
     ]
-    means = [mean_topics(run, best_chain(run)) for run in runs]
+    means = [over_versions(mean_topics(run, best_chain(run))) for run in runs]
     names = [names_along(run, "word", m.shape[1]) for run, m in zip(runs, means, strict=True)]
     costs = distances(*_in_one_vocabulary(names, means))
     rows, columns = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
@@ -260,7 +261,9 @@ def compare(
     )
     drawn = (each_draw(run, "topics", best_chain(run), _COMPARED_DRAWS) for run in runs)
     draws = [
-        distances(*_in_one_vocabulary(names, both))[pairs[:, 0], pairs[:, 1]]
+        distances(*_in_one_vocabulary(names, [over_versions(one) for one in both]))[
+            pairs[:, 0], pairs[:, 1]
+        ]
         for both in zip(*drawn, strict=False)
     ]
     return RunMatches(

@@ -42,7 +42,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import as_draws, most_probable, names_along
+from pgmult.topics.draws import as_draws, most_probable, names_along, over_versions
 from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
 
 
@@ -185,7 +185,7 @@ def word_scores(
     chain: int | None = None,
     max_draws: int = 100,
 ) -> WordScores:
-    """Score every word of every topic, draw by draw.
+    """Score every word of every topic, draw by draw; of topics that drift, averaged over times.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def word_scores(
     chains = aligned_chains(run, chain, "topics")
     count, mean, squares = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
     for one, topics in each_aligned(run, "topics", chains, max_draws):
-        values = score(topics)[one.order]
+        values = score(over_versions(topics))[one.order]
         is_found = np.broadcast_to(one.found, len(values))[:, None]
         count = count + is_found
         change = is_found * (values - mean)

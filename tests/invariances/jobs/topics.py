@@ -33,7 +33,7 @@ PARTY = Job(
     "topics",
     {"speeches.csv": texts},
     ("--column", "text", "--topics", "2", "--prevalence", "~ party", "--min-documents", "1"),
-    (Question("effects", ("party",)),),
+    (Question("effects", ("party",)), Question("shares", ("party",))),
     (
         longer(draws="--draws", default=300),
         other_seed(),
@@ -44,6 +44,12 @@ PARTY = Job(
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
+        ("units", "shares"): "values of the column only name groups of documents",
+        ("aggregation", "shares"): "a document has no weight",
+        ("missing", "shares"): "averages are over the documents that there are",
+        ("brute_force", "shares"): "averages of documents: tests/unit/topics/test_documents.py",
+        ("outside", "shares"): "coverage of documents' shares: tests/benchmarks/defaults",
+        ("power", "shares"): "it says nothing of fit",
     },
 )  # fmt: skip
 

@@ -2,10 +2,17 @@
 
 import numpy as np
 import pytest
+from topic_runs import speeches
 
 import pgmult
 from pgmult.sampling.codec import decode, encode
-from pgmult.topics import as_corpus, split_tokens, with_covariates
+from pgmult.topics import (
+    CorrelatedTopics,
+    LogisticNormalTopics,
+    as_corpus,
+    split_tokens,
+    with_covariates,
+)
 from pgmult.topics.data.documents import DocumentTable, Losses, PackedTexts, WordLoss
 
 TEXTS = ["red blue", None, "", "grün \N{GREEK SMALL LETTER OMEGA} 🙂", "\ud800 lone", "x" * 1000]
@@ -112,3 +119,24 @@ def test_losses_add_up():
     assert lines[0] == "4 documents, of which 3 are left without words (1 had none to begin with)."
     assert lines[3].split() == ["read", "10", "100", "(100.0%)"]
     assert lines[6].split() == ["kept", "5", "25", "(25.0%)"]
+
+
+def test_shares_by_a_column_are_averages_of_documents():
+    run = speeches()
+    shares = run.shares("party")
+    theta = np.asarray(run["theta"])
+    party = run.data.table.columns["party"]
+    np.testing.assert_allclose(shares.mean.sum(axis=1), 1.0)
+    assert shares.labels["party"] == sorted(set(party))
+    chain = run.shares("party", chain=0)
+    expected = theta[0][:, party == "D"].mean(axis=(0, 1))
+    np.testing.assert_allclose(chain.mean[chain.labels["party"].index("D")], expected)
+    with pytest.raises(ValueError, match="'height'"):
+        run.shares("height")
+
+
+def test_texts_of_one_word_each_are_refused():
+    corpus = as_corpus(np.eye(8, dtype=int)[np.arange(40) % 8])
+    for model in (CorrelatedTopics(2), LogisticNormalTopics(2)):
+        with pytest.raises(ValueError, match="documents of two words or more"):
+            model.as_data(corpus)

@@ -217,10 +217,29 @@ def test_topics_hold_the_words_in_their_places(data, state):
     np.testing.assert_allclose(topics[:, :, data.order[1]], second)
 
 
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_run_with_empty_times_answers():
+    rng = np.random.default_rng(0)
+    data = as_timed_corpus(rng.poisson(0.7, (30, 12)), 2000 + 2 * (np.arange(30) // 10))
+    run = sample(
+        DynamicTopics(3), data, keep=("topics", "topic_shares", "prevalence"), draws=12, tune=5,
+        chains=2, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    words = run.topics(4)
+    assert [len(topic) for topic in words] == [4, 4, 4]
+    assert all(len(topic) == 4 for topic in run.topics(4, by="frex"))
+    assert len(run.compare(run).pairs) == 3
+    assert "topics" in str(run.report())
+    shares = np.asarray(run["prevalence"])
+    np.testing.assert_allclose(shares.sum(axis=3), 1.0)
+    assert (shares[:, :, 1::2].std(axis=(0, 1)) > 0.0).all(), "of years without documents, too"
+
+
 def test_prevalence_is_the_share_of_each_time(data, state):
     shares = MODEL.prevalence(state, data)
     assert shares.shape == (6, 3)
-    np.testing.assert_array_equal(shares[3], 0.0)  # no documents
+    expected = MODEL.link().probs(state.mu[3])  # no documents
+    np.testing.assert_allclose(shares[3], expected)
     here = state.topic_counts[data.times == 4].sum(axis=0)
     np.testing.assert_allclose(shares[4], here / here.sum())
 
